@@ -1,5 +1,6 @@
 //! A chat server: what a client says in a line goes to all of them. A client that says nothing, or
-//! does not read, for too long is sent away.
+//! does not read, for too long is sent away. No client can write the line of another: what controls
+//! a terminal is not passed on. But two clients may have one name.
 
 mod common;
 
@@ -8,6 +9,8 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
+use common::limits::{limit, span};
+use common::log::plain;
 use common::server::{self, Place, Server};
 use common::values::millis;
 use net::{BufReader, Connection, Stream, TcpStream, serve};
@@ -48,12 +51,13 @@ async fn client(
     else {
         return Ok(());
     };
-    let name = String::from_utf8_lossy(name).into_owned();
+    let name = plain(&String::from_utf8_lossy(name));
     let mut news = room.subscribe();
     room.send(format!("{name} is here\n").into())?;
     let speak = async {
         while let Some(line) = timeout_after(patience, lines.next()).await? {
-            room.send(format!("{name}: {}\n", String::from_utf8_lossy(line)).into())?;
+            let said = plain(&String::from_utf8_lossy(line));
+            room.send(format!("{name}: {said}\n").into())?;
         }
         io::Result::Ok(())
     };
@@ -83,6 +87,12 @@ async fn main_task(place: Place, patience: Duration) -> io::Result<()> {
 
 fn main() -> ExitCode {
     let Chat { patience, server } = common::parse("chat", "A chat server for lines of text");
-    let server = server.ready(&Default::default(), 0, "");
+    let own = [
+        span("patience", patience),
+        limit("clients", CLIENTS, "connections"),
+        limit("line", LINE, "bytes"),
+        limit("kept", KEPT, "lines"),
+    ];
+    let server = server.ready(0, &own);
     server::serve(&server, move |place| main_task(place, patience))
 }

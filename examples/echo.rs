@@ -29,6 +29,6 @@ async fn main_task(place: Place) -> io::Result<()> {
 
 fn main() -> ExitCode {
     let args: Server = common::parse("echo", "A TCP server that sends back what it gets");
-    let args = args.ready(&Default::default(), 0, "");
+    let args = args.ready(0, &[]);
     server::serve(&args, main_task)
 }

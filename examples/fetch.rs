@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use common::Common;
+use common::limits::span;
 use common::values::millis;
 use kernel::{Policy, Real};
 use net::TcpStream;
@@ -27,7 +28,7 @@ struct Job {
     #[arg(long)]
     head: bool,
     /// Send TEXT by POST
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "head")]
     data: Option<String>,
     /// Milliseconds for a connection to be made
     #[arg(long, value_name = "MS", default_value = "5000", value_parser = millis)]
@@ -66,8 +67,8 @@ impl FromStr for Url {
         let (host, target) = rest.split_at(end);
         // An empty port is the scheme's own (RFC 3986, 3.2.3).
         let host = host.strip_suffix(':').unwrap_or(host);
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        if host.is_empty() || host.contains('@') || (name.is_empty() && !host.starts_with('[')) {
+        // A call may have no host, and `http` has one (RFC 9110, 4.2.1).
+        if host.is_empty() {
             return Err(wrong());
         }
         // A colon inside brackets is the address's own.
@@ -170,7 +171,8 @@ fn is_gone(error: &io::Error) -> bool {
 
 fn main() -> ExitCode {
     let job: Job = common::parse("fetch", "An HTTP client that prints what it fetches");
-    job.common.print_default_lists();
     let options = job.common.options().policy(job.policy);
+    let own = [span("connect", job.connect), span("piece", job.piece), span("timeout", job.whole)];
+    job.common.print_lists(&options, &own);
     common::run(Real::new().and_then(|real| job.common.kernel(real, options)), job.run())
 }

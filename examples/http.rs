@@ -55,6 +55,7 @@ type Work = fn(&Whole) -> io::Result<Response>;
 /// What this server answers.
 pub struct App {
     routes: Router<Route>,
+    kernel_page: bool,
     /// `None`: no directory was given.
     files: Option<Files>,
     blocking: Blocking<Work>,
@@ -75,20 +76,17 @@ impl App {
             .get("/blocking", Route::Blocking)
             .form(Form::Json)
             .get("/gate", Route::Gate)
-            .form(Form::Text);
-        let routes = match flags.kernel_page {
-            true => routes
-                .get("/kernel", Route::Kernel)
-                .get("/kernel/events", Route::KernelEvents)
-                .get("/kernel/why", Route::KernelWhy),
-            false => routes,
-        };
+            .form(Form::Text)
+            .get("/kernel", Route::Kernel)
+            .get("/kernel/events", Route::KernelEvents)
+            .get("/kernel/why", Route::KernelWhy);
         // As many threads as the gate lets in, so that nobody who is in waits for one.
         let behind = threads("gate", gate.limit());
         let entrance = Entrance::new(gate).or_else(too_busy);
         let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
         Ok(App {
             routes,
+            kernel_page: flags.kernel_page,
             files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
             gate: Blocking::new(behind, 0, task as Work).behind(entrance),
@@ -110,6 +108,9 @@ impl Handler for App {
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
+            Route::Kernel | Route::KernelEvents | Route::KernelWhy if !self.kernel_page => {
+                Ok(Response::new(404).with_text("Start the server with --kernel-page\n"))
+            }
             Route::Kernel => Box::pin(kernel_page::page()).await,
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
             Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
@@ -245,9 +246,8 @@ fn main() -> ExitCode {
     let what = "An HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N, /events,\n\
                 /files/NAME, /blocking?ms=N, /gate?ms=N";
     let Args { server, http } = common::parse("http", what);
-    let config = http.config();
-    let server = server.ready(&config, http.threads(), &http.own());
-    let server = server.with_seats(config.limits.connections);
+    let server = server.ready(http.threads(), &http.in_force());
+    let server = server.with_seats(http.config().limits.connections);
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
     let gate = Limit::new("gate", http.gate);

@@ -49,7 +49,7 @@ pub async fn fetch(address: &str, path: &str, out: &mut impl Write) -> Result<()
 
 fn main() -> ExitCode {
     let job: Job = common::parse("hyper_client", "hyper's own HTTP client on trapline");
-    job.common.print_default_lists();
+    job.common.print_lists(&job.common.options(), &[]);
     let kernel = Real::new().and_then(|real| job.common.kernel(real, job.common.options()));
     common::run(kernel, async { fetch(&job.address, &job.path, &mut io::stdout()).await })
 }

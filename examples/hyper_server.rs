@@ -63,5 +63,5 @@ async fn main_task(place: Place) -> io::Result<()> {
 
 fn main() -> ExitCode {
     let args: Server = common::parse("hyper_server", "hyper's own HTTP server on trapline");
-    server::serve(&args.ready(&Default::default(), 0, ""), main_task)
+    server::serve(&args.ready(0, &[]), main_task)
 }

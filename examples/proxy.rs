@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use common::limits::{self, span};
 use common::server::{self, Place, Server};
 use common::values::{between, host_and_port, millis};
 use net::{Connection, Stream, TcpStream, copy_bidirectional, serve};
@@ -56,7 +57,8 @@ async fn main_task(
 
 fn main() -> ExitCode {
     let Proxy { upstream, connect, limit, server } = common::parse("proxy", "A TCP proxy");
-    let server = server.ready(&Default::default(), 0, "");
+    let own = [span("connect", connect), limits::limit("limit", limit, "connections")];
+    let server = server.ready(0, &own);
     // It is there, or a list was printed.
     let upstream = upstream.unwrap_or_default();
     server::serve(&server, move |place| main_task(place, upstream.clone(), connect, limit))

@@ -63,5 +63,5 @@ async fn main_task(place: Place) -> Result<(), Box<dyn Error>> {
 
 fn main() -> ExitCode {
     let args: Server = common::parse("tls_echo", "The echo server behind TLS");
-    server::serve(&args.ready(&Default::default(), 0, ""), main_task)
+    server::serve(&args.ready(0, &[]), main_task)
 }

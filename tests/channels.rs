@@ -4,7 +4,7 @@
 mod support;
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -14,7 +14,9 @@ use support::{Notes, check_quietly, ms, short};
 use testing::sweep;
 use traps::channel::queue::{LifoQueue, OrderedQueue, PriorityQueue, Queue};
 use traps::channel::{broadcast, mpsc, oneshot, watch};
-use traps::{Error, Interruptible, Task, clock, race, sleep, spawn, timeout_after, yield_now};
+use traps::{
+    Either, Error, Interruptible, Task, clock, race, sleep, spawn, timeout_after, yield_now,
+};
 
 /// Runs on the virtual clock.
 #[track_caller]
@@ -264,6 +266,61 @@ fn a_closed_receiver_gets_what_was_sent_and_refuses_the_rest() {
         drop(receiver);
         assert!(sender.is_closed());
         assert_eq!(Rc::strong_count(&inside), 1, "what was not received is dropped");
+    });
+}
+
+#[test]
+fn a_close_ends_a_receive_that_was_polled_before() {
+    on_sim(async {
+        // The receiver itself stands in line, left there by a race that the stop signal won.
+        let (sender, mut receiver) = mpsc::channel(4);
+        sender.try_send(1).unwrap();
+        assert_eq!(receiver.next().await, Some(Ok(1)));
+        let stop = sleep(ms(1));
+        assert!(matches!(race(receiver.next(), stop).await, Either::Right(Ok(_))));
+        assert!(receiver.next().now_or_never().is_none());
+        sender.try_send(2).unwrap();
+        receiver.close();
+        assert_eq!(receiver.next().now_or_never(), Some(Some(Ok(2))), "what was sent, at once");
+        assert_eq!(receiver.next().now_or_never(), Some(None), "and the end, at once");
+        assert_eq!(receiver.recv().await, Err(Error::Closed));
+
+        // It is the same where the close is all that comes.
+        let (_sender, mut receiver) = mpsc::channel::<()>(4);
+        assert!(matches!(race(receiver.next(), sleep(ms(1))).await, Either::Right(Ok(_))));
+        receiver.close();
+        assert_eq!(receiver.next().now_or_never(), Some(None));
+
+        // And where another task waits, in a receiver that two share.
+        let (_sender, receiver) = mpsc::channel::<()>(4);
+        let shared = Rc::new(RefCell::new(receiver));
+        let theirs = shared.clone();
+        let received = poll_fn(move |cx| theirs.borrow_mut().poll_recv(cx));
+        let waiting = spawn("reader", received).await;
+        settle().await;
+        shared.borrow_mut().close();
+        assert_eq!(join(waiting).await, Err(Error::Closed));
+    });
+}
+
+#[test]
+fn the_other_side_ends_a_receive_that_was_polled_before_at_once() {
+    on_sim(async {
+        let (items, mut mpsc) = mpsc::channel::<()>(1);
+        let (news, mut broadcast) = broadcast::channel::<()>(1);
+        let (level, mut watch) = watch::channel(0);
+        let (promise, mut oneshot) = oneshot::channel();
+        assert!(mpsc.next().now_or_never().is_none());
+        assert!(broadcast.next().now_or_never().is_none());
+        assert!(watch.next().now_or_never().is_none());
+        assert!((&mut oneshot).now_or_never().is_none());
+        settle().await;
+        drop((items, news, level));
+        promise.send(7).unwrap();
+        assert_eq!(mpsc.next().now_or_never(), Some(None));
+        assert_eq!(broadcast.next().now_or_never(), Some(None));
+        assert_eq!(watch.next().now_or_never(), Some(None));
+        assert_eq!((&mut oneshot).now_or_never(), Some(Ok(7)));
     });
 }
 
@@ -859,5 +916,167 @@ fn a_join_ends_when_all_items_were_done_though_another_is_put_at_once() {
         queue.task_done();
         queue.join().await.unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| queue.task_done())).is_err());
+    });
+}
+
+// ---- User code that panics ---------------------------------------------------------------------
+
+/// An item of which one use panics.
+#[derive(Debug)]
+struct Bomb {
+    n: u32,
+    at: Use,
+}
+
+#[derive(Debug, PartialEq)]
+enum Use {
+    None,
+    Compare,
+    Clone,
+    Drop,
+}
+
+impl PartialEq for Bomb {
+    fn eq(&self, other: &Bomb) -> bool {
+        self.n == other.n
+    }
+}
+
+impl Eq for Bomb {}
+
+impl PartialOrd for Bomb {
+    fn partial_cmp(&self, other: &Bomb) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Bomb {
+    fn cmp(&self, other: &Bomb) -> std::cmp::Ordering {
+        assert!(self.at != Use::Compare && other.at != Use::Compare, "compared");
+        self.n.cmp(&other.n)
+    }
+}
+
+impl Clone for Bomb {
+    fn clone(&self) -> Bomb {
+        assert!(self.at != Use::Clone, "cloned");
+        safe(self.n)
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(self.at != Use::Drop, "dropped");
+    }
+}
+
+fn safe(n: u32) -> Bomb {
+    Bomb { n, at: Use::None }
+}
+
+/// Whether it panics.
+fn panics<T>(code: impl FnOnce() -> T) -> bool {
+    catch_unwind(AssertUnwindSafe(code)).is_err()
+}
+
+#[test]
+fn a_comparison_that_panics_costs_a_queue_neither_room_nor_items() {
+    on_sim(async {
+        let wild = |n| Bomb { n, at: Use::Compare };
+        let queue = PriorityQueue::bounded(2);
+        queue.try_put(safe(1)).unwrap();
+        for _ in 0..3 {
+            assert!(panics(|| queue.try_put(wild(2))));
+            let theirs = queue.clone();
+            let put = async move { theirs.put(wild(2)).await };
+            let end = spawn("put", put).await.join().await;
+            assert!(matches!(end, Err(Error::Panicked(_))), "{end:?}");
+        }
+        queue.try_put(safe(0)).unwrap();
+        assert!(queue.is_full());
+        // The room that was handed to a put that waited goes to the next.
+        let (first, second) = (queue.clone(), queue.clone());
+        let first = spawn("first", async move { first.put(wild(2)).await }).await;
+        let second = spawn("second", async move { second.put(safe(3)).await }).await;
+        settle().await;
+        assert_eq!(queue.get().await.unwrap().n, 0);
+        { first }.join().await.unwrap_err();
+        join(second).await.unwrap();
+        for n in [1, 3] {
+            assert_eq!(queue.get().await.unwrap().n, n);
+            queue.task_done();
+        }
+        queue.task_done();
+        queue.join().await.unwrap();
+        assert_eq!((queue.len(), queue.try_get().unwrap_err()), (0, Error::Empty));
+    });
+}
+
+#[test]
+fn a_drop_that_panics_keeps_no_news_from_a_receiver_and_no_item_from_its_drop() {
+    on_sim(async {
+        // The item that has to go is one that its receiver has not seen.
+        let (news, mut receiver) = broadcast::channel::<Bomb>(1);
+        let reader = spawn("reader", async move {
+            let first = receiver.recv().await;
+            (first.map(|item| item.n), receiver.recv().await.map(|item| item.n))
+        })
+        .await;
+        settle().await;
+        let _slow = news.subscribe();
+        news.send(Bomb { n: 1, at: Use::Drop }).unwrap();
+        settle().await;
+        assert!(panics(|| news.send(safe(2))));
+        assert_eq!(join(reader).await, (Ok(1), Ok(2)));
+
+        let inside = Rc::new(());
+        let (sender, receiver) = mpsc::channel(2);
+        let wild = Bomb { n: 1, at: Use::Drop };
+        sender.try_send((Some(wild), inside.clone())).unwrap();
+        sender.try_send((None, inside.clone())).unwrap();
+        let theirs = sender.clone();
+        let waiting = spawn("writer", async move { theirs.send((None, Rc::new(()))).await }).await;
+        settle().await;
+        assert!(panics(|| drop(receiver)));
+        assert_eq!(Rc::strong_count(&inside), 1, "each item is dropped");
+        assert_eq!(join(waiting).await.unwrap_err().why, Error::ReceiversGone);
+    });
+}
+
+#[test]
+fn a_clone_that_panics_costs_its_receiver_that_item_alone() {
+    on_sim(async {
+        let (news, mut receiver) = broadcast::channel(4);
+        let mut other = news.subscribe();
+        news.send(Bomb { n: 1, at: Use::Clone }).unwrap();
+        news.send(safe(2)).unwrap();
+        assert!(panics(|| receiver.try_recv()));
+        assert_eq!(receiver.recv().await.unwrap().n, 2);
+        assert!(panics(|| other.try_recv()));
+        assert_eq!(other.recv().await.unwrap().n, 2);
+    });
+}
+
+#[test]
+fn a_change_that_panics_is_news_and_a_predicate_that_panics_changes_nothing() {
+    on_sim(async {
+        let (level, receiver) = watch::channel(0);
+        let mut theirs = receiver.clone();
+        let waiting =
+            spawn("reader", async move { theirs.wait_for(|n| *n == 7).await.map(|n| *n) });
+        let waiting = waiting.await;
+        settle().await;
+        let modify = |n: &mut u32| {
+            *n = 7;
+            panic!("after the change")
+        };
+        assert!(panics(|| level.send_modify(modify)));
+        assert_eq!(join(waiting).await, Ok(7));
+
+        let mut theirs = receiver.clone();
+        let choosy = async move { theirs.wait_for(|_| panic!("of no use")).await.map(drop) };
+        spawn("choosy", choosy).await.join().await.unwrap_err();
+        level.send(8).unwrap();
+        assert_eq!(*receiver.borrow(), 8);
     });
 }

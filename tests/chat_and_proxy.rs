@@ -6,9 +6,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
+use testing::child::{self, Child};
 use testing::trace;
 
 use example::build;
@@ -22,15 +23,15 @@ struct Server {
 
 fn start(name: &str, test: &str, args: &[&str]) -> Server {
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.trace"));
-    let mut process = Command::new(build(name))
+    let mut command = Command::new(build(name));
+    command
         .arg("--trace")
         .arg(&trace)
         .args(["--addr", "127.0.0.1:0"])
         .args(args)
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut process = child::spawn(&mut command);
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let addr = line.trim_end().strip_prefix("listening on ").expect("it says where it listens");
@@ -43,15 +44,19 @@ impl Server {
     }
 
     fn send(&self, signal: &str) {
-        let command = format!("kill -{signal} {}", self.process.id());
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        self.process.send(signal);
     }
 
     /// It ends with code 0, and its trace is sound. Gives what it logged.
-    fn ends_well(mut self) -> String {
+    fn ends_well(self) -> String {
+        self.ends(0)
+    }
+
+    /// The same, with that code.
+    fn ends(mut self, code: i32) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        assert!(self.process.wait().unwrap().success(), "{log}");
+        assert_eq!(self.process.wait().unwrap().code(), Some(code), "{log}");
         let text = fs::read_to_string(&self.trace).unwrap();
         let lines = trace::trace(&text).unwrap();
         if let Err(broken) = trace::check(&lines) {
@@ -119,6 +124,29 @@ fn what_one_says_in_the_chat_goes_to_all_until_a_signal_ends_it() {
     ann.hears_the_end();
     let log = server.ends_well();
     assert!(!log.contains(": cancelling"), "{log}");
+}
+
+#[test]
+fn no_client_of_the_chat_writes_the_line_of_another() {
+    let server = start("chat", "chat_forged", &[]);
+    let mut ann = Client::new(&server, "ann");
+    let mut eve = Client(BufReader::new(server.connect()));
+    eve.say("eve\rben is here\x1b[1A\n");
+    let name = "eve ben is here\u{fffd}[1A";
+    ann.hears(&format!("{name} is here"));
+    let forged = [
+        ("hi\rann: bye\r\n", "hi ann: bye"),
+        ("\x1b[2K\x1b[Gann: bye\n", "\u{fffd}[2K\u{fffd}[Gann: bye"),
+        ("a\u{8}\u{7f}\0b\u{9b}2K\tc\n", "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}2K c"),
+        ("a\u{2028}ann: b\u{85}ann: c\u{202e}d\n", "a ann: b ann: c\u{fffd}d"),
+        ("grüße, ann\n", "grüße, ann"),
+    ];
+    for (said, heard) in forged {
+        eve.say(said);
+        ann.hears(&format!("{name}: {heard}"));
+    }
+    server.send("TERM");
+    server.ends_well();
 }
 
 #[test]
@@ -199,14 +227,15 @@ fn what_the_proxy_cannot_finish_is_reset_and_the_proxy_goes_on() {
     let silent = greeted();
     server.send("TERM");
     assert_eq!(met(silent), ErrorKind::ConnectionReset);
-    let log = server.ends_well();
+    let log = server.ends(1);
     assert!(log.contains("time is up: cancelling "), "{log}");
+    assert!(log.ends_with("error: the shutdown cut off work in progress: 1 left\n"), "{log}");
 }
 
 #[test]
 fn a_proxy_whose_server_is_not_there_closes_each_connection() {
-    let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let server = start("proxy", "proxy_refused", &[&addr]);
+    // The system never gives port 1 to another test.
+    let server = start("proxy", "proxy_refused", &["127.0.0.1:1"]);
     for _ in 0..2 {
         assert_eq!(server.connect().read(&mut [0]).unwrap(), 0);
     }

@@ -46,6 +46,41 @@ fn join_of_two_sleeps_takes_the_longer() {
     assert_lines(&trace, "withdraw", 0);
 }
 
+/// A wait that is the only one takes its task from the CPU, and each of several is awaited,
+/// wherever in the tree of scopes they are. A wait that has its result, unread, does not count.
+#[test]
+fn x10_only_the_wait_that_has_no_other_beside_it_blocks() {
+    let beside = on_sim(async {
+        // In no scopes of their own, as the branches of `traps::join` would be.
+        let (first, second) = join!(sleep(secs(2)), sleep(secs(1)));
+        first.and(second).unwrap();
+    });
+    let in_a_scope_beside = on_sim(async {
+        let mut first = Box::pin(timeout_after(secs(9), sleep(secs(2))));
+        let _ = poll_once(&mut first).await;
+        sleep(secs(1)).await.unwrap();
+    });
+    for (_, trace) in [beside, in_a_scope_beside] {
+        let waits = waits(&trace);
+        assert_eq!(waits[..3], ["await sleep 2s", "await sleep 1s", "block parked n=2"], "{trace}");
+    }
+    let (_, trace) = on_sim(async {
+        let mut unread = Box::pin(sleep(secs(1)));
+        let _ = poll_once(&mut unread).await;
+        sleep(secs(2)).await.unwrap();
+        sleep(secs(3)).await.unwrap();
+    });
+    assert_eq!(waits(&trace).last(), Some(&"block sleep 3s".to_owned()), "{trace}");
+}
+
+/// What the lines say by which the main task waits.
+fn waits(trace: &str) -> Vec<String> {
+    let lines = trace.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_main = lines.filter(|words| words.get(4) == Some(&"main"));
+    let waits = of_main.filter(|words| ["await", "block"].contains(&words[5]));
+    waits.map(|words| words[5..8].join(" ")).collect()
+}
+
 #[test]
 fn select_of_a_sleep_and_a_read_withdraws_the_loser() {
     let script = Sim::new().ready_at(at(2), 1, Direction::Read);
@@ -564,7 +599,7 @@ fn children_of_a_combinator_polled_by_waker_only_survive_spurious_and_late_wakes
 /// A wait that was begun in the same poll, before the timeout around it opened, is inside it: it is
 /// told of the timeout, and its future cleans up.
 #[test]
-fn a_wait_that_was_begun_before_its_timeout_ends_by_being_dropped() {
+fn a_wait_that_was_begun_before_its_timeout_is_told_of_it() {
     for own_waker in [true, false] {
         for another_is_first in [false, true] {
             let (seen, _) = on_sim(async {
@@ -589,7 +624,7 @@ fn a_wait_that_was_begun_before_its_timeout_ends_by_being_dropped() {
                 let ended = timeout_after(secs(1), inner).await;
                 (kind(ended), told.get(), clock().await)
             });
-            assert_eq!(seen, (Err(Kind::TaskTimeout), None, at(1)), "{own_waker}");
+            assert_eq!(seen, (Err(Kind::TaskTimeout), Some(at(1)), at(1)), "{own_waker}");
         }
     }
 }

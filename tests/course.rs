@@ -181,10 +181,10 @@ fn the_log_of_lab_13_is_that_of_its_program() {
 #[test]
 fn a_program_that_does_not_end_is_killed() {
     let mut command = Command::new("sh");
-    command.args(["-c", "echo '#trace v2'; exec tail -f /dev/null"]);
+    command.args(["-c", "echo '#trace v3'; exec tail -f /dev/null"]);
     let (ended, log) = program::run(&mut command, Duration::from_millis(50)).unwrap();
     assert_eq!(ended.killed_after, Some(Duration::from_millis(50)));
-    assert_eq!(log, "#trace v2\n");
+    assert_eq!(log, "#trace v3\n");
 }
 
 #[test]
@@ -194,6 +194,8 @@ fn a_patched_lab_is_built_from_the_students_copies() {
     let scratch = Scratch::new("patched");
     let folder = scratch.0.join("lab");
     student::start(&lab, &folder, &program::target().unwrap()).unwrap();
+    let Ok(Built::Program(program)) = grade::build(&lab, &folder) else { panic!("it builds") };
+    assert!(program.components().any(|part| part.as_os_str() == "patched"), "{program:?}");
     fs::write(folder.join("kernel/src/lib.rs"), "compile_error!(\"mine\");").unwrap();
     assert!(matches!(grade::build(&lab, &folder), Ok(Built::Error(_))));
 }

@@ -9,11 +9,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
 use similar::TextDiff;
+use testing::child::{self, Child};
 use testing::trace;
 
 const STEPS: u32 = 12;
@@ -95,7 +96,7 @@ fn change(step: u32) -> String {
 
 /// What a step prints on the virtual clock. Step 2 has the real one: its times are masked.
 fn log(step: u32) -> String {
-    let ran = Command::new(program(step)).output().unwrap();
+    let ran = child::output(&mut Command::new(program(step)));
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success() && errors.is_empty(), "step {step}: {errors}");
     let text = String::from_utf8(ran.stdout).unwrap();
@@ -172,6 +173,81 @@ fn the_logs_from_the_sixth_step_on_keep_the_promises_of_the_real_kernel() {
     }
 }
 
+/// What the tool of the course prints.
+fn course(args: &[&str]) -> String {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = BUILT.get_or_init(|| example::build("course"));
+    let ran = child::output(Command::new(program).args(args));
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && errors.is_empty(), "{args:?}: {errors}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn each_page_asks_for_the_state_at_a_line_of_the_log_and_links_to_it() {
+    for step in 1..=STEPS {
+        let page = fs::read_to_string(folder(step).join("README.md")).unwrap();
+        let asked = format!("cargo run --example course -- state {step} ");
+        let (_, rest) = page.split_once(&asked).unwrap_or_else(|| panic!("{asked} is missing"));
+        let line = rest.lines().next().unwrap();
+        let said = course(&["state", &step.to_string(), line]);
+        let shown = trace::line(said.lines().next().unwrap()).unwrap();
+        let link = format!("(../../../target/step_{step:02}.html#{:04})", shown.seq);
+        assert!(page.contains(&link), "the page of step {step} has no link {link}");
+        let page_of_log = format!("target/step_{step:02}.html");
+        let make = format!("course -- log {step} | cargo run --example trace -- timeline -o ");
+        let make = make + &page_of_log;
+        assert!(page.contains(&make), "the page of step {step} does not say: {make}");
+        if step >= FIRST_TRACE {
+            assert!(page.contains(&format!("follows `#{:04}`", shown.seq)), "step {step}");
+        }
+        // The state is what the log says, and there is something to find out.
+        let log = course(&["log", &step.to_string()]);
+        let mut state = trace::State::default();
+        let lines = trace::trace(&log).unwrap();
+        lines.iter().filter(|it| it.seq <= shown.seq).for_each(|line| state.line(line));
+        let rows = state.text(trace::state::View::Whole).lines().count();
+        assert!(rows >= 4, "step {step}:\n{state}");
+        let names = |id: &u64| said.contains(&format!("{id} {}  since", state.tasks[id].name));
+        assert!(state.tasks.keys().all(names), "{state}\n{said}");
+        assert!(state.timers.keys().all(|(at, name)| said.contains(&format!("{at}  {name}"))));
+    }
+}
+
+#[test]
+fn the_logs_that_the_tool_shows_are_those_of_the_steps() {
+    for step in 1..=STEPS {
+        let shown = course(&["log", &step.to_string()]);
+        assert_checks(&shown);
+        let lines = trace::trace(&shown).unwrap();
+        if step >= FIRST_TRACE && has_fixed_log(step) {
+            assert_eq!(shown, log(step), "step {step}");
+        } else if step >= FIRST_TRACE {
+            // It was recorded: what it names is there.
+            for (file, line) in lines.iter().filter_map(|line| line.key("at")?.rsplit_once(':')) {
+                let text = fs::read_to_string(file).unwrap();
+                let number: usize = line.parse().unwrap();
+                assert!(number <= text.lines().count(), "{file}:{line}");
+            }
+        } else {
+            // Its lines are there in their order, with what they say: the tool adds words, and
+            // wakes.
+            let mut told = lines.iter();
+            for line in log(step).lines() {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let verb =
+                    words.iter().position(|word| ["run", "block", "fire", "exit"].contains(word));
+                let Some(verb) = verb.filter(|at| *at >= 2) else { continue };
+                let found = told.find(|told| told.verb == words[verb]);
+                let found = found.unwrap_or_else(|| panic!("step {step} has no {line}\n{shown}"));
+                assert_eq!(found.task.to_string(), words[verb - 1], "step {step}: {line}\n{found}");
+                let op = words.get(verb + 1).copied().unwrap_or_default();
+                assert!(found.detail().contains(op), "step {step}: {line}\n{found}");
+            }
+        }
+    }
+}
+
 fn assert_checks(text: &str) {
     let lines = trace::trace(text).unwrap_or_else(|(line, error)| {
         panic!("line {line} does not parse: {error}\n{text}");
@@ -211,7 +287,7 @@ impl Server {
     fn start(step: u32, args: &[&str]) -> Server {
         let mut command = Command::new(program(step));
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = child::spawn(&mut command);
         let mut said = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
         let address = said.trim().strip_prefix("listening on ").expect(&said).parse().unwrap();
@@ -230,8 +306,7 @@ impl Server {
 
     /// Ctrl-C.
     fn interrupt(&self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        self.child.send("INT");
     }
 
     /// Waits for its end. Gives its log, which keeps its promises.
@@ -371,11 +446,10 @@ fn three_lessons_print_the_same_bytes_on_the_last_step_as_on_the_real_kernel() {
         write(&format!("examples/{name}.rs"), &source);
     }
     for name in ["hello", "nested", "linger"] {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let mut run = Command::new(cargo);
+        let mut run = child::cargo();
         run.current_dir(&place).env("CARGO_TARGET_DIR", place.join("target"));
         run.args(["run", "--quiet", "--offline", "--example", name, "--", "--virtual"]);
-        let ran = run.output().unwrap();
+        let ran = child::output_within(child::BUILD, &mut run);
         assert!(ran.status.success(), "{name}: {}", String::from_utf8_lossy(&ran.stderr));
         support::compare(name, &String::from_utf8(ran.stdout).unwrap());
     }

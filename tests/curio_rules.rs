@@ -12,6 +12,7 @@ use kernel::{Options, Sim};
 use support::{Notes, at, check, check_quietly, check_with, ms, op, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
+use traps::universal::UniversalEvent;
 use traps::{
     Either, Error, Interrupt, Interruptible, Kind, Time, TimeoutAfter, WaitQueue, branch, clock,
     current_deadline, current_task, ignore_after, join, race, run_in_thread, shield, sleep, spawn,
@@ -371,14 +372,14 @@ fn curio_c5_who_never_blocks_again_is_never_hit() {
 /// What raises a pending cancellation, and what does not.
 #[test]
 fn curio_c6_where_a_cancellation_hits() {
-    let sim = Sim::new();
+    let sim = Sim::new().jobs_take(tenths(1));
     let notes = Notes::default();
     check_quietly("curio_c6_where_a_cancellation_hits", sim, async {
         let held = Rc::new(Mutex::new(()));
         let unset = Rc::new(Event::new());
         let _held = held.lock().await.unwrap();
         let sleeper = Rc::new(spawn("sleeper", op(9)).await);
-        for place in 0..8 {
+        for place in 0..11 {
             let (noted, held, unset) = (notes.clone(), held.clone(), unset.clone());
             let sleeper = sleeper.clone();
             let victim = async move {
@@ -405,12 +406,17 @@ fn curio_c6_where_a_cancellation_hits() {
                     4 => unset.wait().await,
                     5 => sleeper.wait().await,
                     6 => WaitQueue::new().wait().await,
+                    7 => traps::check_cancellation().await,
+                    8 => run_in_thread(|| ()).await.map_err(|why| why.interrupt().unwrap().clone()),
+                    9 => UniversalEvent::new().wait().await,
                     _ => {
                         let io = Io::new(Scripted(1));
                         io.readable().await.map_err(|why| why.interrupt().unwrap().clone())
                     }
                 };
                 noted.add(short(&hit));
+                // Once: it was taken there, and not only shown.
+                noted.add(short(&op(0).await));
             };
             let mut victim = spawn("victim", victim).await;
             victim.cancel_now("");
@@ -418,7 +424,7 @@ fn curio_c6_where_a_cancellation_hits() {
         }
         sleeper.cancel("").await.unwrap();
     });
-    assert_eq!(notes.text(), ["CAN"; 8].join(" "));
+    assert_eq!(notes.text(), ["CAN ok"; 11].join(" "));
 }
 
 /// A cancellation that arrives inside a shield is not lost when a timeout inside fires and its
@@ -485,11 +491,12 @@ fn x3_a_swallowed_cancellation_is_gone() {
     assert_eq!(ran.count("deliver"), 1);
 }
 
-/// Cancel and deadline in one turn, the deadline first: the undelivered timeout gives way.
+/// Cancel and deadline in one turn, the deadline first: the timeout stays, and the cancellation is
+/// pending behind it.
 #[test]
-fn x2_cancel_beats_a_timeout_that_was_first() {
+fn x2_a_timeout_that_was_first_stays() {
     let notes = Notes::default();
-    let ran = check("x2_cancel_beats_a_timeout_that_was_first", Sim::new(), async {
+    let ran = check("x2_a_timeout_that_was_first_stays", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
             let block = timeout_after(tenths(5), async {
@@ -499,14 +506,39 @@ fn x2_cancel_beats_a_timeout_that_was_first() {
             });
             noted.add(short(&block.await));
             noted.add(short(&op(1).await));
+            noted.add(short(&op(1).await));
         };
         let mut victim = spawn("victim", victim).await;
         op(5).await.unwrap();
         victim.cancel_now("");
         victim.join().await.unwrap();
     });
-    assert_eq!(notes.text(), "CAN CAN ok");
-    assert_eq!(ran.lines(|line| line.contains("winner=cancel loser=timeout")).len(), 1);
+    assert_eq!(notes.text(), "TT TT CAN ok");
+    assert_eq!(ran.lines(|line| line.contains("= pending")).len(), 1);
+}
+
+/// The timeout of the branch that ends first is what the race comes to. The other branch was
+/// cancelled and is dropped unread, so the cancellation is pending again.
+#[test]
+fn x2_a_cancellation_of_a_branch_that_lost_to_a_timeout_is_next() {
+    let notes = Notes::default();
+    let ran = check_quietly("x2_a_branch_that_lost", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let (Either::Left(first) | Either::Right(first)) =
+                race(timeout_after(tenths(5), op(9)), op(9)).await;
+            noted.add(short(&first));
+            noted.add(short(&op(1).await));
+            noted.add(short(&op(1).await));
+        };
+        let mut victim = spawn("victim", victim).await;
+        op(5).await.unwrap();
+        victim.cancel_now("");
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "TT CAN ok");
+    assert_eq!(ran.lines(|line| line.contains("= delivered")).len(), 1);
+    assert_eq!(ran.lines(|line| line.contains("cleanup  root")).len(), 1);
 }
 
 /// Cancel and deadline before the task runs, the cancel first: the timeout comes too late.
@@ -540,8 +572,10 @@ fn x2_cancel_beats_a_timeout_that_was_second() {
 /// The timeout of an outer block that lost to a cancellation stays in force there.
 #[test]
 fn x2_the_timeout_that_lost_is_still_in_force() {
+    let sim = Sim::new();
+    let virtual_clock = sim.clock();
     let notes = Notes::default();
-    check("x2_the_timeout_that_lost_is_still_in_force", Sim::new(), async {
+    check("x2_the_timeout_that_lost_is_still_in_force", sim, async {
         let noted = notes.clone();
         let victim = async move {
             let block = timeout_after(tenths(5), async {
@@ -552,8 +586,10 @@ fn x2_the_timeout_that_lost_is_still_in_force() {
             noted.add(short(&block.await));
         };
         let mut victim = spawn("victim", victim).await;
-        op(5).await.unwrap();
+        op(4).await.unwrap();
         victim.cancel_now("");
+        virtual_clock.advance(tenths(1));
+        clock().await;
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN TT ok");
@@ -1190,14 +1226,17 @@ fn x10_an_interrupt_that_was_not_read_is_pending_again() {
     assert_eq!(notes.text(), "left TT TT ok");
 }
 
-/// A cancellation reaches each branch too, and beats a timeout that one of them has.
+/// A cancellation reaches each branch too: behind a timeout that one of them has.
 #[test]
 fn x10_a_cancellation_reaches_each_branch() {
     let notes = Notes::default();
     check("x10_a_cancellation_reaches_each_branch", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
-            let left = level(noted.clone(), 1, timeout_after(tenths(2), op(9)));
+            let left = async {
+                let _ = level(noted.clone(), 1, timeout_after(tenths(2), op(9))).await;
+                noted.add(format!("next:{}", short(&op(1).await)));
+            };
             let right = level(noted.clone(), 2, timeout_after(tenths(5), op(9)));
             let _ = join(left, right).await;
             noted.add(short(&op(1).await));
@@ -1207,7 +1246,7 @@ fn x10_a_cancellation_reaches_each_branch() {
         victim.cancel_now("");
         victim.join().await.unwrap();
     });
-    assert_eq!(notes.text(), "f1:CAN f2:CAN ok");
+    assert_eq!(notes.text(), "f1:TT f2:CAN next:CAN ok");
 }
 
 /// The end of a thread's job and a deadline in one turn: completion wins.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
@@ -12,12 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use kernel::trace::{Event, Line};
 use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Either, Interrupt, Task, Time, WaitQueue, clock, connection_deadline, current_deadline,
-    ignore_after, join, race, shield, sleep, spawn, timeout_after, yield_now,
+    ConnectionDeadline, Either, Interrupt, Task, Time, WaitQueue, clock, connection_deadline,
+    current_deadline, ignore_after, join, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -275,8 +276,9 @@ fn d7_in_its_turn_the_deadline_wins_and_the_byte_is_still_there() {
     assert_eq!(ran.took, SECOND);
 }
 
+/// The deadline fires, and the task is cancelled before it runs or behind that: the timeout stays.
 #[test]
-fn d29_a_cancellation_in_its_turn_wins() {
+fn d29_a_timeout_in_its_turn_stays_and_the_cancellation_is_next() {
     for canceller_first in [true, false] {
         let sim = Sim::new();
         let clock = sim.clock();
@@ -284,8 +286,8 @@ fn d29_a_cancellation_in_its_turn_wins() {
             let victim = async {
                 let deadline = connection_deadline().await;
                 let end = deadline.guard(SECOND, sleep(5 * SECOND)).await;
-                let after = sleep(SECOND).await;
-                (short(&end), short(&after))
+                let (after, again) = (sleep(SECOND).await, sleep(5 * SECOND).await);
+                (short(&end), short(&after), short(&again))
             };
             let child = spawn("victim", victim).await;
             yield_now().await.unwrap();
@@ -300,9 +302,9 @@ fn d29_a_cancellation_in_its_turn_wins() {
             let mut child = child;
             child.join().await.unwrap()
         });
-        // A victim that runs first has its timeout already.
-        let ends = if canceller_first { ("CAN", "ok") } else { ("TT", "CAN") };
-        assert_eq!(ran.output, ends, "canceller first: {canceller_first}");
+        assert_eq!(ran.output, ("TT", "CAN", "ok"), "canceller first: {canceller_first}");
+        let effect = if canceller_first { "= pending" } else { "= delivered" };
+        assert_eq!(ran.lines(|line| line.contains(effect)).len(), 1, "{}", ran.trace);
     }
 }
 
@@ -424,6 +426,23 @@ fn d3_zero_forgets_what_fired_before_it() {
         fired
     });
     assert_eq!(ran.output, [true, false, true, false]);
+}
+
+/// It fired while a shield held its interrupt back, so nobody has heard of that yet.
+#[test]
+fn d3_d10_what_a_shield_held_back_is_forgotten_with_the_next_arm() {
+    for (span, second) in [(Duration::ZERO, "ok"), (5 * SECOND, "TT")] {
+        let ran = check_quietly("held back", Sim::new(), async move {
+            let deadline = connection_deadline().await;
+            deadline.arm(SECOND);
+            shield(sleep(2 * SECOND)).await.unwrap();
+            let has_fired = deadline.fired();
+            deadline.arm(span);
+            let first = sleep(SECOND).await;
+            (has_fired, short(&first), short(&sleep(60 * SECOND).await))
+        });
+        assert_eq!(ran.output, (true, "ok", second), "{span:?}");
+    }
 }
 
 /// A post between two runs is handled before anything is due in the second.
@@ -722,26 +741,27 @@ fn d15_d16_d17_no_arm_no_scan() {
 }
 
 #[test]
-fn d18_two_kernels_on_one_thread_have_their_own() {
-    let mut kernels = [Kernel::new(Sim::new()), Kernel::new(Sim::new())];
-    let ends: Vec<_> = kernels
-        .iter_mut()
-        .zip([1, 5])
-        .map(|(kernel, seconds)| {
-            let main = async move {
-                let deadline = connection_deadline().await;
-                let end = deadline.guard(seconds * SECOND, sleep(9 * SECOND)).await;
-                (deadline, end.unwrap_err().reading().as_micros())
-            };
-            kernel.run(main).unwrap()
-        })
-        .collect();
-    assert_eq!([ends[0].1, ends[1].1], [1_000_000, 5_000_000]);
-    assert_eq!(kernels.each_ref().map(|kernel| kernel.counters().deadlines), [1, 1]);
-    drop(ends);
-    for kernel in &mut kernels {
-        kernel.run(yield_now()).unwrap().unwrap();
-        assert_eq!(kernel.counters().deadlines, 0);
+fn d18_each_kernel_of_a_thread_has_its_own_and_knows_none_of_an_older_one() {
+    let mut old = Vec::new();
+    for seconds in [1, 5] {
+        let arms = Rc::new(Cell::new(0));
+        let counts = arms.clone();
+        let mut kernel = Kernel::new(Sim::new());
+        kernel.observe(move |line: &Line<'_>| {
+            counts.set(counts.get() + u32::from(matches!(line.event, Event::Arm { .. })));
+        });
+        let main = async {
+            // An older one does nothing, and no line tells of it.
+            old.iter().for_each(|older: &ConnectionDeadline| older.arm(SECOND));
+            let deadline = connection_deadline().await;
+            let end = deadline.guard(seconds * SECOND, sleep(9 * SECOND)).await;
+            sleep(SECOND).await.unwrap();
+            (deadline, end.unwrap_err().reading())
+        };
+        let (deadline, at) = kernel.run(main).unwrap();
+        assert_eq!((at, arms.get()), (Time::ZERO + seconds * SECOND, 1));
+        assert_eq!(kernel.counters().deadlines, 1);
+        old.push(deadline);
     }
 }
 
@@ -757,6 +777,24 @@ fn d19_a_million_arms_are_no_trap_no_scan_and_no_turn() {
     kernel.run(main).unwrap();
     let counters = kernel.counters();
     assert_eq!((counters.traps, counters.scans, counters.turns), (0, 0, 1));
+}
+
+/// The kernel looks at the machine after each of these arms.
+#[test]
+fn d19_arms_in_many_turns_are_no_scan_and_no_timer_more() {
+    let mut kernel = Kernel::new(Sim::new());
+    let main = async {
+        let deadline = connection_deadline().await;
+        for _ in 0..1_000 {
+            deadline.arm(10 * SECOND);
+            sleep(MS).await.unwrap();
+        }
+        deadline
+    };
+    let deadline = kernel.run(main).unwrap();
+    let counters = kernel.counters();
+    assert_eq!((counters.scans, counters.timers, counters.turns), (0, 1, 1_001));
+    drop(deadline);
 }
 
 /// Nobody listens, so an arm is a store that is put off until the run ends; by then more is asked
@@ -1223,7 +1261,7 @@ fn d10_a_guard_that_is_moved_after_it_fired_forgets_what_was_not_read() {
 }
 
 #[test]
-fn x2_a_timeout_that_gives_way_is_not_pending_where_its_guard_was_armed_anew() {
+fn x2_a_timeout_that_stays_is_read_once_where_its_guard_was_armed_anew() {
     let sim = Sim::new();
     let clock = sim.clock();
     let ran = check_quietly("armed anew", sim, async {
@@ -1247,8 +1285,8 @@ fn x2_a_timeout_that_gives_way_is_not_pending_where_its_guard_was_armed_anew() {
             spawn("guarded", async move {
                 let guarded = async {
                     let ended = sleep(10 * SECOND).await;
-                    let then = sleep(SECOND).await;
-                    Ok::<_, Interrupt>((short(&ended), short(&then)))
+                    let (then, again) = (sleep(SECOND).await, sleep(SECOND).await);
+                    Ok::<_, Interrupt>((short(&ended), short(&then), short(&again)))
                 };
                 inner.guard(SECOND, guarded).await
             })
@@ -1256,7 +1294,7 @@ fn x2_a_timeout_that_gives_way_is_not_pending_where_its_guard_was_armed_anew() {
         );
         meddler.join().await.unwrap()
     });
-    assert_eq!(ran.output, Ok(("CAN", "ok")));
+    assert_eq!(ran.output, Ok(("TT", "CAN", "ok")));
 }
 
 /// What a request costs in traps is a number: two waits are two traps, and their guards none. One
@@ -1317,12 +1355,13 @@ fn a_guard_that_was_leaked_leaves_the_slot_of_its_deadline_alone() {
 
 #[test]
 #[should_panic(expected = "rule: a connection deadline is used in the kernel that made it")]
-fn d18_a_guard_that_began_in_one_kernel_is_refused_in_another() {
-    let (mut first, mut second) = (Kernel::new(Sim::new()), Kernel::new(Sim::new()));
+fn d18_a_guard_that_began_in_one_kernel_is_refused_in_the_next() {
+    let mut first = Kernel::new(Sim::new());
     let deadline = first.run(connection_deadline()).unwrap();
     let mut guard = pin!(deadline.guard(SECOND, sleep(5 * SECOND)));
     first.run(begin(guard.as_mut())).unwrap();
-    let _ = second.run(guard);
+    drop(first);
+    let _ = Kernel::new(Sim::new()).run(guard);
 }
 
 #[test]
@@ -1428,7 +1467,7 @@ fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
 #[test]
 fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
     let sim = Sim::new();
-    let clock = sim.clock();
+    let world = sim.clock();
     let ran = check_quietly("race_without_a_scope", sim, async {
         let late = async {
             let deadline = connection_deadline().await;
@@ -1437,10 +1476,10 @@ fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
         };
         let mut late = spawn("late", late).await;
         yield_now().await.unwrap();
-        // Main is ready already when the deadline fires.
-        clock.advance(SECOND);
-        yield_now().await.unwrap();
         late.cancel_now("enough");
+        // It is ready already when the deadline fires.
+        world.advance(SECOND);
+        clock().await;
         assert!(late.join().await.unwrap().unwrap_err().is_cancelled());
     });
     let races = ran.lines(|line| line.contains(" race "));

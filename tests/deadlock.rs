@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kernel::{Error, Kernel, Machine, Options, Real, Sim};
 use traps::sync::Semaphore;
+use traps::universal::UniversalQueue;
 use traps::{
     Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, shutdown, sleep, spawn,
     timeout_after, wait_signal, yield_now,
@@ -109,6 +110,13 @@ fn a_join_is_a_link_of_a_circle() {
     assert!(said.ends_with("\n 3 child waits for lock door, held by 2 main"), "{said}");
 }
 
+/// The real clock counts the waker in the queue: the guide says so.
+#[test]
+fn a_wait_at_a_universal_queue_that_only_its_task_has_is_a_hang_on_the_virtual_clock() {
+    let (said, _) = report(Sim::new(), async { UniversalQueue::<()>::bounded(1).get().await });
+    assert!(said.contains(" main parked queue_get "), "{said}");
+}
+
 /// A wait with a deadline ends, and so does one of a task that has another way out.
 #[test]
 fn who_has_another_way_out_is_in_no_deadlock() {
@@ -167,20 +175,17 @@ fn a_kernel_that_somebody_could_wake_sleeps() {
     let (send, receive) = channel();
     std::thread::spawn(send);
     kernel.run(foreign(receive)).unwrap().unwrap();
+    drop(kernel);
     // A signal, and a shutdown by one.
     let options = Options::new().shutdown_on(&[Signal::Hangup]);
     let mut kernel = Kernel::with_options(real(), options);
-    let own = std::process::id();
-    let kill = move |signal: &str| {
-        let status = std::process::Command::new("kill").args([signal, &own.to_string()]).status();
-        assert!(status.unwrap().success());
-    };
+    let kill = |signal: &str| testing::child::send(signal, std::process::id());
     let theirs = async {
         let mut waits = spawn("waits", wait_signal(&[Signal::User1])).await;
         yield_now().await?;
-        kill("-USR1");
+        kill("USR1");
         let _ = waits.join().await;
-        let killer = spawn("killer", async move { kill("-HUP") });
+        let killer = spawn("killer", async move { kill("HUP") });
         killer.detached().await;
         shutdown::begun().await
     };

@@ -9,9 +9,10 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use net::{Inherited, inherited_listeners};
+use testing::child::{self, Child};
 use testing::trace;
 
 use example::build;
@@ -27,7 +28,7 @@ fn path(name: &str) -> PathBuf {
 fn start(name: &str, args: &[&str], trace: &Path) -> (Child, String) {
     let mut command = Command::new(build(name));
     command.args(args).arg("--trace").arg(trace);
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut process = child::spawn(command.stdout(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let place = line.trim_end().strip_prefix("listening on ").expect("it says where it listens");
@@ -36,8 +37,7 @@ fn start(name: &str, args: &[&str], trace: &Path) -> (Child, String) {
 
 /// Sends a signal; it ends well and its trace is sound. Gives the trace.
 fn stop(mut process: Child, trace: &Path) -> String {
-    let kill = format!("kill -TERM {}", process.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    process.send("TERM");
     assert!(process.wait().unwrap().success());
     let text = fs::read_to_string(trace).unwrap();
     trace::check(&trace::trace(&text).unwrap())
@@ -102,11 +102,11 @@ fn give(three: OwnedFd, four: OwnedFd, variables: &str) -> Child {
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).arg(std::env::current_exe().unwrap());
     shell.args(["--exact", "a_server_that_is_given_its_listeners", "--ignored", "--nocapture"]);
-    shell.stdin(three).stdout(four).stderr(Stdio::piped()).spawn().unwrap()
+    child::spawn(shell.stdin(three).stdout(four).stderr(Stdio::piped()))
 }
 
 fn said(process: Child) -> String {
-    String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap()
+    String::from_utf8(process.wait_with_output().stderr).unwrap()
 }
 
 /// Greets one client at each listener, or says what is wrong.

@@ -187,6 +187,8 @@ fn an_abandoned_job_on_a_real_thread_is_listed_until_it_ends() {
         assert!(matches!(child.join().await, Ok(Err(Error::Interrupt(_)))));
     });
     assert_eq!(kernel.counters().jobs, 1);
+    let listed: Vec<_> = kernel.jobs().into_iter().map(|job| (job.number, job.state)).collect();
+    assert_eq!(listed, [(1, "abandoned")]);
     release.send(()).unwrap();
     kernel.go(async {
         // The next job comes after the orphan, in the one pool's wake queue or later.

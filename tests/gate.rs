@@ -343,7 +343,7 @@ fn an_event_set_in_the_poll_in_which_the_wait_was_filed() {
 }
 
 #[test]
-fn an_event_set_in_the_poll_in_which_the_wait_was_filed_may_have_been_another_kernels() {
+fn an_event_set_in_the_poll_in_which_the_wait_was_filed_may_have_been_an_older_kernels() {
     let event = Rc::new(Event::new());
     for _ in 0..2 {
         let event = event.clone();
@@ -573,8 +573,8 @@ fn a_cancellation_dropped_unread_in_a_scope_that_moved_is_its_former_tasks() {
 }
 
 #[test]
-fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task() {
-    let ((), trace) = on_sim(async {
+fn x2_a_timeout_dropped_unread_in_a_scope_that_moved_is_pending_behind_a_cancellation() {
+    let (ends, trace) = on_sim(async {
         let nap = Shared::new(sleep(secs(100)));
         let mut begun = false;
         let inner = poll_fn(move |cx| {
@@ -589,13 +589,16 @@ fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task(
         let victim = async move {
             let work = async {
                 let _ = theirs.poll_once().await;
-                sleep(secs(100)).await.unwrap_err();
+                let read = sleep(secs(100)).await.unwrap_err().kind();
                 // Pending interrupts are searched for the shield.
-                shield(yield_now()).await
+                shield(yield_now()).await.unwrap();
+                let first = sleep(secs(1)).await.unwrap_err().kind();
+                let second = sleep(secs(1)).await.unwrap_err().kind();
+                sleep(secs(1)).await.map(|_| [read, first, second])
             };
-            let _ = timeout_after(secs(1), work).await;
+            timeout_after(secs(1), work).await
         };
-        let victim = spawn("victim", victim).await;
+        let mut victim = spawn("victim", victim).await;
         // So that the place of the scope that moved is not used again.
         let other = Shared::new(timeout_after(secs(50), never::<Result<(), Interrupt>>()));
         let _ = other.poll_once().await;
@@ -605,10 +608,10 @@ fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task(
         victim.cancel_now("stop");
         moved.drop_future();
         other.drop_future();
-        sleep(secs(1)).await.unwrap();
+        victim.join().await.unwrap().unwrap()
     });
-    // The other was pending again when its future was dropped, before the cancellation.
-    assert_lines(&trace, "race     winner=cancel", 1);
+    // One wait reads the timeout. The other goes back, and the cancellation comes before it.
+    assert_eq!(ends, [Kind::TaskTimeout, Kind::Cancelled, Kind::TaskTimeout]);
     assert_lines(&trace, "victim   cleanup  s2", 1);
 }
 
@@ -653,39 +656,46 @@ fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
 
 /// A trap goes on where the scope around it has closed, and is in the timeout around that.
 #[test]
-fn x2_a_cancellation_beats_a_timeout_also_in_a_scope_that_has_closed() {
-    let (cancelled, _) = on_sim(async {
+fn x2_a_timeout_stays_before_a_cancellation_also_in_a_scope_that_has_closed() {
+    let (ends, _) = on_sim(async {
         let victim = timeout_after(secs(1), async {
             let mut naps = FuturesUnordered::new();
             naps.push(sleep(secs(10)));
             traps::race(naps.next(), yield_now()).await;
-            naps.next().await.unwrap()
+            let first = naps.next().await.unwrap().unwrap_err().kind();
+            let second = sleep(secs(1)).await.unwrap_err().kind();
+            sleep(secs(1)).await.map(|_| [first, second])
         });
         let mut victim = spawn("victim", victim).await;
         // Before the timeout, which is due with it.
         sleep(secs(1)).await.unwrap();
         victim.cancel_now("stop");
-        victim.join().await.unwrap().unwrap_err().is_cancelled()
+        victim.join().await.unwrap().unwrap()
     });
-    assert!(cancelled);
+    assert_eq!(ends, [Kind::TaskTimeout, Kind::Cancelled]);
 }
 
-/// Of two timeouts that were delivered, the one behind a shield stays: the line says which.
+/// Two timeouts were delivered, one of them behind a shield: the line says so of both.
 #[test]
-fn x2_a_run_line_shows_a_cancellation_only_where_it_replaced_a_timeout() {
+fn x2_a_run_line_shows_the_timeouts_that_came_before_a_cancellation() {
     let (_, trace) = on_sim(async {
         let short = || timeout_after(secs(1), sleep(secs(10)));
-        let victim = async move { traps::join(shield(short()), short()).await };
+        let victim = async move {
+            let both = traps::join(shield(short()), short()).await;
+            assert!(sleep(secs(1)).await.unwrap_err().is_cancelled());
+            both
+        };
         let mut victim = spawn("victim", victim).await;
         // Before the timeouts, which are due with it.
         sleep(secs(1)).await.unwrap();
         victim.cancel_now("stop");
         let (shielded, open) = victim.join().await.unwrap();
-        assert!(!shielded.unwrap_err().is_cancelled() && open.unwrap_err().is_cancelled());
+        let kinds = [shielded, open].map(|end| end.unwrap_err().kind());
+        assert_eq!(kinds, [Kind::TaskTimeout; 2]);
     });
     let run = |line: &&str| line.contains("victim   run") && line.contains("!");
     let line = trace.lines().find(run).unwrap();
-    assert!(line.contains("!timeout") && line.contains("!cancelled"), "{line}");
+    assert_eq!((line.matches("!timeout").count(), line.matches("!").count()), (2, 2), "{line}");
 }
 
 /// A wake that was not read passes to the next in line, which may have come after it.
@@ -831,23 +841,6 @@ fn a_future_filed_in_a_kernel_that_is_gone_is_filed_anew() {
 }
 
 #[test]
-fn a_future_filed_in_a_living_kernel_and_polled_in_another_leaves_nothing_in_the_first() {
-    let shared = Shared::new(timeout_after(secs(7), sleep(secs(5))));
-    let mut first = sim();
-    first.go(async {
-        drop(spawn("keeper", sleep(secs(1))).await);
-        for _ in 0..2 {
-            assert!(shared.poll_once().await.is_pending());
-            clock().await;
-        }
-    });
-    let (end, _) = on_sim(shared.wait());
-    assert_eq!(end, Ok(Time::from_micros(5_000_000)));
-    first.go(async {});
-    first.end();
-}
-
-#[test]
 fn futures_dropped_after_or_outside_any_kernel_are_harmless() {
     let mut left: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
     let lock = Rc::new(Mutex::new(()));
@@ -884,112 +877,74 @@ fn futures_dropped_after_or_outside_any_kernel_are_harmless() {
 }
 
 #[test]
-fn two_kernels_on_one_thread_take_turns() {
-    let (mut a, mut b) = (sim(), sim());
-    let lives = Rc::new(Cell::new(0));
-    for kernel in [&mut a, &mut b] {
-        let lives = lives.clone();
-        kernel.go(async move {
-            drop(
-                spawn("worker", async move {
-                    for _ in 0..3 {
-                        sleep(secs(2)).await.unwrap();
-                        lives.set(lives.get() + 1);
-                    }
-                })
-                .await,
-            );
-        });
-    }
-    for round in 1..=3 {
-        a.go(async { sleep(secs(2)).await.unwrap() });
-        b.go(async { sleep(secs(2)).await.unwrap() });
-        assert_eq!(lives.get(), 2 * round);
-    }
-    a.end();
-    b.end();
-}
-
-#[test]
-fn a_handle_of_one_kernel_is_harmless_in_another() {
-    let (mut a, mut b) = (sim(), sim());
-    let mut task = a.go(async { spawn("theirs", sleep(secs(1))).await });
-    b.go(async {
-        assert_eq!(task.join().await, Err(traps::Error::Taken));
-        task.cancel("from afar").await.unwrap();
-        drop(task);
-    });
-    a.end();
-    b.end();
-}
-
-#[test]
-fn a_queue_of_one_kernel_panics_by_rule_in_another_for_as_long_as_somebody_waits_in_it() {
-    let (mut a, mut b) = (sim(), sim());
-    let queue = Rc::new(WaitQueue::new());
-    let theirs = queue.clone();
-    a.go(async {
-        spawn("waits", async move { theirs.wait().await.unwrap() }).detached().await;
+fn a_handle_of_a_dropped_kernel_is_harmless_in_the_next() {
+    let mut first = sim();
+    let (mut ended, mut dropped) = first.go(async {
+        let ended = spawn("ended", async { 1 }).await;
         yield_now().await.unwrap();
+        (ended, spawn("dropped", sleep(secs(1))).await)
     });
-    b.go(async {
-        let ours = queue.clone();
-        let strange = async move { ours.wait().await.unwrap() };
-        let end = spawn("strange", strange).await.join().await;
-        let Err(traps::Error::Panicked(text)) = end else { panic!("it should not be allowed") };
-        assert!(text.starts_with("rule: a queue in which tasks of one kernel wait"), "{text}");
+    first.drop_live();
+    let (_, trace) = on_sim(async {
+        // One that has the name of the first.
+        let mut own = spawn("own", sleep(secs(2))).await;
+        dropped.cancel_now("from afar");
+        assert_eq!(dropped.join().await, Err(traps::Error::Dropped));
+        assert_eq!(ended.join().await, Ok(1));
+        assert!(own.join().await.unwrap().is_ok());
     });
-    a.go(async {
-        queue.wake(9);
-        yield_now().await.unwrap();
-    });
-    // Now it is free for others.
-    b.go(async { drop(traps::race(queue.wait(), yield_now()).await) });
-    a.end();
-    b.end();
+    assert_eq!(count(&trace, " cancel "), 0, "{trace}");
 }
 
 #[test]
-fn a_wake_posted_to_one_kernel_ends_no_wait_in_another() {
-    let (mut a, mut b) = (sim(), sim());
-    let (queue, slept) = (Rc::new(WaitQueue::new()), Rc::new(Cell::new(false)));
-    let waits = |queue: &Rc<WaitQueue>| {
+fn a_wake_that_a_dropped_kernel_has_not_handled_ends_no_wait_in_the_next() {
+    let mut first = sim();
+    let queue = WaitQueue::new();
+    let waits = |queue: &WaitQueue| {
         let queue = queue.clone();
-        async move { queue.wait().await.unwrap() }
+        async move { queue.wait().await }
     };
-    a.go(async {
-        let mut task = spawn("waits", waits(&queue)).await;
-        yield_now().await.unwrap();
-        queue.wake(1);
-        task.join().await.unwrap();
-        drop(task);
-        yield_now().await.unwrap();
-        // At the place that is free now, which the waiter has in the other kernel.
-        let (slept, sleeps) = (slept.clone(), sleep(secs(9)));
-        spawn("sleeps", async move { slept.set(sleeps.await.is_ok()) }).detached().await;
-        yield_now().await.unwrap();
-    });
-    // For the kernel in which somebody waited last, which is to hear of it when it runs.
-    queue.wake(1);
-    b.go(async {
+    first.go(async {
         spawn("waits", waits(&queue)).detached().await;
         yield_now().await.unwrap();
     });
-    a.go(async { sleep(secs(1)).await.unwrap() });
-    assert!(!slept.get(), "it sleeps on");
-    b.go(async {
+    queue.wake(9);
+    first.drop_live();
+    assert_eq!(queue.waiting(), 0);
+    on_sim(async {
+        let mut waits = spawn("waits", waits(&queue)).await;
+        sleep(secs(1)).await.unwrap();
         assert_eq!(queue.waiting(), 1);
         queue.wake(9);
+        waits.join().await.unwrap().unwrap();
     });
-    a.end();
-    b.end();
 }
 
 #[test]
-fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_another() {
-    let (mut a, mut b) = (sim(), sim());
+fn an_io_that_outlives_its_kernel_is_another_handle_in_the_next() {
+    let io = Rc::new(Io::new(Scripted(1)));
+    let machine = || Sim::new().ready_at(Time::from_micros(1_000_000), 1, Direction::Read);
+    for _ in 0..2 {
+        let mut kernel = Traced::new(machine(), kernel::Options::new());
+        kernel.go(async { io.readable().await.unwrap() });
+        assert_eq!(kernel.counters().handles, 1);
+        kernel.drop_live();
+    }
+    // It is closed in a kernel that does not know it.
+    on_sim(async move {
+        let own = Io::new(Scripted(2));
+        assert!(poll_once(&mut own.readable()).await.is_pending());
+        yield_now().await.unwrap();
+        drop(io);
+        assert!(timeout_after(secs(1), own.readable()).await.is_err());
+    });
+}
+
+#[test]
+fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_the_next() {
+    let mut first = sim();
     let queue = Rc::new(WaitQueue::new());
-    let (handed,) = a.go(async {
+    let (handed,) = first.go(async {
         let mut wait = queue.wait_for_permit();
         assert!(poll_once(&mut wait).await.is_pending());
         yield_now().await.unwrap();
@@ -998,58 +953,31 @@ fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_another() {
         (wait,)
     });
     drop(handed);
-    b.go(async {
+    first.drop_live();
+    on_sim(async {
         let theirs = queue.clone();
         let takes = async move { theirs.wait_for_permit().await.unwrap() };
         spawn("takes", takes).detached().await;
         yield_now().await.unwrap();
         assert_eq!((queue.waiting(), queue.try_take_permit()), (0, false));
     });
-    a.go(async { yield_now().await.unwrap() });
-    a.end();
-    b.end();
 }
 
 #[test]
-fn a_lock_that_was_handed_over_goes_with_its_future_to_another_kernel() {
-    let (mut a, mut b) = (sim(), sim());
+fn a_lock_that_was_handed_over_goes_with_its_future_to_the_next_kernel() {
+    let mut first = sim();
     let lock = Rc::new(Mutex::new(()));
     let theirs = lock.clone();
     let mut wait = Box::pin(async move { theirs.lock().await.map(drop) });
-    a.go(async {
+    first.go(async {
         let held = lock.lock().await.unwrap();
         assert!(poll_once(&mut wait).await.is_pending());
         yield_now().await.unwrap();
         drop(held);
     });
-    b.go(async { wait.await.unwrap() });
+    first.end();
+    on_sim(async { wait.await.unwrap() });
     assert!(lock.try_lock().is_some());
-    a.end();
-    b.end();
-}
-
-#[test]
-fn who_was_woken_reads_that_though_others_wait_there_in_another_kernel() {
-    let (mut a, mut b) = (sim(), sim());
-    let queue = WaitQueue::new();
-    let theirs = queue.clone();
-    let mut waiter = a.go(async {
-        let waiter = spawn("waiter", async move { theirs.wait().await }).await;
-        yield_now().await.unwrap();
-        yield_now().await.unwrap();
-        queue.wake(1);
-        waiter
-    });
-    let theirs = queue.clone();
-    b.go(async {
-        spawn("other", async move { theirs.wait().await }).detached().await;
-        yield_now().await.unwrap();
-        yield_now().await.unwrap();
-        assert_eq!(queue.waiting(), 1);
-    });
-    a.go(async { waiter.join().await.unwrap().unwrap() });
-    a.end();
-    b.end();
 }
 
 #[test]
@@ -1070,13 +998,11 @@ fn a_closed_io_stays_closed_for_a_wait_whose_task_has_ended() {
 #[test]
 fn run_inside_run_panics_by_rule() {
     let (inner, _) = on_sim(async {
-        let other = catch_unwind(AssertUnwindSafe(|| {
-            Kernel::new(Sim::new()).run(async {}).unwrap();
-        }));
+        let other = catch_unwind(|| drop(kernel::run(async {})));
         sleep(secs(1)).await.unwrap(); // the outer one runs on
         message(other.unwrap_err())
     });
-    assert!(inner.starts_with("rule: ") && inner.contains("`run` was called inside `run`"));
+    assert!(inner.starts_with("rule: a thread has one kernel at a time"), "{inner}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 use support::{bless, difference, golden, goldens};
 use testing::trace;
 
-const OLD: &str = "#trace v2 clock=virtual seed=0
+const OLD: &str = "#trace v3 clock=virtual seed=0 tick=0.3s
 # columns
  0.000000       0  #0001   1 wakeup   spawn    parent=-
 # about main
@@ -39,14 +39,14 @@ fn the_first_different_line_of_both_is_shown() {
 #[test]
 fn blessing_keeps_remarks_between_their_neighbours() {
     // One line more above, so that all numbers move; and another end.
-    let new = "#trace v2 clock=virtual seed=0
+    let new = "#trace v3 clock=virtual seed=0 tick=0.3s
 # other columns
  0.000000       0  #0001   1 wakeup   spawn    parent=-
  0.000000       0  #0002   0 kernel   warn     new
  0.000000       0  #0003   2 main     spawn    parent=-
  0.000000       1  #0004   2 main     exit     ok cause=#0003
 ";
-    let blessed = "#trace v2 clock=virtual seed=0
+    let blessed = "#trace v3 clock=virtual seed=0 tick=0.3s
 # columns
  0.000000       0  #0001   1 wakeup   spawn    parent=-
 # about main

@@ -293,12 +293,48 @@ fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
             let timed = timed.await;
             assert_eq!(short(&timed), "TT", "held back, not lost");
         };
-        let joiner = spawn("joiner", joiner).await;
+        let mut joiner = spawn("joiner", joiner).await;
         op(1).await.unwrap();
         joiner.cancel("enough").await.unwrap();
+        joiner.join().await.unwrap();
     });
     assert_eq!(ended.get(), 3);
     assert_eq!(ran.took, tenths(21));
+}
+
+/// The same where the members do not end themselves: the grace ends them, and the second interrupt
+/// is heard afterwards.
+#[test]
+fn curio_d7_a_second_interrupt_is_heard_after_the_grace_has_ended_the_members() {
+    let drops = Rc::new(Cell::new(0));
+    let count = drops.clone();
+    let ran = check_quietly("d7", Sim::new(), async move {
+        let joiner = async move {
+            let mut group = Group::<()>::new().grace(tenths(7));
+            for _ in 0..3 {
+                let count = count.clone();
+                let guard = OnDrop(move || count.set(count.get() + 1));
+                let member = async move {
+                    let _guard = guard;
+                    stubborn().await
+                };
+                group.spawn("member", member).await;
+            }
+            let timed = timeout_after(tenths(5), async {
+                let joined = group.join().await.unwrap_err();
+                assert_eq!((count.get(), clock().await), (3, at(8)));
+                assert_eq!(joined.interrupt().map(Interrupt::kind), Some(Kind::Cancelled));
+                op(1).await.map(drop)
+            });
+            assert_eq!(short(&timed.await), "TT", "held back, not lost");
+        };
+        let mut joiner = spawn("joiner", joiner).await;
+        op(1).await.unwrap();
+        joiner.cancel("enough").await.unwrap();
+        joiner.join().await.unwrap();
+    });
+    assert_eq!(drops.get(), 3);
+    assert_eq!(ran.took, tenths(8));
 }
 
 #[test]
@@ -707,24 +743,34 @@ fn a1_x7_members_inherit_the_deadline_and_a_bare_spawn_does_not() {
     assert_eq!(ran.lines(|line| line.contains(" set_timeout")).len(), 3);
 }
 
-/// Joiner and members have the same deadline: the joiner's comes first, so the members are
-/// cancelled for it and nothing is told twice.
+/// Joiner and members have the same deadline: the joiner's comes first, so it cancels the members,
+/// which have their own timeouts already. What they fail with by these is no news.
 #[test]
 fn x7_a_deadline_of_all_is_the_joiners() {
+    let notes = Notes::default();
     let ran = check_quietly("x7", Sim::new(), async {
         let result = timeout_after(tenths(3), async {
             let mut group = Group::new();
             for _ in 0..3 {
-                group.spawn("member", async { op(9).await.map(drop) }).await;
+                let noted = notes.clone();
+                let member = async move {
+                    let ended = op(9).await;
+                    noted.add(short(&ended));
+                    ended.map(drop)
+                };
+                group.spawn("member", member).await;
             }
             group.join().await
         })
         .await;
         assert!(matches!(result, Err(Error::Interrupt(why)) if why.kind() == Kind::TaskTimeout));
     });
+    assert_eq!(notes.text(), "TT TT TT");
     assert_eq!(ran.took, tenths(3));
     assert_eq!(ran.count("warn"), 0);
-    assert_eq!(ran.lines(|line| line.contains("exit     cancelled")).len(), 3);
+    // By then they were cancelled, and have ended before they could hear of it.
+    assert_eq!(ran.lines(|line| line.contains("member   cancel")).len(), 3);
+    assert_eq!(ran.lines(|line| line.contains("= pending")).len(), 3);
 }
 
 // ---- Many --------------------------------------------------------------------------------------
@@ -829,4 +875,29 @@ fn a_cancellation_that_a_join_took_is_not_lost_with_its_group() {
         });
         assert_eq!(ran.output, (true, "CAN", "ok"), "{}", ran.trace);
     }
+}
+
+#[test]
+fn an_output_whose_drop_panics_keeps_no_member_from_its_end() {
+    let ended = Rc::new(Cell::new(false));
+    let theirs = ended.clone();
+    check_quietly("drops", Sim::new(), async move {
+        let wild = || OnDrop(|| panic!("of the drop"));
+        let mut group = TaskGroup::<_, Error>::new();
+        group.spawn("shown", async move { Ok(Some(wild())) }).await;
+        group.spawn("bad", async { Err(Error::Empty) }).await;
+        group.spawn("unseen", async move { Ok(Some(wild())) }).await;
+        group
+            .spawn("long", async move {
+                let _ended = OnDrop(move || theirs.set(true));
+                pending().await
+            })
+            .await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert_eq!(group.join().await.map(drop), Err(Error::Empty));
+        assert!(ended.get(), "all have ended");
+        group.spawn("again", async { Ok(None) }).await;
+        assert_eq!(group.join().await.map(|outputs| outputs.len()), Ok(1));
+    });
 }

@@ -65,7 +65,7 @@ fn a_hang_is_told_with_who_waits_and_the_trace() {
     let said = said(|| testing::run(async { WaitQueue::new().wait().await }));
     assert!(said.starts_with("every task is blocked for ever:\n1 task at 0.000000\n"), "{said}");
     assert!(said.contains("\n 2 main parked wait q1 "), "{said}");
-    assert!(said.contains("\n#trace v2 clock=virtual seed=0\n"), "{said}");
+    assert!(said.contains("\n#trace v3 clock=virtual seed=0 tick=0.3s\n"), "{said}");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_sweep_names_each_interrupt_that_a_program_does_not_survive() {
     assert!(said.contains("\n- a timeout before trap 3, "), "{said}");
     assert!(said.contains(": every task is blocked for ever:\n1 task at "), "{said}");
     let trace = said.split("the trace of the first:\n").nth(1).expect("it has a trace");
-    assert!(trace.starts_with("#trace v2") && trace.contains("reason=injected"), "{said}");
+    assert!(trace.starts_with("#trace v3") && trace.contains("reason=injected"), "{said}");
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod limited;
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::TcpStream as StdStream;
-use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -98,8 +97,7 @@ fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
         assert!(answer(stream).starts_with("HTTP/1.1 200 OK\r\n"));
     }
     drop(held);
-    let kill = format!("kill -TERM {}", server.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    server.send("TERM");
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(server.wait().unwrap().success(), "{rest:#?}");
 }
@@ -132,8 +130,7 @@ fn as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first() {
         assert!(idle.len() < 100, "nobody closes");
     }
     drop(idle);
-    let kill = format!("kill -TERM {}", server.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    server.send("TERM");
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(server.wait().unwrap().success(), "{rest:#?}");
 }

@@ -15,11 +15,11 @@ mod tls_echo;
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use common_kernel::*;
@@ -110,6 +110,28 @@ fn a_pipe_to_a_process_ends_by_its_close() {
         back
     });
     assert_eq!(back, bytes(200_000));
+}
+
+#[test]
+fn slices_without_a_byte_are_passed_over() {
+    async fn write(stream: impl TwoWay) {
+        let mut stream = Compat::new(stream);
+        let mut slices = vec![IoSlice::new(b""); 1024];
+        assert_eq!(stream.write_vectored(&slices).await.unwrap(), 0);
+        slices.push(IoSlice::new(b"a"));
+        assert_eq!(stream.write_vectored(&slices).await.unwrap(), 1);
+        let cx = &mut Context::from_waker(Waker::noop());
+        let written = hyper::rt::Write::poll_write_vectored(Pin::new(&mut stream), cx, &slices);
+        assert!(matches!(written, Poll::Ready(Ok(1))), "{written:?}");
+    }
+    on_real(async {
+        let (near, _far) = duplex(10);
+        write(near).await;
+        let (_reader, writer) = io::pipe().unwrap();
+        write(Pipe::new(writer).unwrap()).await;
+        let (one, _two) = loopback().await;
+        write(one).await;
+    });
 }
 
 /// Reads all, and begins anew after each interrupt.

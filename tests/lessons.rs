@@ -4,11 +4,12 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use testing::trace;
+use testing::{child, trace};
 
-const LESSONS: [&str; 7] = ["hello", "nested", "phases", "linger", "worker", "spin", "producer"];
+const LESSONS: [&str; 8] =
+    ["hello", "nested", "phases", "linger", "worker", "spin", "producer", "crowd"];
 
 fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -16,13 +17,10 @@ fn file(path: &str) -> PathBuf {
 
 /// Runs `cargo run --example NAME -- ARGS` to its end.
 fn run(name: &str, args: &[&str]) -> Output {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    Command::new(cargo)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["run", "--quiet", "--offline", "--example", name, "--"])
-        .args(args)
-        .output()
-        .unwrap()
+    let mut cargo = child::cargo();
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["run", "--quiet", "--offline", "--example", name, "--"]).args(args);
+    child::output_within(child::BUILD, &mut cargo)
 }
 
 /// What it prints.
@@ -137,10 +135,12 @@ fn a_lesson_that_shows_nothing_says_how_to_see_it() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_said_once() {
+fn a_trace_that_cannot_be_written_is_an_error_that_is_told_once() {
     let ran = run("hello", &["--virtual", "--trace", "/dev/full"]);
     let errors = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(errors.matches("is not complete").count(), 1, "{errors}");
+    let told = "error: the trace to /dev/full is not complete: ";
+    assert!(errors.starts_with(told) && errors.lines().count() == 1, "{errors}");
+    assert_eq!(ran.status.code(), Some(1));
 }
 
 #[test]

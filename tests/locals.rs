@@ -285,9 +285,8 @@ fn values_are_freed_when_their_task_ends() {
 fn values_are_freed_when_their_kernel_goes() {
     static VALUE: TaskLocal<Counted> = TaskLocal::new();
     let alive = Rc::new(Cell::new(0));
-    let mut stays = Kernel::new(Sim::new());
-    let mut goes = Kernel::new(Sim::new());
-    for kernel in [&mut stays, &mut goes] {
+    for is_shut_down in [false, true] {
+        let mut kernel = Kernel::new(Sim::new());
         let value = Counted::new(&alive);
         kernel
             .run(async {
@@ -302,12 +301,14 @@ fn values_are_freed_when_their_kernel_goes() {
             })
             .map(std::mem::forget)
             .unwrap();
+        assert_eq!((alive.get(), any_locals()), (1, true));
+        if is_shut_down {
+            kernel.shutdown().unwrap();
+        } else {
+            drop(kernel);
+        }
+        assert_eq!((alive.get(), any_locals()), (0, false));
     }
-    assert_eq!((alive.get(), any_locals()), (2, true));
-    drop(goes);
-    assert_eq!((alive.get(), any_locals()), (1, true));
-    stays.shutdown().unwrap();
-    assert_eq!((alive.get(), any_locals()), (0, false));
 }
 
 /// What a value does when it is dropped can use the table that held it.
@@ -404,45 +405,21 @@ fn a_detached_child_gets_the_values_as_they_were_when_it_was_spawned() {
 fn values_of_other_tasks_change_no_line_of_one_that_spawns_detached() {
     static USER: InheritedLocal<u32> = InheritedLocal::new();
     static NAME: TaskLocal<&str> = TaskLocal::new();
-    let program = || {
-        on_sim(async {
+    let program = |has_values: bool| {
+        on_sim(async move {
+            let other = async move {
+                if has_values {
+                    USER.set(1);
+                    NAME.set("other");
+                }
+                never::<()>().await;
+            };
+            spawn("other", other).detached().await;
+            yield_now().await.unwrap();
+            assert_eq!(any_locals(), has_values);
             let both = (sleep(secs(1)), spawn("child", async {}).detached());
             futures_util::join!(both.0, both.1).0.unwrap();
         })
     };
-    let alone = program().1;
-    let mut other = sim();
-    other.go(async {
-        let has = async {
-            USER.set(1);
-            NAME.set("other");
-            never::<()>().await;
-        };
-        spawn("has", has).detached().await;
-        yield_now().await.unwrap();
-    });
-    assert!(any_locals());
-    assert_eq!(program().1, alone);
-}
-
-#[test]
-fn tasks_of_a_kernel_that_is_dropped_have_no_values_of_the_task_that_drops_it() {
-    static NAME: TaskLocal<&str> = TaskLocal::new();
-    let seen = Rc::new(Cell::new(None));
-    let sees = seen.clone();
-    let mut inner = sim();
-    inner.go(async move {
-        let left = async move {
-            let _drop = OnDrop(move || sees.set(Some(NAME.get().map(|name| *name))));
-            never::<()>().await;
-        };
-        spawn("left", left).detached().await;
-        yield_now().await.unwrap();
-        yield_now().await.unwrap();
-    });
-    on_sim(async move {
-        NAME.set("dropper");
-        drop(inner);
-    });
-    assert_eq!(seen.get(), Some(None));
+    assert_eq!(program(true).1, program(false).1);
 }

@@ -151,8 +151,8 @@ fn c34_a_long_poll_that_panics_is_told_after_the_panic() {
     let ran = testing::Setup::new().sim(sim).run(program);
     assert_eq!(found(&ran.trace), ["spin longrun ran=0.060000 from=spawn to=exit"]);
     let place = |text: &str| ran.trace.find(text).unwrap();
-    assert!(place(" panic ") < place(" exit     panic"));
-    assert!(place(" exit     panic") < place(" longrun "));
+    assert!(place(" panic ") < place(" longrun "));
+    assert!(place(" longrun ") < place(" exit     panic"));
 }
 
 #[test]
@@ -240,6 +240,39 @@ fn c34_on_the_real_machine_a_run_that_was_too_long_has_its_line() {
     let said = runs(10 * MS, 60 * MS);
     assert!(said.iter().any(|line| line.contains(" from=yield to=yield")), "{said:?}");
     assert_eq!(runs(Duration::from_secs(3600), 10 * MS), [""; 0]);
+}
+
+/// The real clock is the subject here. A run that blocks its thread takes long and uses next to no
+/// CPU; one that computes uses some.
+#[test]
+fn c34_the_line_of_a_run_says_how_much_of_it_was_on_a_cpu() {
+    let told = |work: fn()| {
+        let options = Options::new().longrun(Some(20 * MS));
+        let lines =
+            lines_of(&mut Kernel::with_options(Real::new().unwrap(), options), async move {
+                yield_now().await.unwrap();
+                work();
+                yield_now().await.unwrap();
+            });
+        let line = lines.into_iter().find(|line| line.contains(" from=yield to=yield")).unwrap();
+        let span = |key: &str| -> f64 {
+            let word = line.split(' ').find_map(|word| word.strip_prefix(key)).unwrap();
+            word.parse().unwrap()
+        };
+        (span("ran="), span("cpu="))
+    };
+    let (ran, cpu) = told(|| std::thread::sleep(400 * MS));
+    assert!(cpu < ran / 2.0, "it slept: {cpu} of {ran}");
+    let (ran, cpu) = told(|| {
+        let start = Instant::now();
+        while start.elapsed() < 100 * MS {}
+    });
+    assert!(0.0 < cpu && cpu <= ran, "it computed: {cpu} of {ran}");
+    // Virtual time takes no CPU.
+    let sim = Sim::new();
+    let clock = sim.clock();
+    let lines = longruns(sim, Options::new(), async { clock.advance(60 * MS) });
+    assert_eq!(lines, ["main longrun ran=0.060000 from=spawn to=exit"]);
 }
 
 fn lines_of<M: Machine>(kernel: &mut Kernel<M>, program: impl Future<Output = ()>) -> Vec<String> {

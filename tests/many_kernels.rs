@@ -2,6 +2,7 @@
 //! another's. Servers with several workers are in `servers.rs`.
 
 use std::cell::RefCell;
+use std::panic::catch_unwind;
 use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Options, Real, Sim};
 use testing::Setup;
+use traps::threads::panic_message;
 use traps::{
     Signal, TaskGroup, WaitQueue, connection_deadline, current_task, race, run_in_thread, sleep,
     spawn, timeout_after, wait_signal, yield_now,
@@ -54,33 +56,30 @@ fn trace(salt: u64) -> String {
     ran.trace
 }
 
-/// Its tasks are dropped in the name of no task: what is filed by then is of the one that drops it.
 #[test]
-fn a_kernel_that_is_dropped_in_a_task_of_another_takes_no_request_with_it() {
-    let gone = || {
-        let mut kernel = Kernel::new(Sim::new());
-        let left = kernel.run(async {
-            spawn("sleeper", sleep(1000 * MS)).await;
-            yield_now().await
-        });
-        left.unwrap().unwrap();
-        kernel
+fn a_second_kernel_on_a_thread_panics_by_rule_and_harms_the_first_in_nothing() {
+    let refused = || {
+        let second = catch_unwind(|| drop(Kernel::new(Sim::new())));
+        panic_message(&*second.unwrap_err()).to_owned()
     };
-    let (inside, before) = (gone(), gone());
-    let ran = Setup::new().run(async move {
+    let rule = "rule: a thread has one kernel at a time, and this thread has one already";
+    let mut first = Kernel::new(Sim::new());
+    assert_eq!(refused(), rule);
+    let ran = first.run(async {
         let slept = timeout_after(50 * MS, sleep(10 * MS));
-        let (slept, ()) = futures_util::join!(slept, async move { drop(inside) });
-        slept.unwrap();
-        // Something else is filed first.
-        let child = spawn("child", async {}).await;
-        let filed = async move {
-            drop(child);
-            sleep(10 * MS).await
-        };
-        let (slept, ()) = futures_util::join!(filed, async move { drop(before) });
-        slept.unwrap();
+        let (slept, text) = futures_util::join!(slept, async { refused() });
+        // And in a task alone, which ends with that panic.
+        let mut child = spawn("child", async { drop(kernel::run(async {})) }).await;
+        let Err(traps::Error::Panicked(childs)) = child.join().await else { panic!("it ran") };
+        (slept.is_ok(), text, childs)
     });
-    assert_eq!(ran.took, 20 * MS);
+    assert_eq!(ran.unwrap(), (true, rule.to_owned(), rule.to_owned()));
+    assert_eq!(refused(), rule, "between two runs");
+    assert!(first.run(sleep(MS)).unwrap().is_ok());
+    first.shutdown().unwrap();
+    assert_eq!(refused(), rule, "it is shut down, and not dropped");
+    drop(first);
+    assert!(Kernel::new(Sim::new()).run(sleep(MS)).unwrap().is_ok());
 }
 
 #[test]
@@ -134,8 +133,7 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
         })
     });
     (0..3).for_each(|_| waiting.recv().unwrap());
-    let kill = format!("kill -USR1 {}", std::process::id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    testing::child::send("USR1", std::process::id());
     for (kernel, tasks) in kernels.into_iter().zip([1, 5, 9]) {
         let (heard, counters) = kernel.join().unwrap();
         assert!(heard);

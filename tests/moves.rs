@@ -1,9 +1,9 @@
-//! Random programs whose futures move: polled once, handed to another task or to a second kernel on
+//! Random programs whose futures move: polled once, handed to another task or to the next kernel of
 //! the thread, polled there, dropped half-way, joined or cancelled.
 //!
 //! Whatever they do, nothing is left, each output is given once, no permit, item, signal or edge is
-//! lost or doubled, each cancellation is told once, nothing is early, the oracle accepts both
-//! traces, and the same seed gives the same bytes, with a listener or without.
+//! lost or doubled, each cancellation is told once and to its own task, nothing is early, the
+//! oracle accepts both traces, and the same seed gives the same bytes, with a listener or without.
 
 mod common_kernel;
 mod moves_world;
@@ -42,6 +42,8 @@ fn lay_down(w: &Rc<World>, piece: Piece) {
     let keeps = w.roll(4) > 0 && !w.closing.get() && !piece.is_done;
     if keeps {
         w.shelf.borrow_mut().push(piece);
+    } else {
+        w.leaves(&piece);
     }
 }
 
@@ -70,7 +72,10 @@ async fn deed(w: &Rc<World>, task: usize) {
             let piece = take_piece(w);
             to_the_end(w, task, piece).await;
         }
-        4 => drop(take_piece(w)),
+        4 => {
+            let piece = take_piece(w);
+            w.leaves(&piece);
+        }
         5 => {
             // It is held while its result comes.
             let mut piece = take_piece(w);
@@ -118,11 +123,12 @@ async fn cancel(w: &Rc<World>) {
     let task = {
         let targets = w.targets.borrow();
         let target = &targets[place];
-        // One from the other kernel may come late.
+        // One from the kernel before has ended.
         let known = (target.side == w.here.get()).then_some(REASONS[reason]);
         w.cancelled.borrow_mut().entry(target.number).or_insert(known);
         let pieces = w.pieces_of(target.side, target.number);
         w.at_once.borrow_mut().insert(REASONS[reason], pieces);
+        w.owners.borrow_mut().insert(REASONS[reason], (target.side, target.task.id()));
         target.task.clone()
     };
     w.reasons.set(reason + 1);
@@ -133,9 +139,8 @@ async fn cancel(w: &Rc<World>) {
 async fn wake(w: &Rc<World>) {
     let side = w.side();
     match w.roll(7) {
-        // By rule it panics where tasks of the other kernel wait.
-        0 if !w.has_crossed.get() => side.queue.wake(1 + w.roll(2)),
-        0 | 1 => side.queue.wake(1),
+        0 => side.queue.wake(1 + w.roll(2)),
+        1 => side.queue.wake(1),
         2 => {
             side.event.set();
             side.event.clear();
@@ -297,27 +302,27 @@ fn life(seed: u64, listens: Listens) -> Life {
     let world = Rc::new(World::new(seed, kinds(seed), sides));
     let texts = [Text::default(), Text::default()];
     let mut listeners = texts.iter().map(|text| (listens == Listens::Somebody).then_some(text));
-    let mut kernels =
-        machines.map(|machine| kernel_of(machine, seed, listeners.next().flatten(), &world));
-    let order: &[usize] = if both { &[0, 1, 0, 1] } else { &[0, 0] };
-    for here in order {
-        world.here.set(*here);
-        run(&world, &mut kernels[*here], part(world.clone()));
-    }
-    world.closing.set(true);
-    if dice.roll(2) == 0 {
-        clear(&world);
-    }
-    for here in [0, 1] {
+    for (here, machine) in machines.into_iter().enumerate() {
         world.here.set(here);
-        run(&world, &mut kernels[here], last_part(world.clone()));
-        clear(&world);
+        let mut kernel = kernel_of(machine, seed, listeners.next().flatten(), &world);
+        for _ in 0..if here == 0 || both { 2 } else { 0 } {
+            run(&world, &mut kernel, part(world.clone()));
+        }
+        world.closing.set(here == 1);
+        if dice.roll(2) == 0 {
+            clear(&world);
+        }
+        run(&world, &mut kernel, last_part(world.clone()));
+        if here == 1 {
+            clear(&world);
+        }
+        if dice.roll(2) == 0 {
+            shut_down(&world, &mut kernel);
+        }
+        drop(kernel);
+        // What is left over from the first kernel goes on in the second one.
     }
-    for (here, kernel) in kernels.iter_mut().enumerate() {
-        world.here.set(here);
-        shut_down(&world, kernel);
-    }
-    drop(kernels);
+    clear(&world);
     let traces = texts.map(|text| String::from_utf8(text.0.take()).unwrap());
     for text in traces.iter().filter(|_| listens == Listens::Somebody) {
         check_trace(&world, text);
@@ -342,7 +347,10 @@ impl std::io::Write for Text {
 
 fn kernel_of(machine: Sim, seed: u64, text: Option<&Text>, w: &Rc<World>) -> Kernel<Sim> {
     let mut kernel = Kernel::with_options(machine, options(seed));
-    text.into_iter().for_each(|text| kernel.trace_to(text.clone()));
+    if let Some(text) = text {
+        kernel.trace_to(text.clone());
+        kernel.observe(testing::Truth::default());
+    }
     let w = w.clone();
     kernel.on_orphan(move |_| w.orphan());
     kernel

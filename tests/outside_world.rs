@@ -81,7 +81,7 @@ fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     kernel.on_stuck(move |stuck| tell.send(stuck.clone()).unwrap_or(()));
     let told = kernel.run(async {
         let spin = async move {
-            // Holds the CPU until it was said: else this never ends.
+            // Blocks its thread until it was said: else this never ends.
             let stuck = hear.iter().find(|stuck| stuck.name == "spin").unwrap();
             (stuck, hear)
         };
@@ -91,10 +91,13 @@ fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     drop(kernel);
     let mut over = hear.iter().find(|word| word.name == "spin" && word.over).unwrap();
     assert!(!stuck.over && stuck.lasted >= ms(20) && over.lasted >= stuck.lasted);
+    // It waits in a call, so it has used next to nothing.
+    assert!(stuck.cpu.unwrap() < stuck.lasted / 2, "{stuck}");
     // The measured values become those that the lesson `spin` shows.
     assert!(stuck.spawned_at.starts_with(file!()), "{stuck}");
     stuck.spawned_at = "examples/spin.rs:30".to_owned();
     (stuck.lasted, over.lasted) = (ms(100), secs(3));
+    (stuck.cpu, over.cpu) = (Some(ms(100)), Some(secs(3)));
     said("f28_the_watchdog_speaks_while_a_task_holds_the_cpu", &format!("{stuck}\n{over}\n"));
 }
 

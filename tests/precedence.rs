@@ -6,7 +6,7 @@
 //!
 //! - a value that is there stands: a trap that has ended is not interrupted (in a race, the other
 //!   side is);
-//! - a cancellation replaces a timeout that was delivered and not read;
+//! - an interrupt that was delivered stands too: what comes after it is due behind it;
 //! - what could not be delivered is due at the next blocking trap that it reaches: the
 //!   cancellation first, then the timeouts, in the order in which they fired;
 //! - the end of a block drops its own timeout, and those around it that have fired are due again;
@@ -224,8 +224,7 @@ impl Model<'_> {
             }
             self.becomes_due(from);
             for (_, side) in sides.iter_mut().filter(|_| self.reaches(from, depth)) {
-                let replaces = *side != First::Value && from == Origin::Cancel;
-                if *side == First::Nothing || replaces {
+                if *side == First::Nothing {
                     *side = First::Interrupted(from);
                 }
             }

@@ -14,14 +14,16 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use common_kernel::*;
-use kernel::trace::Line;
+use kernel::trace::{Event as Told, Line};
 use kernel::{Kernel, Sim};
+use testing::child;
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
+use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
-    Either, Interrupt, Signal, Task, TaskGroup, Time, WaitQueue, clock, connection_deadline,
-    ignore_after, join, join_all, race, run_in_thread, shield, signals, sleep, spawn,
-    timeout_after, wait_signal, yield_now,
+    Either, Interrupt, Interruptible, Kind, Signal, Task, TaskGroup, Time, WaitQueue, branch,
+    check_cancellation, clock, connection_deadline, foreign, ignore_after, join, join_all, outside,
+    race, run_in_thread, shield, signals, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -167,6 +169,7 @@ fn a_sleep_that_comes_from_an_older_kernel_ends_no_other_sleep() {
     let nap = Shared::new(sleep(MS));
     let mut older = Kernel::new(Sim::starting_at(Time::from_micros(1_000_000)));
     assert!(older.run(nap.poll_once()).unwrap().is_pending());
+    drop(older);
 
     let machine = Sim::new();
     let clock = machine.clock();
@@ -236,6 +239,118 @@ fn a_group_that_another_task_took_over_does_not_tell_that_task_its_cancellation_
     assert!(ends.1.is_ok(), "it is told twice\n{trace}");
 }
 
+// ---- A cancellation is told to the task that was cancelled -------------------------------------
+
+/// The waits that can be interrupted; of each, whether it ended with an interrupt.
+fn waits() -> Vec<(&'static str, Shared<bool>)> {
+    fn ends<T, E: Interruptible>(
+        wait: impl Future<Output = Result<T, E>> + 'static,
+    ) -> Shared<bool> {
+        Shared::new(async move { wait.await.is_err_and(|why| why.interrupt().is_some()) })
+    }
+    let (queue, event, io) = (WaitQueue::new(), Event::new(), Io::new(Scripted(1)));
+    let held = Mutex::new(());
+    let (items, flag) = (UniversalQueue::<u8>::bounded(1), UniversalEvent::new());
+    let group = async {
+        let mut group = TaskGroup::<(), traps::Error>::new();
+        group.spawn("member", async { Ok(sleep(secs(5)).await.map(drop)?) }).await;
+        group.next_result().await.map(drop)
+    };
+    vec![
+        ("sleep", ends(sleep(secs(5)))),
+        ("timeout", ends(timeout_after(secs(9), sleep(secs(5))))),
+        ("branch", ends(branch(sleep(secs(5))))),
+        ("queue", ends(async move { queue.wait().await })),
+        ("event", ends(async move { event.wait().await })),
+        ("io", ends(async move { io.readable().await })),
+        ("lock", {
+            ends(async move {
+                let _held = held.try_lock();
+                held.lock().await.map(drop)
+            })
+        }),
+        ("get", ends(async move { items.get().await })),
+        ("flag", ends(async move { flag.wait().await })),
+        ("signal", ends(wait_signal(&[Signal::User1]))),
+        ("foreign", ends(foreign(never::<()>()))),
+        ("outside", ends(outside("test", |_| true))),
+        ("group", ends(group)),
+        ("thread", ends(run_in_thread(|| std::thread::sleep(MS)))),
+    ]
+}
+
+/// How the second task meets the wait that the first has not read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Meets {
+    Polls,
+    Drops,
+}
+
+#[test]
+fn a_cancellation_that_another_task_finds_unread_is_told_to_the_cancelled_task() {
+    for meets in [Meets::Polls, Meets::Drops] {
+        for parked in [false, true] {
+            for which in 0..waits().len() {
+                let ((name, told), trace) = on_sim(async move {
+                    let (name, wait) = waits().swap_remove(which);
+                    let (theirs, go) = (wait.clone(), Oneshot::new());
+                    let wakes = go.clone();
+                    let first = async move {
+                        assert!(theirs.poll_once().await.is_pending());
+                        go.receive().await;
+                        if parked {
+                            // It parks before the second task meets the wait.
+                            sleep(secs(2)).await.is_err()
+                        } else {
+                            yield_now().await.is_err() || sleep(MS).await.is_err()
+                        }
+                    };
+                    let mut first = spawn("first", first).await;
+                    sleep(MS).await.unwrap();
+                    // It ends the wait, which the first task does not poll any more.
+                    first.cancel_now("enough");
+                    yield_now().await.unwrap();
+                    if parked {
+                        wakes.send(());
+                        sleep(MS).await.unwrap();
+                    }
+                    let is_told = match meets {
+                        Meets::Drops => {
+                            wait.drop_future();
+                            false
+                        }
+                        Meets::Polls => matches!(wait.poll_once().await, Poll::Ready(true)),
+                    };
+                    wakes.send(());
+                    let first = ignore_after(secs(1), first.join()).await;
+                    (name, (is_told, first.unwrap()))
+                });
+                assert_eq!(told, (false, Some(true)), "{name}, {meets:?}, {parked}\n{trace}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_that_a_shield_holds_back_is_not_told_to_another_task() {
+    let (told, trace) = on_sim(async {
+        let check = Shared::new(check_cancellation());
+        let theirs = check.clone();
+        let first = shield(async move {
+            sleep(2 * MS).await.unwrap();
+            // It is answered in this run, and not read in it.
+            assert!(theirs.poll_once().await.is_pending());
+            sleep(secs(1)).await
+        });
+        let first = spawn("first", first).await;
+        sleep(MS).await.unwrap();
+        first.cancel_now("enough");
+        sleep(2 * MS).await.unwrap();
+        check.wait().await
+    });
+    assert!(told.is_ok(), "{told:?}\n{trace}");
+}
+
 // ---- What names something gone is dropped ------------------------------------------------------
 
 /// The waker of a task that has ended.
@@ -254,38 +369,36 @@ fn bytes_of(run: impl FnOnce()) -> (u64, i64) {
     (info.bytes_total, info.bytes_current)
 }
 
-fn empty_runs(kernels: [&mut Kernel<Sim>; 2]) {
-    for kernel in kernels {
-        kernel.run(async {}).unwrap();
-    }
+fn empty_run(kernel: &mut Kernel<Sim>) {
+    kernel.run(async {}).unwrap();
 }
 
 #[test]
-fn late_wakes_are_forgotten_although_another_kernel_is_on_the_thread() {
-    let (mut first, mut second) = (Kernel::new(Sim::new()), Kernel::new(Sim::new()));
-    let waker = waker_of_the_dead(&mut first);
+fn late_wakes_are_forgotten_also_those_of_a_dropped_kernel() {
+    let mut old = Kernel::new(Sim::new());
+    let of_the_old = waker_of_the_dead(&mut old);
+    drop(old);
+    let mut kernel = Kernel::new(Sim::new());
+    let wakers = [of_the_old, waker_of_the_dead(&mut kernel)];
     let rounds = |kernel: &mut Kernel<Sim>, rounds: u32| {
         let late = async {
             for _ in 0..rounds {
-                (0..10).for_each(|_| waker.wake_by_ref());
+                (0..10).for_each(|n| wakers[n % 2].wake_by_ref());
                 yield_now().await.unwrap();
             }
         };
         kernel.run(late).unwrap();
     };
-    rounds(&mut first, 10);
-    for _ in 0..2 {
-        empty_runs([&mut first, &mut second]);
-    }
-    let (_, kept) = bytes_of(|| rounds(&mut first, 2_000));
-    let (empty, _) = bytes_of(|| empty_runs([&mut first, &mut second]));
+    rounds(&mut kernel, 10);
+    (0..2).for_each(|_| empty_run(&mut kernel));
+    let (_, kept) = bytes_of(|| rounds(&mut kernel, 2_000));
+    let (empty, _) = bytes_of(|| empty_run(&mut kernel));
     assert!(kept < 16_000, "20,000 late wakes leave {kept} bytes");
-    assert!(empty < 64_000, "two empty runs ask for {empty} bytes");
+    assert!(empty < 64_000, "an empty run asks for {empty} bytes");
 }
 
 #[test]
-fn handles_of_a_kernel_that_is_gone_leave_nothing_with_two_others() {
-    let (mut first, mut second) = (Kernel::new(Sim::new()), Kernel::new(Sim::new()));
+fn handles_of_a_kernel_that_is_gone_leave_nothing_with_the_next() {
     let mut gone = Kernel::new(Sim::new());
     let mut handles = gone
         .run(async {
@@ -297,7 +410,8 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_two_others() {
         })
         .unwrap();
     drop(gone);
-    empty_runs([&mut first, &mut second]);
+    let mut next = Kernel::new(Sim::new());
+    empty_run(&mut next);
     // Half of them go while no kernel runs.
     handles.truncate(10_000);
     let in_a_task = async {
@@ -306,10 +420,10 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_two_others() {
             yield_now().await.unwrap();
         }
     };
-    first.run(in_a_task).unwrap();
-    empty_runs([&mut second, &mut first]);
-    let (empty, _) = bytes_of(|| empty_runs([&mut second, &mut first]));
-    assert!(empty < 64_000, "two empty runs ask for {empty} bytes");
+    next.run(in_a_task).unwrap();
+    empty_run(&mut next);
+    let (empty, _) = bytes_of(|| empty_run(&mut next));
+    assert!(empty < 64_000, "an empty run asks for {empty} bytes");
 }
 
 // ---- Growth ------------------------------------------------------------------------------------
@@ -325,13 +439,13 @@ fn in_a_child(test: &str, work: impl FnOnce()) {
         return work();
     }
     let limited = format!("ulimit -t {LIMIT}; exec \"$0\" \"$@\"");
-    let status = Command::new("sh")
+    let mut command = Command::new("sh");
+    command
         .args(["-c", &limited])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--test-threads", "1"])
-        .env(CHILD, "1")
-        .status()
-        .unwrap();
+        .env(CHILD, "1");
+    let status = child::spawn(&mut command).wait().unwrap();
     assert!(status.success(), "`{test}` took more than {LIMIT} s of CPU time: {status}");
 }
 
@@ -425,71 +539,82 @@ async fn busy() {
     }
 }
 
-/// A kernel whose observer panics at the line of that number, and how many lines it has seen.
+/// What the observer of [`panicking`] panics with.
+const OBSERVERS: &str = "the observer's";
+
+/// A kernel whose observer panics at the line of that number and at each that follows, and how many
+/// lines it has seen.
 fn panicking(panics_at: u64) -> (Kernel<Sim>, Rc<Cell<u64>>) {
     let lines = Rc::new(Cell::new(0));
     let seen = lines.clone();
     let mut kernel = Kernel::new(Sim::new());
     kernel.observe(move |_: &Line<'_>| {
         seen.set(seen.get() + 1);
-        if seen.get() == panics_at {
+        if seen.get() >= panics_at {
             // Without the hook: a hundred messages say nothing.
-            std::panic::resume_unwind(Box::new("the observer's"));
+            std::panic::resume_unwind(Box::new(OBSERVERS));
         }
     });
     (kernel, lines)
+}
+
+/// The message of a panic in `call`.
+fn panic_of<T>(call: impl FnOnce() -> T) -> Option<String> {
+    let ended = catch_unwind(AssertUnwindSafe(call));
+    ended.err().map(|panic| traps::threads::panic_message(&*panic).to_owned())
 }
 
 /// Runs [`busy`] with an observer that panics at the line of that number. Gives what is wrong then,
 /// or `None` if the run has no such line.
 fn observed(panics_at: u64) -> Option<Result<(), String>> {
     let (mut kernel, lines) = panicking(panics_at);
-    let _ = catch_unwind(AssertUnwindSafe(|| kernel.run(busy())));
-    let has_panicked = lines.get() >= panics_at;
-    let shut = catch_unwind(AssertUnwindSafe(|| kernel.shutdown()));
-    let tasks = kernel.counters().tasks;
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(kernel)));
-    has_panicked.then(|| match (shut, dropped) {
-        (Err(panic), _) => Err(format!("panics: {}", traps::threads::panic_message(&*panic))),
-        (_, Err(_)) => Err("is followed by a panic in the drop".to_owned()),
-        (Ok(Ok(())), _) if tasks > 0 => Err(format!("leaves {tasks} tasks and no error")),
-        (Ok(_), Ok(())) => Ok(()),
-    })
+    let first = panic_of(|| kernel.run(busy()))?;
+    let again = [
+        panic_of(|| kernel.run(async {})),
+        panic_of(|| kernel.run_until_quiescent(MS)),
+        panic_of(|| kernel.shutdown()),
+    ];
+    let dropped = panic_of(|| drop(kernel));
+    let next = panic_of(|| Kernel::new(Sim::new()).run(busy()).unwrap());
+    let rule = Some("rule: a kernel that a panic has stopped can only be dropped".to_owned());
+    let is_right = first == OBSERVERS && again.iter().all(|said| *said == rule);
+    let is_quiet = (dropped, next, lines.get()) == (None, None, panics_at);
+    Some(if is_right && is_quiet { Ok(()) } else { Err(format!("{first}, {again:?}")) })
 }
 
 #[test]
-fn a_kernel_whose_observer_panicked_in_a_run_shuts_down() {
+fn an_observers_panic_ends_the_run_and_the_kernel_can_only_be_dropped() {
     let all: Vec<_> = (1..).map_while(observed).collect();
     assert!(all.len() > 40, "the program has {} lines", all.len());
     let wrong = (1..).zip(all).filter_map(|(line, it)| Some((line, it.err()?)));
     let wrong: Vec<(u32, String)> = wrong.collect();
-    assert!(wrong.is_empty(), "the shutdown, by the line of the panic: {wrong:?}");
+    assert!(wrong.is_empty(), "by the line of the panic: {wrong:?}");
 }
 
 // ---- What is dropped, or moved, at a bad time --------------------------------------------------
 
 #[test]
-fn a_kernel_that_is_dropped_in_another_abandons_no_job_of_that() {
+fn a_job_of_a_dropped_kernel_is_not_taken_for_one_of_the_next() {
     let machine = || Sim::new().jobs_take(secs(1));
-    let mut inner = Kernel::new(machine());
-    let first = async {
-        spawn("inner", run_in_thread(|| 1)).detached().await;
+    let mut first = Kernel::new(machine());
+    let mut job = Box::pin(run_in_thread(|| 1));
+    let begins = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx).is_pending()));
+    assert!(first.run(async { begins.await && yield_now().await.is_ok() }).unwrap());
+    drop(first);
+    let mut next = Traced::new(machine(), kernel::Options::new());
+    let value = next.go(async move {
+        let mut task = spawn("next", run_in_thread(|| 7)).await;
         yield_now().await.unwrap();
-    };
-    inner.run(first).unwrap();
-    let mut outer = Traced::new(machine(), kernel::Options::new());
-    let value = outer.go(async move {
-        let mut task = spawn("outer", run_in_thread(|| 7)).await;
-        yield_now().await.unwrap();
-        drop(inner);
+        assert_eq!(job.as_mut().await, Err(traps::Error::Moved));
+        drop(job);
         task.join().await.unwrap()
     });
-    assert_eq!(value.unwrap(), 7, "{}", outer.text());
-    outer.end();
+    assert_eq!(value.unwrap(), 7, "{}", next.text());
+    next.end();
 }
 
 #[test]
-fn a_permit_that_is_given_back_by_a_kernel_that_is_dropped_in_another_is_kept() {
+fn a_permit_that_is_given_back_as_the_kernel_is_dropped_is_kept() {
     let lock = Rc::new(Mutex::new(()));
     let mut inner = Kernel::new(Sim::new());
     let (waits, holds) = (lock.clone(), lock.clone());
@@ -510,7 +635,7 @@ fn a_permit_that_is_given_back_by_a_kernel_that_is_dropped_in_another_is_kept() 
         }
     };
     inner.run(both).unwrap();
-    Kernel::new(Sim::new()).run(async move { drop(inner) }).unwrap();
+    drop(inner);
     assert!(lock.try_lock().is_some(), "the permit is lost");
 }
 
@@ -625,6 +750,7 @@ fn a_waker_that_a_panic_left_behind_wakes_no_other_task() {
 
 #[test]
 fn a_kernel_whose_observer_panicked_leaves_no_wait_when_it_is_dropped() {
+    let (mut in_a_run, mut in_the_drop) = (0, 0);
     let left: Vec<_> = (1..60)
         .filter(|panics_at| {
             let queue = WaitQueue::new();
@@ -637,42 +763,55 @@ fn a_kernel_whose_observer_panicked_leaves_no_wait_when_it_is_dropped() {
                 spawn("waits", wait).detached().await;
                 let _ = timeout_after(MS, queue.wait()).await;
             };
-            let ran = catch_unwind(AssertUnwindSafe(|| kernel.run(program)));
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(kernel)));
-            ran.is_err() && (dropped.is_err() || queue.waiting() > 0)
+            let ran = panic_of(|| kernel.run(program));
+            let dropped = panic_of(|| drop(kernel));
+            in_a_run += u32::from(ran.is_some());
+            in_the_drop += u32::from(dropped.is_some());
+            let is_empty = queue.waiting() == 0;
+            // A queue that was left as it is would name waits of the next kernel.
+            let next = Kernel::new(Sim::new()).run(async {
+                let (waits, wakes) = (queue.wait(), yield_now());
+                let woken =
+                    join(timeout_after(MS, waits), async { wakes.await.map(|()| queue.wake(1)) });
+                woken.await.0.is_ok()
+            });
+            !(is_empty && next.unwrap()) || ran.is_some() && dropped.is_some()
         })
         .collect();
     assert!(left.is_empty(), "{left:?}");
+    assert!(in_a_run > 10 && in_the_drop > 1, "{in_a_run} {in_the_drop}");
 }
 
 #[test]
-fn a_kernel_whose_observer_panicked_runs_again_and_polls_the_new_main_alone() {
-    let wrong = (1..60).filter_map(|panics_at| {
-        let (mut kernel, _) = panicking(panics_at);
-        let first = catch_unwind(AssertUnwindSafe(|| kernel.run(busy())));
-        let tasks = Rc::new(RefCell::new(Vec::new()));
-        let polled = tasks.clone();
-        let again = async move {
-            let nap = poll_fn(|cx| {
-                polled.borrow_mut().push(traps::current_task());
-                cx.waker().wake_by_ref();
-                if polled.borrow().len() < 3 { Poll::Pending } else { Poll::Ready(()) }
-            });
-            nap.await;
-        };
-        let again = catch_unwind(AssertUnwindSafe(|| kernel.run(again)));
-        let is_right = matches!(again, Ok(Ok(()))) && {
-            let tasks = tasks.borrow();
-            tasks.iter().all(|task| *task == tasks[0])
-        };
-        (first.is_err() && !is_right).then_some((panics_at, format!("{:?}", tasks.borrow())))
+fn a_task_that_ran_when_an_observer_panicked_is_dropped_with_its_kernel() {
+    let mut kernel = Kernel::new(Sim::new());
+    kernel.observe(|line: &Line<'_>| {
+        if matches!(line.event, Told::Note { .. }) {
+            std::panic::resume_unwind(Box::new(OBSERVERS));
+        }
     });
-    let wrong: Vec<_> = wrong.collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+    let (handle, kept) = (Rc::new(RefCell::new(None)), Rc::new(()));
+    let (theirs, keeps) = (handle.clone(), kept.clone());
+    let ran = panic_of(|| {
+        kernel.run(async move {
+            let notes = async move {
+                traps::note("it runs");
+                never::<()>().await;
+                drop(keeps);
+            };
+            theirs.replace(Some(spawn("notes", notes).await));
+            yield_now().await
+        })
+    });
+    assert_eq!(ran.as_deref(), Some(OBSERVERS));
+    drop(kernel);
+    assert_eq!(Rc::strong_count(&kept), 1);
+    let mut handle = handle.take().unwrap();
+    assert_eq!(on_sim(async move { handle.join().await }).0, Err(traps::Error::Dropped));
 }
 
 #[test]
-fn an_interrupt_that_a_moved_timeout_has_read_is_still_its_own() {
+fn an_interrupt_that_was_read_before_its_timeout_moved_keeps_its_name() {
     let (ends, trace) = on_sim(async {
         let mut polls = 0;
         let holds = async move {
@@ -693,7 +832,9 @@ fn an_interrupt_that_a_moved_timeout_has_read_is_still_its_own() {
         assert!(both.poll_once().await.is_pending());
         end_elsewhere(&both).await
     });
-    assert!(matches!(ends, Ok(None)), "{ends:?}\n{trace}");
+    let why = ends.expect_err("no timeout around it takes it for its own");
+    let is = (why.kind(), why.deadline());
+    assert_eq!(is, (Kind::TaskTimeout, Some(Time::ZERO + secs(1))), "{trace}");
 }
 
 // ---- An interrupt that nobody has read ---------------------------------------------------------
@@ -771,50 +912,48 @@ fn a_task_that_parks_bare_after_a_wait_that_was_over_at_once_has_a_line() {
     assert_lines(&trace, " waits    block    waker", 2);
 }
 
-#[test]
-fn a_task_whose_reply_was_laid_down_when_an_observer_panicked_reads_it_in_the_next_run() {
-    let late = (1..40).filter(|panics_at| {
-        let (mut kernel, _) = panicking(*panics_at);
-        let read = Rc::new(Cell::new(false));
-        let (begun, reads) = (Rc::new(Cell::new(false)), read.clone());
-        let begins = begun.clone();
-        let task = async move {
-            begins.set(true);
-            clock().await;
-            reads.set(true);
-        };
-        let main = async {
-            spawn("reads", task).detached().await;
-            let _ = sleep(MS).await;
-        };
-        let failed = catch_unwind(AssertUnwindSafe(|| kernel.run(main))).is_err();
-        let _ = catch_unwind(AssertUnwindSafe(|| kernel.run(sleep(MS))));
-        let is_late = failed && begun.get() && !read.get();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(kernel)));
-        is_late
-    });
-    assert_eq!(late.collect::<Vec<_>>(), []);
-}
-
 // ---- Two kernels, and two runs -----------------------------------------------------------------
 
 #[test]
-fn a_wait_for_a_signal_that_moves_waits_in_the_line_of_its_new_kernel() {
-    let first = wait_signal(&[Signal::User1]);
-    let moved = Shared::new(first);
-    let mut old = sim();
-    old.go(async {
-        let stays = async { ignore_after(MS, wait_signal(&[Signal::User1])).await.map(drop) };
-        spawn("stays", stays).detached().await;
-        assert!(moved.poll_once().await.is_pending());
+fn a_wait_for_a_signal_that_a_dropped_kernel_has_begun_takes_none_of_the_next() {
+    let left = Shared::new(wait_signal(&[Signal::User1]));
+    let mut first = sim();
+    first.go(async {
+        assert!(left.poll_once().await.is_pending());
         yield_now().await.unwrap();
     });
+    first.end();
     let machine = Sim::new().signal_at(Time::from_micros(1_000), Signal::User1);
-    let mut new = Traced::new(machine, kernel::Options::new());
-    let heard = new.go(moved.wait());
-    assert_eq!(heard.unwrap(), Signal::User1, "{}", new.text());
-    new.end();
-    old.end();
+    let mut next = Traced::new(machine, kernel::Options::new());
+    let heard = next.go(async {
+        let mut waits = spawn("waits", wait_signal(&[Signal::User1])).await;
+        assert!(ignore_after(2 * MS, left.wait()).await.unwrap().is_none());
+        waits.join().await.unwrap()
+    });
+    assert_eq!(heard.unwrap(), Signal::User1, "{}", next.text());
+    next.end();
+}
+
+#[test]
+fn each_kernel_of_a_thread_numbers_the_queues_that_its_own_tasks_use() {
+    let queues: Vec<_> = (0..3).map(|_| WaitQueue::new()).collect();
+    let program = |first: usize| {
+        on_sim(async {
+            for n in [first, 2, 1, 0] {
+                let _ = timeout_after(MS, queues[n].wait()).await;
+            }
+        })
+    };
+    let (_, old) = program(0);
+    let (_, new) = program(2);
+    for (trace, used) in [(old, ["q1", "q2", "q3", "q1"]), (new, ["q1", "q1", "q2", "q3"])] {
+        let blocks = trace.lines().filter(|line| line.contains(" block    wait"));
+        let seen: Vec<_> = blocks.map(|line| line.to_owned()).collect();
+        assert!(
+            seen.len() == 4 && seen.iter().zip(used).all(|(line, q)| line.contains(q)),
+            "{trace}"
+        );
+    }
 }
 
 #[test]

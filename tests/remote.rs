@@ -14,7 +14,9 @@ use common_kernel::{assert_lines, real, sim};
 use kernel::{Kernel, Real, Sim};
 use support::ms;
 use traps::universal::{UniversalEvent, UniversalQueue};
-use traps::{Error, Kind, check_cancellation, current_task, shutdown, sleep, spawn, yield_now};
+use traps::{
+    Error, Kind, check_cancellation, current_task, shutdown, sleep, spawn, timeout_after, yield_now,
+};
 
 #[test]
 fn c23_what_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
@@ -224,6 +226,41 @@ fn a_handle_that_is_dropped_lets_the_task_run_on() {
         (queue.len(), kernel.end())
     };
     assert_eq!(count, 4);
+}
+
+#[test]
+fn an_output_whose_drop_panics_strikes_neither_its_task_nor_the_thread_that_drops_the_handle() {
+    struct Bad;
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+    let mut kernel = real();
+    let remote = kernel.remote();
+    let over = UniversalEvent::new();
+    let (waits, set) = (over.clone(), over.clone());
+    let thread = thread::spawn(move || {
+        // Nobody has the handle when the task ends.
+        drop(remote.spawn("early", async move || {
+            waits.wait().await.unwrap();
+            Bad
+        }));
+        let late = remote.spawn("late", async || Bad);
+        while !late.has_ended() {
+            thread::yield_now();
+        }
+        drop(late);
+        set.set();
+    });
+    kernel.go(async {
+        let _ = timeout_after(Duration::from_secs(10), over.wait()).await;
+        sleep(ms(1)).await.unwrap();
+    });
+    assert!(thread.join().is_ok());
+    let trace = kernel.end();
+    assert_lines(&trace, "warn     the drop of the output of task", 1);
+    assert_lines(&trace, " panic ", 0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kernel::{Counters, Kernel, Options, Policy, Real, raise_descriptor_limit};
 use net::{TcpListener, TcpStream};
+use testing::child;
 use traps::{run_in_thread, spawn};
 
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
@@ -178,15 +179,15 @@ fn f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind() {
         .run(async move {
             let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
-            let child = Command::new(std::env::current_exe().unwrap())
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
                 .args([
                     "--exact",
                     "f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind",
                 ])
                 .env(CLIENT, addr.to_string())
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap();
+                .stdout(Stdio::null());
+            let child = child::spawn(&mut command);
             let mut tasks = Vec::new();
             for _ in 0..CONNECTIONS {
                 let (stream, _) = listener.accept().await.unwrap();

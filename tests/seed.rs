@@ -46,7 +46,7 @@ fn life(seed: u64) -> (Vec<u32>, Vec<u32>, String) {
 fn without_a_seed_what_happens_at_one_instant_happens_in_the_order_of_the_script() {
     let (ready, ended, trace) = life(0);
     assert_eq!((ready, ended), (vec![0, 1, 2, 3], vec![0, 1, 2, 3]));
-    assert!(trace.starts_with("#trace v2 clock=virtual seed=0\n"), "{trace}");
+    assert!(trace.starts_with("#trace v3 clock=virtual seed=0 tick=0.3s\n"), "{trace}");
 }
 
 #[test]
@@ -54,7 +54,9 @@ fn with_a_seed_it_happens_in_any_order_and_always_in_the_same() {
     let (mut ready, mut ended) = (BTreeSet::new(), BTreeSet::new());
     for seed in 1..250 {
         let life_of_seed = life(seed);
-        assert!(life_of_seed.2.starts_with(&format!("#trace v2 clock=virtual seed={seed}\n")));
+        assert!(
+            life_of_seed.2.starts_with(&format!("#trace v3 clock=virtual seed={seed} tick=0.3s\n"))
+        );
         assert_eq!(life(seed), life_of_seed, "seed {seed}");
         ready.insert(life_of_seed.0);
         ended.insert(life_of_seed.1);

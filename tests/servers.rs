@@ -15,14 +15,15 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
 use net::http::{Config, Exchange};
+use testing::child::{self, Child};
 use testing::trace;
 
 use example::build;
@@ -47,12 +48,8 @@ fn start_with(name: &str, test: &str, args: &[&str]) -> Server {
 
 /// Starts a server by a command that says all but where to listen.
 fn start_by(command: &mut Command, trace: PathBuf) -> Server {
-    let mut process = command
-        .args(["--addr", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    command.args(["--addr", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = child::spawn(command);
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let addr = line.trim_end().strip_prefix("listening on ").expect("it says where it listens");
@@ -74,8 +71,7 @@ impl Server {
     }
 
     fn send(&self, signal: &str) {
-        let command = format!("kill -{signal} {}", self.process.id());
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        self.process.send(signal);
     }
 
     /// Sends the signal; the server ends as it should.
@@ -101,10 +97,15 @@ impl Server {
     }
 
     /// What it logged until it ended, with code 0.
-    fn log(mut self) -> String {
+    fn log(self) -> String {
+        self.log_of(0)
+    }
+
+    /// What it logged until it ended, with that code.
+    fn log_of(mut self, code: i32) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        assert!(self.process.wait().unwrap().success(), "{log}");
+        assert_eq!(self.process.wait().unwrap().code(), Some(code), "{log}");
         log
     }
 }
@@ -143,7 +144,10 @@ fn echo_answers_and_ends_at_sigterm() {
 #[test]
 fn a_hangup_shuts_a_server_down_as_sigterm_does() {
     for workers in ["1", "2"] {
-        let server = start_with("http", "hangup", &["--workers", workers]);
+        // `nohup cargo test` tells its children to ignore it.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP").arg(build("http")).args(["--workers", workers]);
+        let server = start_by(&mut command, PathBuf::new());
         let mut busy = server.connect();
         busy.write_all(get("/sleep?ms=200").as_bytes()).unwrap();
         // With one worker the request is read by then.
@@ -178,7 +182,8 @@ fn the_length_of_the_drain_is_an_option() {
             while TcpStream::connect(&server.addr).is_ok() {}
             server.send("TERM");
         }
-        let log = server.log();
+        let log = server.log_of(1);
+        assert!(log.ends_with("error: the shutdown cut off work in progress: 1 left\n"), "{log}");
         let left = |rest: &str| rest.ends_with(&format!(" left, at most {span}"));
         let mut drains = log.lines().filter_map(|line| line.strip_prefix("finishing work "));
         assert!(drains.next().is_some_and(left) && drains.next().is_none(), "{log}");
@@ -302,7 +307,7 @@ fn f23_a_worker_that_cannot_begin_ends_all_with_a_clear_error() {
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("f23.trace");
     fs::create_dir_all(of_worker(&trace, 2)).unwrap();
     let args = ["--addr", "127.0.0.1:0", "--workers", "3", "--trace"];
-    let ended = Command::new(build("echo")).args(args).arg(&trace).output().unwrap();
+    let ended = child::output(Command::new(build("echo")).args(args).arg(&trace));
     assert_eq!(ended.status.code(), Some(1));
     assert_eq!(ended.stdout, b"", "it does not say that it listens");
     let errors = String::from_utf8_lossy(&ended.stderr);
@@ -319,7 +324,7 @@ fn f23_a_number_of_workers_that_makes_no_sense_is_a_clear_error() {
         (&["--workers", "2", "--trace", "-"], "--trace -: each worker has a trace of its own"),
         (&["--backlog", "0"], "'--backlog <N>': expected a number from 1 to 2147483647"),
     ] {
-        let ended = Command::new(build("http")).args(args).output().unwrap();
+        let ended = child::output(Command::new(build("http")).args(args));
         let errors = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{args:?}: {errors}");
         assert!(errors.contains(wanted), "{args:?}: {errors}");
@@ -328,19 +333,18 @@ fn f23_a_number_of_workers_that_makes_no_sense_is_a_clear_error() {
 
 #[test]
 fn a_trace_on_standard_output_is_alone_there() {
-    let mut process = Command::new(build("echo"))
+    let mut command = Command::new(build("echo"));
+    command
         .args(["--addr", "127.0.0.1:0", "--trace", "-"])
         .env_remove("RUST_LOG")
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut process = child::spawn(&mut command);
     let mut log = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
     let found = log.find(|line| line.contains("listening on 127.0.0.1:"));
     assert!(found.is_some(), "the log says where");
-    let kill = format!("kill -TERM {}", process.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    let ended = process.wait_with_output().unwrap();
+    process.send("TERM");
+    let ended = process.wait_with_output();
     assert!(ended.status.success());
     let text = String::from_utf8(ended.stdout).unwrap();
     let lines = trace::trace(&text).unwrap();
@@ -354,14 +358,103 @@ fn a_port_in_use_is_a_clear_error() {
     let two = &["--workers", "2"][..];
     for (first, second) in [(one, one), (one, two), (two, one), (two, two)] {
         let server = start_with("http", "in_use", first);
+        let second_has_two = second == two;
         let mut command = Command::new(build("http"));
-        let second = command.args(["--addr", &server.addr]).args(second).output().unwrap();
+        let second = child::output(command.args(["--addr", &server.addr]).args(second));
         assert_eq!(second.status.code(), Some(1));
         let errors = String::from_utf8_lossy(&second.stderr);
-        let wanted = format!("error: cannot listen on {}: ", server.addr);
+        let whose = if second_has_two { "worker 1: " } else { "" };
+        let wanted = format!("error: {whose}cannot listen on {}: ", server.addr);
         assert!(errors.starts_with(&wanted) && errors.contains("in use"), "{errors}");
         assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
         server.end("TERM");
+    }
+}
+
+/// Returns an address that can be bound. Its port is below those that the system gives to a socket
+/// bound to port 0, so no other test takes it in the meantime.
+fn free_addr() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let offset = std::process::id() as u16 % 10_000 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let addr = format!("127.0.0.1:{}", 20_000 + offset);
+        if TcpListener::bind(&addr).is_ok() {
+            return addr;
+        }
+    }
+}
+
+/// The system alone decides who has the port: nothing is checked before.
+#[test]
+fn of_two_servers_with_workers_that_start_at_once_one_has_the_port() {
+    let (echo, mut served) = (build("echo"), 0);
+    for _ in 0..20 {
+        let addr = free_addr();
+        let both = [(); 2].map(|()| {
+            let mut command = Command::new(&echo);
+            command.args(["--addr", &addr, "--workers", "2"]).stdout(Stdio::piped());
+            child::spawn(command.stderr(Stdio::piped()))
+        });
+        let mut here = Vec::new();
+        for mut process in both {
+            let mut said = String::new();
+            BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            if said.is_empty() {
+                let ended = process.wait_with_output();
+                let errors = String::from_utf8(ended.stderr).unwrap();
+                assert_eq!(ended.status.code(), Some(1), "{errors}");
+                assert!(errors.contains("in use"), "{errors}");
+            } else {
+                assert_eq!(said, format!("listening on {addr}\n"));
+                here.push(process);
+            }
+        }
+        // If they meet in the same system call, both may fail.
+        assert!(here.len() <= 1, "both have {addr}");
+        served += here.len();
+    }
+    assert!(served > 10, "{served} of 20");
+}
+
+#[test]
+fn what_an_option_alone_cannot_do_is_a_clear_error() {
+    for (name, args, wanted) in [
+        ("echo", &["--timed"][..], "error: --timed adds times to a trace; expected --trace FILE"),
+        ("udp_echo", &["--timed"], "error: --timed adds times to a trace; expected --trace FILE"),
+        ("hello", &["--timed"], "error: --timed adds times to a trace; expected --trace FILE"),
+        ("fetch", &["--head", "--data", "x", "http://a"], "error: the argument '--head' cannot"),
+        ("trace", &["idle", "-n", "x"], "'x' for '--most <MOST>': expected a number such as 20"),
+        // A terminal takes no orders from it.
+        ("echo", &["--addr", "a\x1b[2Jb"], "invalid value 'a\u{fffd}[2Jb' for '--addr"),
+    ] {
+        let mut command = Command::new(build(name));
+        let ended = child::output(command.args(args).env_remove("RUST_LOG"));
+        let errors = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{name} {args:?}: {errors}");
+        assert!(errors.contains(wanted), "{name} {args:?}: {errors}");
+    }
+    let mut hello = Command::new(build("hello"));
+    let timed = child::output(hello.args(["--virtual", "--timed"]));
+    let trace = String::from_utf8(timed.stdout).unwrap();
+    assert!(timed.status.success() && trace.contains(" ran="), "{trace}");
+}
+
+/// Where standard output and the log are one terminal. `script` makes one.
+#[test]
+fn a_terminal_shows_once_where_a_server_listens() {
+    for (name, place) in [("echo", "--addr 127.0.0.1:0"), ("udp_echo", "--addr 127.0.0.1:0")] {
+        let run = format!("exec '{}' {place}", build(name).display());
+        let mut command = Command::new("script");
+        command.args(["-qefc", &run, "/dev/null"]).env_remove("RUST_LOG");
+        let mut terminal = child::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let mut lines = BufReader::new(terminal.stdout.take().unwrap()).lines();
+        let mut shown = lines.next().unwrap().unwrap();
+        assert!(shown.contains("Z listening on 127.0.0.1:"), "{shown}");
+        // Ctrl-C.
+        terminal.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+        lines.for_each(|line| shown.push_str(&line.unwrap()));
+        assert!(shown.contains("stopped"), "{shown}");
+        assert_eq!(shown.matches("listening on").count(), 1, "{shown}");
     }
 }
 
@@ -522,7 +615,8 @@ fn each_line_of_the_log_begins_with_the_time_if_it_is_asked_for() {
     let server = start_with("http", "log_time", &["--log-time", "--limit-request-line", "14"]);
     assert!(server.ask(&get("/plaintext")).starts_with("HTTP/1.1 414 "));
     let log = server.end("TERM");
-    let hit = "Z warning: limit reached: request_line_bytes, limit 14, conn 1, peer 127.0.0.1:";
+    let hit = "Z warning: limit reached: request_line_bytes, limit 14 (--limit-request-line), \
+               conn 1, peer 127.0.0.1:";
     assert!(log.contains(hit), "{log}");
     for line in log.lines() {
         assert!(line.starts_with("20") && line.as_bytes()[19] == b'Z', "{line}");
@@ -717,7 +811,11 @@ fn each_event_of_importance_has_a_message() {
         ("  4 conn-2   panic    left == right", Some("panic: left == right (task 4 conn-2)")),
         (
             "  4 conn-2   longrun  ran=0.060000 from=read@a.rs:1 to=exit",
-            Some("the CPU was held for 60ms, from read@a.rs:1 to exit (task 4 conn-2)"),
+            Some("a run took 60ms, from read@a.rs:1 to exit (task 4 conn-2)"),
+        ),
+        (
+            "  4 conn-2   longrun  ran=0.088000 cpu=0.003000 from=read@a.rs:1 to=exit",
+            Some("a run took 88ms, 3ms at most on a CPU, from read@a.rs:1 to exit (task 4 conn-2)"),
         ),
         (
             "  4 conn-2   refuse   c2 no space left",
@@ -725,7 +823,7 @@ fn each_event_of_importance_has_a_message() {
         ),
         (
             "  4 conn-2   cap      name=gate limit=5 refused=7",
-            Some("limit reached: gate, limit 5, refused 7 (task 4 conn-2)"),
+            Some("limit reached: gate, limit 5 (--gate), refused 7 (task 4 conn-2)"),
         ),
         ("  4 conn-2   cap      my own words", Some("limit reached: my own words (task 4 conn-2)")),
         ("  0 kernel   warn     jobs find threads again", Some("jobs find threads again")),
@@ -766,7 +864,11 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
 #[test]
 fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     let off = start("http", "no_kernel_page");
-    assert!(off.ask(&get("/kernel")).starts_with("HTTP/1.1 404 "), "it is off by default");
+    for path in ["/kernel", "/kernel/events", "/kernel/why?task=3"] {
+        let answer = off.ask(&get(path));
+        assert!(answer.starts_with("HTTP/1.1 404 "), "it is off by default: {answer}");
+        assert!(answer.ends_with("\r\n\r\nStart the server with --kernel-page\n"), "{answer}");
+    }
     off.stop("TERM");
     let server = start_with("http", "kernel_page", &["--kernel-page"]);
     let page = server.ask(&get("/kernel"));
@@ -889,14 +991,14 @@ fn http_serves_the_files_of_a_directory_and_no_others() {
     assert!(without.ask(&get("/files/large.txt")).starts_with("HTTP/1.1 404 "));
     without.stop("TERM");
     let wrong = ["--addr", "127.0.0.1:0", "--files", "/none/such"];
-    let ended = Command::new(build("http")).args(wrong).output().unwrap();
+    let ended = child::output(Command::new(build("http")).args(wrong));
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(ended.status.code() == Some(1) && said.contains("/none/such: "), "{said}");
 }
 
 /// What `fetch` prints: on standard output, and on standard error; and whether it ended well.
 fn fetch(args: &[&str]) -> (String, String, bool) {
-    let ended = Command::new(build("fetch")).args(args).output().unwrap();
+    let ended = child::output(Command::new(build("fetch")).args(args));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(ended.stdout), text(ended.stderr), ended.status.success())
 }
@@ -967,7 +1069,7 @@ fn fetch_says_what_is_wrong_with_its_command_line() {
 #[test]
 fn f29_each_limit_and_deadline_of_http_has_its_option() {
     let run = |args: &[&str]| {
-        let ran = Command::new(build("http")).args(args).output().unwrap();
+        let ran = child::output(Command::new(build("http")).args(args));
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap()
     };
@@ -977,22 +1079,17 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
         .filter(|word| word.starts_with("--limit-") || word.starts_with("--deadline-"))
         .collect();
     let mut bounds = 0;
-    let mut prefix = "";
     for line in run(&["--print-limits"]).lines() {
-        match (line, line.trim().split_once(": ")) {
-            ("Limits {", _) => prefix = "--limit-",
-            ("Deadlines {", _) => prefix = "--deadline-",
-            ("}", _) => prefix = "",
-            (_, Some((field, _))) if !prefix.is_empty() => {
-                let option = format!("{prefix}{}", field.replace('_', "-"));
-                assert!(options.contains(&option.as_str()), "no {option} for {line}");
-                bounds += 1;
-                // What it sets is what is in force.
-                let shown = run(&[&option, "77", "--print-limits"]);
-                let set = ["77", "77ms"].map(|value| format!("    {field}: {value},"));
-                assert!(shown.lines().any(|line| set.iter().any(|set| set == line)), "{shown}");
-            }
-            _ => {}
+        let (name, rest) = line.split_once(' ').unwrap();
+        if name.starts_with("limit-") || name.starts_with("deadline-") {
+            let option = format!("--{name}");
+            assert!(options.contains(&option.as_str()), "no {option} for {line}");
+            bounds += 1;
+            // What it sets is what is in force.
+            let shown = run(&[&option, "77", "--print-limits"]);
+            let (_, unit) = rest.split_once(' ').unwrap();
+            let set = format!("{name} 77 {unit}");
+            assert!(shown.lines().any(|line| line == set), "no {set}: {shown}");
         }
     }
     assert_eq!(options.len(), bounds, "{options:?}");
@@ -1002,24 +1099,25 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
 #[test]
 fn a_handler_has_thirty_seconds_and_half_closed_clients_are_not_answered_unless_said_otherwise() {
     let shown = |args: &[&str]| {
-        let shown = Command::new(build("http")).args(args).arg("--print-limits").output().unwrap();
+        let mut command = Command::new(build("http"));
+        let shown = child::output(command.args(args).arg("--print-limits"));
         String::from_utf8(shown.stdout).unwrap()
     };
     let plain = shown(&[]);
     assert!(
-        plain.contains("    handler: 30s,\n") && plain.contains("half_close: false\n"),
+        plain.contains("\ndeadline-handler 30000 ms\n") && plain.contains("\nhalf-close off -\n"),
         "{plain}"
     );
     let other = shown(&["--deadline-handler", "off", "--half-close", "on"]);
     assert!(
-        other.contains("    handler: off,\n") && other.contains("half_close: true\n"),
+        other.contains("\ndeadline-handler off ms\n") && other.contains("\nhalf-close on -\n"),
         "{other}"
     );
 }
 
 #[test]
 fn the_help_says_which_limits_are_those_of_each_worker() {
-    let help = Command::new(build("http")).arg("--help").output().unwrap();
+    let help = child::output(Command::new(build("http")).arg("--help"));
     let help = String::from_utf8(help.stdout).unwrap();
     let of_each = help.lines().filter(|line| line.contains("of each worker"));
     let names: Vec<&str> = of_each.filter_map(|line| line.split_whitespace().next()).collect();
@@ -1061,7 +1159,7 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         ("--drain", "never", millis(0)),
     ] {
         let given = format!("{option}={value}");
-        let ran = Command::new(build("http")).arg(given).output().unwrap();
+        let ran = child::output(Command::new(build("http")).arg(given));
         let errors = String::from_utf8_lossy(&ran.stderr);
         let named = errors.starts_with(&format!("error: invalid value '{value}' for '{option} "));
         assert!(!ran.status.success() && named, "{option} {value}: {errors}");
@@ -1102,10 +1200,10 @@ fn a_server_whose_output_is_full_from_the_start_begins_answers_and_ends() {
         full.set_nonblocking(false).unwrap();
         let output = || OwnedFd::from(full.try_clone().unwrap());
         // It cannot say which port it has.
-        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let addr = free_addr();
         let mut command = Command::new(build("http"));
         command.args(["--addr", &addr, "--workers", workers]).stdout(output()).stderr(output());
-        let process = command.spawn().unwrap();
+        let process = child::spawn(&mut command);
         let mut server = Server { process, addr, trace: PathBuf::new() };
         while TcpStream::connect(&server.addr).is_err() {
             assert!(server.process.try_wait().unwrap().is_none(), "it has ended");
@@ -1162,8 +1260,8 @@ fn the_trace_tool_bears_that_nobody_reads_what_it_prints() {
         writer
     });
     let mut check = Command::new(build("trace"));
-    let ended = check.arg("check").arg(&broken).stdout(out).stderr(err).status().unwrap();
-    assert_eq!(ended.code(), Some(1));
+    let mut check = child::spawn(check.arg("check").arg(&broken).stdout(out).stderr(err));
+    assert_eq!(check.wait().unwrap().code(), Some(1));
 }
 
 /// The HTTP server, started by a shell that runs this before it.

@@ -16,6 +16,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Error, Kernel, Options, Sim};
 use support::{Notes, check_with, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
+use traps::sync::Event;
 use traps::{
     Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, signals,
     sleep, spawn, timeout_after, wait_signal, yield_now,
@@ -113,6 +114,30 @@ fn a_timed_trace_times_who_ran_and_what_fired() {
 
 // ---- The phases ------------------------------------------------------------------------------
 
+#[test]
+fn a_kernel_counts_what_the_end_of_its_drain_cut_off() {
+    for (span, cut_off) in [(tenths(4), 0), (tenths(6), 2), (Duration::MAX, 2)] {
+        let mut kernel = Kernel::with_options(Sim::new(), options().drain(tenths(5)));
+        kernel
+            .run(async move {
+                for _ in 0..2 {
+                    let held = async move {
+                        let _hold = hold();
+                        sleep(span).await
+                    };
+                    spawn("busy", held).detached().await;
+                }
+                // Nobody waits for this one.
+                spawn("idle", sleep(secs(90))).detached().await;
+                yield_now().await
+            })
+            .unwrap()
+            .unwrap();
+        kernel.shutdown().unwrap();
+        assert_eq!(kernel.counters().cut_off, cut_off, "{span:?}");
+    }
+}
+
 /// Each phase waits for what its line says: the gate for nothing, the drain for a hold, the
 /// clean-up for its grace.
 #[test]
@@ -160,6 +185,31 @@ fn f18_a_failing_step() {
         spawn("stubborn", stubborn).detached().await;
         begun().await.unwrap();
     });
+}
+
+/// A hold that nothing can end any more: the drain fails, and what comes after it does not.
+#[test]
+fn f18_a_drain_that_fails_does_not_skip_the_phases_after_it() {
+    let mut kernel = Traced::new(Sim::new(), options().drain(Duration::MAX));
+    let notes = Notes::default();
+    let noted = notes.clone();
+    kernel.go(async {
+        let holder = async move {
+            let _hold = hold();
+            noted.add(short(&Event::new().wait().await));
+            noted.add(short(&sleep(secs(1)).await));
+        };
+        spawn("holder", holder).detached().await;
+        yield_now().await.unwrap();
+    });
+    let failed = kernel.shutdown();
+    assert!(matches!(failed, Err(Error::Hang(_))), "{failed:?}");
+    assert_eq!(notes.text(), "CAN ok");
+    let trace = kernel.text();
+    let phases = ["close reason=shutdown", "drain ", "cancel tasks=1 after=failure", "cleanup "];
+    phases.iter().for_each(|phase| assert_lines(&trace, &format!("phase    {phase}"), 1));
+    assert_lines(&trace, " halt ", 1);
+    assert_sound(&trace);
 }
 
 #[test]
@@ -480,12 +530,13 @@ fn an_interrupt_ends_a_wait_for_the_shutdown() {
 }
 
 #[test]
-fn a_shutdown_of_one_kernel_is_no_other_kernels() {
+fn a_shutdown_of_one_kernel_is_not_the_next_ones() {
     let mut first = Traced::new(terminated_at(&[1]), options());
-    let mut second = sim();
     first.go(async { begun().await.unwrap() });
-    second.go(async { assert!(!has_begun()) });
+    assert!(has_begun(), "until it is dropped");
     first.end();
+    assert!(!has_begun());
+    let mut second = sim();
     second.go(async { assert!(!has_begun()) });
     second.end();
 }

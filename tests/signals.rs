@@ -8,9 +8,7 @@ use traps::{Signal, spawn, timeout_after, wait_signal, yield_now};
 
 /// Sends SIGUSR1 to this process.
 fn raise() {
-    let command = format!("kill -USR1 {}", std::process::id());
-    let sent = std::process::Command::new("sh").args(["-c", &command]).status().unwrap();
-    assert!(sent.success());
+    testing::child::send("USR1", std::process::id());
 }
 
 /// One test: two would share the process and its signals.

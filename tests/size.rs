@@ -4,24 +4,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of code in `traps` and `kernel`: 13,250, 60 for what an explorer decides, and 30 for the
-/// names of what tasks share with threads.
-const TRAPS_AND_KERNEL: usize = 13_340;
-/// Lines of code in the two cores: 4,910, and 20 for the same.
-const CORES: usize = 4_930;
-/// Lines of code in the floors of `net`: the HTTP handler, what stands on it, and below it sockets
-/// and streams.
-const HTTP: usize = 3_130;
-const WEB: usize = 1_260;
-const SOCKETS: usize = 2_795;
-/// Lines of code that a trap passes through: the files of [`WAY`].
-const WAY_OF_A_TRAP: usize = 3_100;
+/// Lines of code as they are: of `traps` and `kernel`, of the afternoon's files, and of the floors
+/// of `net`. A sum may be [`ROOM`] percent above what is written here. A change that makes it
+/// smaller writes the new sum down.
+const TRAPS_AND_KERNEL: usize = 14_255;
+const AFTERNOON: usize = 3_776;
+const HTTP: usize = 3_396;
+const WEB: usize = 1_300;
+const SOCKETS: usize = 3_145;
+/// Percent that a sum may be above what is written down.
+const ROOM: usize = 5;
+/// Files of `traps` and `kernel`, without those of tests.
+const FILES: usize = 75;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.
-const FILE: usize = 300;
+const FILE: usize = 700;
 /// Lines of code in a function, its signature included.
-const FUNCTION: usize = 40;
+const FUNCTION: usize = 60;
 /// Columns of a line, comments included.
 const COLUMNS: usize = 100;
 /// How often [`BY_HAND`] may be used in `traps` and `kernel`.
@@ -30,46 +30,24 @@ const TUNED_BY_HAND: usize = 60;
 /// Attributes and calls that are there for speed alone.
 const BY_HAND: [&str; 3] = ["#[cold]", "#[inline(never)]", "mem::forget"];
 
-/// What a trap passes through, from the protocol to the machine's door and back. A folder stands
-/// for its files.
-const WAY: [&str; 18] = [
-    "traps/src/core/call.rs",
-    "traps/src/core/filing.rs",
-    "traps/src/core/gate.rs",
-    "traps/src/core/kernel_side.rs",
+/// The files that a reader reads in an afternoon, in this order. The README has the same list.
+const AFTERNOON_FILES: [&str; 14] = [
     "traps/src/core/protocol.rs",
-    "traps/src/core/records.rs",
     "traps/src/core/table.rs",
-    "traps/src/core/tree.rs",
+    "traps/src/core/interrupt.rs",
+    "traps/src/core/scopes.rs",
+    "traps/src/core/gate.rs",
+    "traps/src/core/wait.rs",
+    "traps/src/core/scope.rs",
+    "kernel/src/core/mod.rs",
     "kernel/src/core/turn.rs",
     "kernel/src/core/run.rs",
-    "kernel/src/core/table.rs",
+    "kernel/src/core/dispatch.rs",
     "kernel/src/core/waits.rs",
     "kernel/src/core/tasks.rs",
-    "kernel/src/core/ready.rs",
     "kernel/src/core/timers.rs",
-    "kernel/src/core/io.rs",
-    "kernel/src/core/handles.rs",
-    "kernel/src/core/wake_queue.rs",
 ];
 
-/// Files that are longer than [`FILE`], and how long they may be.
-const LONGER_FILES: &[(&str, usize)] = &[];
-
-/// Functions that are longer than [`FUNCTION`], by file and name, and how long they may be.
-const LONGER_FUNCTIONS: &[(&str, usize)] = &[
-    // One arm each, and no arm is long.
-    ("kernel/src/core/table.rs:dispatch", 58),
-    ("net/src/http/status.rs:line", 42),
-    // Lists.
-    ("kernel/src/core/mod.rs:new", 45),
-    // To be shorter.
-    ("net/src/web/client.rs:read_head", 48),
-    ("net/src/web/files.rs:answer", 43),
-    ("net/src/http/server.rs:serve", 45),
-];
-
-const CORE_FOLDERS: [&str; 2] = ["traps/src/core", "kernel/src/core"];
 const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
 
 fn root() -> PathBuf {
@@ -127,11 +105,6 @@ fn lines_in(paths: &[&str]) -> usize {
     files.map(|(name, text)| code(&name, &text).len()).sum()
 }
 
-/// What may be longer than others, or the common bound.
-fn bound(longer: &[(&str, usize)], name: &str, common: usize) -> usize {
-    longer.iter().find(|(other, _)| *other == name).map_or(common, |(_, bound)| *bound)
-}
-
 /// Says all that is too long, not the first thing only.
 #[track_caller]
 fn none_of(wrong: &[String]) {
@@ -140,18 +113,43 @@ fn none_of(wrong: &[String]) {
 
 #[test]
 fn the_crates_keep_to_their_budgets() {
-    for (paths, most) in [
+    for (paths, written) in [
         (&CRATES[..2], TRAPS_AND_KERNEL),
-        (&CORE_FOLDERS[..], CORES),
+        (&AFTERNOON_FILES[..], AFTERNOON),
         (&["net/src/http"], HTTP),
         (&["net/src/web"], WEB),
         (&["net/src"], HTTP + WEB + SOCKETS),
-        (&WAY[..], WAY_OF_A_TRAP),
     ] {
-        let lines = lines_in(paths);
-        println!("{}: {lines} of {most} lines", paths.join(" "));
-        assert!(lines <= most, "{paths:?} have {lines} lines of code, and {most} is the most");
+        let (lines, name) = (lines_in(paths), paths.join(" "));
+        println!("{name}: {lines} lines, {written} are written down");
+        assert!(
+            lines * 100 <= written * (100 + ROOM),
+            "{name}: {lines} lines of code are more than {ROOM} percent above {written}"
+        );
     }
+}
+
+#[test]
+fn the_cores_are_the_files_of_the_afternoon() {
+    let cores = ["traps/src/core", "kernel/src/core"].into_iter().flat_map(sources);
+    for (name, _) in cores.filter(|(name, _)| name != "traps/src/core/mod.rs") {
+        assert!(AFTERNOON_FILES.contains(&&*name), "{name} is in a core, and nobody reads it");
+    }
+}
+
+#[test]
+fn the_readme_lists_the_files_of_the_afternoon_in_their_order() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let places = AFTERNOON_FILES.map(|name| readme.find(&format!("({name})")).expect(name));
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn there_are_few_files() {
+    let files = CRATES[..2].iter().flat_map(|path| sources(path));
+    let files = files.filter(|(name, _)| !name.ends_with("_tests.rs")).count();
+    println!("{files} files");
+    assert!(files <= FILES, "traps and kernel have {files} files, and {FILES} is the most");
 }
 
 #[test]
@@ -169,9 +167,9 @@ fn the_listing_of_a_folder_fits_a_screen() {
 fn files_are_short() {
     let mut wrong = Vec::new();
     for (name, text) in CRATES.iter().flat_map(|path| sources(path)) {
-        let (lines, most) = (code(&name, &text).len(), bound(LONGER_FILES, &name, FILE));
-        if lines > most {
-            wrong.push(format!("{name} has {lines} lines of code, and {most} is the most"));
+        let lines = code(&name, &text).len();
+        if lines > FILE {
+            wrong.push(format!("{name} has {lines} lines of code, and {FILE} is the most"));
         }
     }
     none_of(&wrong);
@@ -182,9 +180,9 @@ fn functions_are_short() {
     let mut wrong = Vec::new();
     for (file, text) in CRATES.iter().flat_map(|path| sources(path)) {
         for (name, line, lines) in functions(&code(&file, &text)) {
-            let most = bound(LONGER_FUNCTIONS, &format!("{file}:{name}"), FUNCTION);
-            if lines > most {
-                wrong.push(format!("{file}:{line}: {name} has {lines} lines, {most} is the most"));
+            if lines > FUNCTION {
+                wrong
+                    .push(format!("{file}:{line}: {name} has {lines}, and {FUNCTION} is the most"));
             }
         }
     }

@@ -5,12 +5,13 @@ use std::fs;
 use std::hint;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Kernel, Options, Real, Sim, Stuck};
+use testing::child;
 use traps::{sleep, spawn, yield_now};
 
 const MS: Duration = Duration::from_millis(1);
@@ -68,13 +69,15 @@ fn a_task_that_is_stuck_is_named_while_it_is_and_once_more_when_it_is_not() {
         assert_eq!(word.task, 3);
         assert!(word.spawned_at.contains("stuck.rs:"), "{word}");
         assert_eq!(word.over, nth + 1 == stuck.len(), "{said:?}");
+        assert!(word.cpu.unwrap() <= word.lasted, "{word}");
         if !word.over {
             assert!(word.lasted >= 20 * MS * (1 << nth), "again when it has doubled: {said:?}");
         }
     }
+    assert!(!stuck[stuck.len() - 1].cpu.unwrap().is_zero(), "it computed");
     let (first, last) = (stuck[0].to_string(), stuck[stuck.len() - 1].to_string());
-    assert!(first.starts_with("stuck: task 3 spin holds the CPU for "), "{first}");
-    assert!(last.starts_with("stuck no more: task 3 spin held the CPU for about "), "{last}");
+    assert!(first.starts_with("stuck: task 3 spin has run for "), "{first}");
+    assert!(last.starts_with("stuck no more: task 3 spin ran for about "), "{last}");
 }
 
 #[test]
@@ -133,19 +136,18 @@ fn it_never_enters_the_trace() {
 #[test]
 fn the_line_appears_while_the_task_spins() {
     let _alone = alone();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut spin = Command::new(cargo)
+    let mut command = child::cargo();
+    command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(["run", "--quiet", "--offline", "--example", "spin", "--", "--watchdog", "100"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut spin = child::spawn_within(child::BUILD, &mut command);
     let lines = BufReader::new(spin.stderr.take().unwrap()).lines();
     let lines: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(spin.wait().unwrap().success());
     let place = |text: &str| lines.iter().position(|line| line.contains(text));
     let over = place("the computation is over").expect("it says so");
-    let stuck = place("stuck: task 3 spin holds the CPU for ").expect("the watchdog says so");
+    let stuck = place("stuck: task 3 spin has run for ").expect("the watchdog says so");
     assert!(stuck < over, "{lines:?}");
     assert!(place("stuck no more: task 3 spin").expect("and its end") > over, "{lines:?}");
 }

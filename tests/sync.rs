@@ -829,3 +829,37 @@ fn a_once_cell_survives_an_interrupt_anywhere() {
         assert_eq!(*value, if ended[0] { Some("a") } else { Some("b") });
     });
 }
+
+#[test]
+fn user_code_that_panics_leaves_a_primitive_whole() {
+    let ran = run(async {
+        let cell = Rc::new(OnceCell::new());
+        let theirs = cell.clone();
+        let init = async move || -> u32 {
+            yield_now().await.unwrap();
+            panic!("of the initializer")
+        };
+        let mut first =
+            spawn("first", async move { theirs.get_or_init(init).await.copied() }).await;
+        let theirs = cell.clone();
+        let second = async move { theirs.get_or_init(async || 7).await.copied() };
+        let mut second = spawn("second", second).await;
+        first.join().await.unwrap_err();
+        assert_eq!(second.join().await.unwrap(), Ok(7));
+
+        let (mutex, change) = (Rc::new(Mutex::new(1)), Rc::new(Condition::new()));
+        let (theirs, news) = (mutex.clone(), change.clone());
+        let choosy = async move {
+            let mut guard = theirs.lock().await.unwrap();
+            let holds = |n: &u32| if *n > 1 { panic!("of the predicate") } else { false };
+            news.wait_for(&mut guard, holds).await
+        };
+        let mut choosy = spawn("choosy", choosy).await;
+        turns(3).await;
+        *mutex.lock().await.unwrap() = 2;
+        change.notify_one();
+        choosy.join().await.unwrap_err();
+        assert_eq!(*mutex.lock().await.unwrap(), 2, "it is unlocked");
+    });
+    ran.output
+}

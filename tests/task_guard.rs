@@ -99,14 +99,14 @@ fn d7_the_guard_of_a_task_wins_in_its_turn_and_the_byte_is_still_there() {
 }
 
 #[test]
-fn d29_a_cancellation_wins_in_the_turn_of_the_guard_of_a_task() {
+fn d29_a_timeout_stays_in_the_turn_of_the_guard_of_a_task() {
     let sim = Sim::new();
     let clock = sim.clock();
     let ran = check_quietly("d29", sim, async {
         let mut victim = spawn("victim", async {
             let deadline = connection_deadline().await;
             let end = deadline.guard_task(SECOND, sleep(5 * SECOND)).await;
-            (short(&end), short(&sleep(SECOND).await))
+            (short(&end), short(&sleep(SECOND).await), short(&sleep(SECOND).await))
         })
         .await;
         yield_now().await.unwrap();
@@ -116,7 +116,7 @@ fn d29_a_cancellation_wins_in_the_turn_of_the_guard_of_a_task() {
         victim.cancel_now("stop");
         victim.join().await.unwrap()
     });
-    assert_eq!(ran.output, ("CAN", "ok"));
+    assert_eq!(ran.output, ("TT", "CAN", "ok"));
 }
 
 /// It fires when the task is ready with a value already: the value stands, and what the task waits

@@ -11,8 +11,8 @@ use common_kernel::*;
 use kernel::{Error, Kernel, Options, Real, Sim};
 use traps::io::{Io, Scripted};
 use traps::{
-    Interrupt, Kind, Signal, Task, Time, WaitQueue, budget, clock, current_task, foreign, shield,
-    sleep, spawn, timeout_after, wait_signal, yield_now,
+    Interrupt, Kind, Signal, Task, TaskGroup, TaskLocal, Time, WaitQueue, budget, clock,
+    current_task, foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -186,6 +186,104 @@ fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
     let (detached, dropped) = (run(true), run(false));
     assert_eq!((detached.0, dropped.0), (0, 3));
     assert_eq!(detached.1, dropped.1);
+}
+
+/// What panics when it is dropped.
+struct Bad;
+
+impl Drop for Bad {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+static LOCAL: TaskLocal<Bad> = TaskLocal::new();
+
+/// The ways in which a task leaves something whose drop panics, and what that is.
+const LEAVES: [(&str, &str); 9] = [
+    ("detached", "output"),
+    ("its handle is dropped before its end", "output"),
+    ("its handle is dropped after its end", "output"),
+    ("its join is dropped unread", "output"),
+    ("its group is dropped", "output"),
+    ("its group fails", "output"),
+    ("its group has enough", "output"),
+    ("it is dropped", "future"),
+    ("it has a local", "local"),
+];
+
+async fn leave(way: &str) {
+    let ends = || async {
+        yield_now().await.unwrap();
+        Bad
+    };
+    let member = async { Ok::<_, traps::Error>(Bad) };
+    let mut group = TaskGroup::new();
+    match way {
+        "detached" => spawn("bad", ends()).detached().await,
+        "its handle is dropped before its end" => drop(spawn("bad", ends()).await),
+        "its handle is dropped after its end" => {
+            let task = spawn("bad", ends()).await;
+            task.wait().await.unwrap();
+            drop(task);
+        }
+        "its join is dropped unread" => {
+            let mut task = spawn("bad", ends()).await;
+            assert!(poll_once(&mut task.join()).await.is_pending());
+            sleep(secs(1)).await.unwrap();
+        }
+        "its group is dropped" => {
+            group.spawn("bad", member).await;
+            assert!(group.next_done().await.unwrap().is_some());
+        }
+        "its group fails" => {
+            group.spawn("bad", member).await;
+            group.spawn("fails", async { Err(traps::Error::Empty) }).await;
+            assert!(group.join().await.is_err());
+        }
+        "its group has enough" => {
+            group.spawn("other", member).await;
+            group.spawn("bad", async move { Ok(ends().await) }).await;
+            sleep(secs(1)).await.unwrap();
+            std::mem::forget(group.join_any().await.unwrap());
+        }
+        "it is dropped" => {
+            let stays = async {
+                let _bad = Bad;
+                never::<()>().await;
+            };
+            let stays = async {
+                stays.await;
+                Ok::<_, traps::Error>(Bad)
+            };
+            let mut group = group.grace(secs(1));
+            group.spawn("bad", stays).await;
+            group.cancel_remaining("enough").await;
+        }
+        "it has a local" => {
+            let sets = async { drop(LOCAL.set(Bad)) };
+            spawn("bad", sets).await.join().await.unwrap();
+        }
+        _ => unreachable!("{way}"),
+    }
+}
+
+#[test]
+fn a_panic_in_the_drop_of_what_a_task_leaves_is_a_warn_line_and_strikes_no_other_task() {
+    for (way, what) in LEAVES {
+        let (goes_on, trace) = on_sim(async move {
+            let mut dropper = spawn("dropper", leave(way)).await;
+            let end = dropper.join().await;
+            sleep(secs(2)).await.unwrap();
+            end
+        });
+        assert_eq!(goes_on, Ok(()), "{way}\n{trace}");
+        let bad = trace.lines().find(|line| line.contains("bad      spawn")).unwrap();
+        let number = bad.split_whitespace().nth(3).unwrap();
+        let text = format!("the drop of the {what} of task {number} panicked: on purpose");
+        assert_lines(&trace, &text, 1);
+        assert_lines(&trace, " panic ", 0);
+    }
 }
 
 #[test]
@@ -576,7 +674,7 @@ fn a_hang_names_each_blocked_task_and_its_traps() {
         let mut waiter = spawn("waiter", async move { line.wait().await }).await;
         let io = Io::new(Scripted(1));
         drop(spawn("bare", never::<()>()).await);
-        drop(spawn("reader", async move { io.readable().await.unwrap() }).await);
+        drop(spawn("reader", async move { io.readable().await }).await);
         let _ = waiter.join().await;
     });
     let Err(Error::Hang(report)) = error else { panic!("{error:?}") };
@@ -619,7 +717,9 @@ fn a_task_whose_operations_never_block_gives_way_after_its_budget() {
         let other = spawn("other", async move {
             loop {
                 theirs.set(theirs.get() + 1);
-                yield_now().await.unwrap();
+                if yield_now().await.is_err() {
+                    return;
+                }
             }
         })
         .await;

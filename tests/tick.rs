@@ -4,11 +4,12 @@
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Kernel, Machine, Options, Real, Sim};
+use testing::child;
 
 const VARIABLE: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
@@ -68,13 +69,13 @@ fn child() {
 /// What the child says where the environment says so.
 fn said(environment: Option<&str>) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "child", "--nocapture"]).stderr(Stdio::inherit());
+    command.args(["--ignored", "--exact", "child", "--nocapture"]);
     match environment {
         Some(value) => command.env(VARIABLE, value),
         None => command.env_remove(VARIABLE),
     };
-    let output = command.output().unwrap();
-    assert!(output.status.success());
+    let output = child::output(&mut command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let words = ["real ", "error ", "owner ", "virtual "];
     let lines = text.lines().filter(|line| words.iter().any(|word| line.starts_with(word)));

@@ -7,7 +7,7 @@ mod tool;
 mod support;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
 use std::io::Read as _;
@@ -20,29 +20,64 @@ use flate2::read::DeflateDecoder;
 use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
-use testing::trace::{Behind, Line, check};
+use testing::trace::{Checker, Line, State as KernelState, check};
 use tool::idle::Idle;
 use tool::life::Shares;
+use tool::locks::{Deadlock, deadlock, links};
 use tool::look::{Look, Writer, is_virtual, time, whole_lines};
-use tool::model::{Read, State, Trace, read_lines};
+use tool::model::{State, Text, Trace};
 use tool::now::Now;
+use tool::reading::{Read, read_lines};
 use tool::scopes::{Left, scopes};
 use tool::slow::Slow;
+use tool::sources::sources;
+use tool::state::{At, Walk, at as line_or_time, count, line_at, place};
+use tool::step::{Go, go, screen};
 use tool::stuck;
 use tool::style::Paint;
 use tool::summary::Summary;
+use tool::tables::Table;
 use tool::tally::{ENDED, Order, Tally};
 use tool::tree::Tree;
 use tool::waits::{Ended, lates, waits};
-use tool::{chain, diff, lanes, life, page, perfetto};
-use traps::core::names::TaskRef;
+use tool::{chain, diff, lanes, life, page, perfetto, state, step};
+use traps::core::table::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
 use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
 
-const PLAIN: Paint = Paint(false);
+const PLAIN: Paint = Paint { colors: false, width: None };
 
 fn read(text: &str) -> Trace {
-    Trace::read(text.as_bytes(), |_| {}).unwrap()
+    Trace::read(Text::Memory(text.into()), |_| {}).unwrap()
+}
+
+/// All lines of a trace.
+fn lines(trace: &Trace) -> Vec<Line<'static>> {
+    (0..trace.len()).map(|place| trace.line(place)).collect()
+}
+
+fn page(trace: &Trace) -> String {
+    page_with(trace, &BTreeMap::new())
+}
+
+fn page_with(trace: &Trace, files: &BTreeMap<String, String>) -> String {
+    let mut page = Vec::new();
+    page::page(trace, files, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+fn lanes(trace: &Trace, width: usize) -> String {
+    let mut text = Vec::new();
+    lanes::lanes(trace, width, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// The events of the Perfetto file.
+fn perfetto(trace: &Trace) -> Vec<Value> {
+    let mut file = Vec::new();
+    perfetto::perfetto(trace, &mut file).unwrap();
+    let file: Value = serde_json::from_slice(&file).unwrap();
+    file["traceEvents"].as_array().unwrap().clone()
 }
 
 fn named(name: &str) -> Trace {
@@ -97,11 +132,11 @@ fn circles(text: &str) -> String {
 fn why_ends_outside_from_every_line_of_every_golden() {
     for name in goldens() {
         let trace = named(&name);
-        for place in 0..trace.lines.len() {
+        for place in 0..trace.len() {
             let chain = chain::chain(&trace, place);
             assert!(chain.is_sorted_by(|a, b| a > b), "{name}: a cause is an earlier line");
             let last = chain[chain.len() - 1];
-            assert_eq!(trace.behind[last], Behind::Outside, "{name} {}", trace.lines[last]);
+            assert!(trace.is_from_outside(last), "{name} {}", trace.line(last));
             let said = chain::why(&trace, place, false, PLAIN);
             assert!(said.is_ascii() && !said.contains("  .") && !said.contains("{}"), "{said}");
         }
@@ -144,19 +179,87 @@ fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() 
 }
 
 #[test]
+fn why_explains_a_wait_for_the_cpu() {
+    // Task 4 holds the CPU while bytes for tasks 5, 6 and 7 arrive.
+    let text = "\
+#trace v3 clock=real seed=0 tick=0.3s
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+ 0.000000       1  #0002   4 conn-1   spawn    parent=- at=http.rs:90
+ 0.000000       1  #0003   4 conn-1   run      cause=#0002
+ 0.000000       1  #0004   4 conn-1   block    io c1 read k=1 at=http.rs:102
+ 0.000000       1  #0005   5 conn-2   spawn    parent=- at=http.rs:90
+ 0.000000       1  #0006   5 conn-2   run      cause=#0005
+ 0.000000       1  #0007   5 conn-2   block    wait q1 k=2 at=http.rs:110
+ 0.000000       1  #0008   6 conn-3   spawn    parent=- at=http.rs:90
+ 0.010000       2  #0009   0 kernel   arrive   c1 read
+ 0.010000       2  #0010   4 conn-1   wake     io c1 read k=1 cause=#0009
+ 0.010000       2  #0011   4 conn-1   run      cause=#0010 parked=10ms k=1 = ok waited=0s
+ 0.020000       2  #0012   5 conn-2   wake     wait q1 k=2 cause=#0011
+ 0.070000       2  #0013   4 conn-1   exit     ok cause=#0011 ran=60ms
+ 0.070000       3  #0014   6 conn-3   run      cause=#0008 waited=70ms
+ 0.072000       3  #0015   6 conn-3   block    waker ran=2ms
+ 0.072000       3  #0016   5 conn-2   run      cause=#0012 parked=72ms k=2 = ok waited=52ms
+ 0.072000       3  #0017   5 conn-2   io       c2 read = 5
+";
+    let trace = read(text);
+    let because = "Task 5 `conn-2` ran because task 4 `conn-1` (#0011) ended its wait for `wait \
+                   q1`, and it had been waiting at http.rs:110 since 0.000000 s for a wake \
+                   in queue q1.";
+    let ready = "Task 5 `conn-2` had been ready for 52ms: task 4 `conn-1` ran for 50ms of that, \
+                 from http.rs:102, and 1 other task ran too.";
+    assert_eq!(why(&trace, 16).lines().next(), Some(&*format!("{because} {ready}")));
+    let said = why(&trace, 17);
+    assert!(said.lines().next().unwrap().ends_with(ready), "and of what it did then\n{said}");
+    let said = why(&trace, 14);
+    let ready = " Task 6 `conn-3` had been ready for 70ms: task 4 `conn-1` ran for 60ms of that, \
+                 from http.rs:102.";
+    assert!(said.lines().next().unwrap().ends_with(ready), "{said}");
+    assert!(!why(&trace, 11).contains(" had been ready "), "it had the CPU at once");
+    // A log of the time once in a turn knows no lengths of runs.
+    let untimed = text.replace(" waited=52ms", "").replace("0.020000", "0.071000");
+    let untimed = untimed.replace("0.070000", "0.072000");
+    let said = why(&read(&untimed), 16);
+    assert!(said.contains(" had been ready for 1ms: task 4 `conn-1` ran for 1ms of "), "{said}");
+    let same = untimed.replace("0.071000", "0.072000");
+    assert!(!why(&read(&same), 16).contains(" had been ready "));
+}
+
+#[test]
+fn why_tells_the_later_runs_of_the_kernels_own_task() {
+    let text = golden("c37_left_behind");
+    let trace = read(&text);
+    let all = lines(&trace);
+    let own = |verb| all.iter().filter(move |line| (line.task, line.verb) == (1, verb));
+    let runs: Vec<_> = own("run").map(|run| why(&trace, run.seq)).collect();
+    assert!(runs.len() > 2);
+    for (nth, said) in runs.iter().enumerate() {
+        let is_first = said.contains("`wakeup` ran for the first time");
+        assert_eq!(is_first, nth == 0, "{said}");
+    }
+    let said = why(&trace, own("wake").next().unwrap().seq);
+    let wait =
+        "the wait of task 1 `wakeup` for a message of another thread (#0004, since 0.000000)";
+    assert!(said.to_lowercase().contains(wait), "{said}");
+    let sentence = runs[1].lines().next().unwrap();
+    let waited = ", which it had been waiting for since ";
+    assert!(sentence.contains(waited) || sentence.contains(" since 0.000000 s"), "{sentence}");
+}
+
+#[test]
 fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
     for name in goldens() {
         let trace = named(&name);
-        for task in trace.tasks.values() {
+        for task in trace.tasks() {
             let shares = Shares::of(&trace, task);
             assert_eq!(shares.permille().iter().sum::<u64>(), 1000, "{name}: {shares:?}");
-            let first = &trace.lines[task.pieces[0].from];
-            let last = &trace.lines[task.pieces[task.pieces.len() - 1].to];
+            let pieces = trace.pieces(task);
+            let first = trace.line(pieces[0].from);
+            let last = trace.line(pieces[pieces.len() - 1].to);
             assert_eq!(shares.total(), last.at.since(first.at), "{name}: nothing is left out");
         }
         let rows = tally(&golden(&name)).rows();
         let found: Vec<_> = rows.iter().map(|row| (row.id, &*row.name, row.shares)).collect();
-        let whole = trace.tasks.values();
+        let whole = trace.tasks();
         let whole: Vec<_> =
             whole.map(|task| (task.id, &*task.name, Shares::of(&trace, task))).collect();
         assert_eq!(found, whole, "{name}: line by line, and whole");
@@ -183,15 +286,157 @@ fn a_summary_counts_what_the_lines_say() {
 #[test]
 fn tasks_are_found_by_number_and_by_name_and_sorted() {
     let trace = named("phases");
-    assert_eq!(trace.find("2")[0].name, "main");
+    assert_eq!(&*trace.find("2")[0].name, "main");
     assert_eq!(trace.find("main")[0].id, 2);
     assert!(trace.find("nobody").is_empty());
     let said = life::task(&trace, &Now::of(&trace), trace.find("main")[0], PLAIN);
     assert!(said.starts_with("task 2 `main`: ended\n  run"), "{said}");
     let by_name = tally(&golden("phases")).tasks(Order::Name, PLAIN);
-    let names: Vec<_> =
-        by_name.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    let rows = by_name.lines().skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<_> = rows.map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert!(names.is_sorted(), "{by_name}");
+}
+
+#[test]
+fn tasks_of_one_name_are_listed_by_number() {
+    let trace = named("echo_two_clients");
+    let said = life::tasks(&trace, &trace.tasks().collect::<Vec<_>>(), PLAIN);
+    let rows: Vec<_> = said.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).collect();
+    assert_eq!(rows[0][..2], ["4", "tasks"]);
+    assert_eq!(rows[1], ["id", "spawned", "ended", "runs", "at"]);
+    assert_eq!(rows[4], ["3", "0.010000", "0.160000", "4", "test:14"], "{said}");
+}
+
+#[test]
+fn a_log_that_is_not_timed_has_no_lengths_of_runs() {
+    let [stable, timed] = [false, true].map(traced);
+    for (text, is_timed) in [(stable, false), (timed, true)] {
+        let tasks = tally(&text).tasks(Order::Id, PLAIN);
+        let row: Vec<_> = tasks.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!((row[1], row[4] == "-"), ("main", !is_timed), "{tasks}");
+        let trace = read(&text);
+        let life = life::task(&trace, &Now::of(&trace), trace.find("main")[0], PLAIN);
+        let run: Vec<_> = life.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(run[1..] == ["-"], !is_timed, "{life}");
+        for said in [tasks, summary(&text)] {
+            assert_eq!(said.contains("the trace is not timed"), !is_timed, "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_tasks_of_a_log_that_is_being_written_are_those_of_now() {
+    let mut tally = tally(SERVER);
+    let at_end = tally.rows();
+    tally.writer = Some(Writer { pid: 7, ago: ms(500) });
+    for (before, now) in at_end.iter().zip(tally.rows()) {
+        let more = if &*now.state == "ended" { ms(0) } else { ms(500) };
+        assert_eq!(now.shares.total(), before.shares.total() + more);
+    }
+    let said = tally.tasks(Order::Id, PLAIN);
+    let head = "The tasks now (4.500000 s), 0.5s after the last event; process 7 is writing the \
+                trace:\n";
+    assert!(said.starts_with(head), "{said}");
+    let mut summary = each(SERVER, Summary::default(), Summary::line);
+    summary.tally.writer = tally.writer;
+    assert!(summary.show(PLAIN).starts_with(head));
+}
+
+#[test]
+fn a_table_has_one_unit_a_column_and_the_width_of_the_terminal() {
+    let table = || {
+        let mut table = Table::new(&["for", "of", "name", "at"]);
+        table.row(
+            ["1.5s", "64us", "a-task-of-a-long-name", "net/src/http/connection.rs:210"]
+                .map(str::to_owned),
+        );
+        table.row(["12.5ms", "-", "b", "a.rs:1"].map(str::to_owned));
+        table
+    };
+    let expected = "
+      for    of  name                   at
+  1.5000s  64us  a-task-of-a-long-name  net/src/http/connection.rs:210
+  0.0125s     -  b                      a.rs:1
+";
+    let said = table().show(PLAIN);
+    assert_eq!(format!("\n{said}"), expected);
+    for width in [40, 50, 60, 80] {
+        let said = table().show(Paint { width: Some(width), ..PLAIN });
+        assert!(said.lines().all(|line| line.chars().count() <= width), "{width}\n{said}");
+        assert!(said.contains(":210") && said.contains("  1.5000s  64us  a-task"), "{said}");
+    }
+}
+
+/// Whatever text it is, each command says something, and the text controls no terminal.
+#[test]
+fn no_text_makes_a_command_panic_and_no_byte_of_it_reaches_the_terminal() {
+    let mut text = golden("nested") + &golden("echo_two_clients") + &golden("phases");
+    text = text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+    let lines: Vec<_> = text.lines().collect();
+    let mut random = 1_u64;
+    let mut below = |most: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (random >> 33) as usize % most
+    };
+    for _ in 0..30 {
+        let mut text = String::new();
+        for nth in 0..lines.len() {
+            let line = match below(12) {
+                0 => lines[below(lines.len())].to_owned(),
+                1 => continue,
+                2 => format!("{}\u{1b}]0;title\u{7}\u{202e}{}", lines[nth], below(9)),
+                3 => lines[nth].replace(" main ", &format!(" {} ", "m\u{9b}".repeat(below(99)))),
+                4 => lines[nth].replacen('1', "18446744073709551615", 1),
+                5 => lines[nth].chars().rev().collect(),
+                _ => lines[nth].to_owned(),
+            };
+            text += &(line + "\n");
+        }
+        said_of(&text);
+    }
+    said_of(&format!("{}{}", golden("hello").replace(" main ", &name_of(70_000)), SERVER));
+}
+
+fn name_of(length: usize) -> String {
+    format!(" {} ", "n".repeat(length))
+}
+
+/// What the commands say of a text.
+fn said_of(text: &str) {
+    let Ok(trace) = Trace::read(Text::Memory(text.into()), |_| {}) else { return };
+    if trace.is_empty() {
+        return;
+    }
+    let mut said = [lanes(&trace, 80), page(&trace)].concat();
+    let places = (0..trace.len()).step_by(7);
+    places.for_each(|place| said += &chain::why(&trace, place, false, PLAIN));
+    said += &trace.whole.faults().join("\n");
+    perfetto(&trace);
+    drop(diff::diff(&trace, &trace, PLAIN));
+    drop(links(&trace));
+    let now = Now::of(&trace);
+    trace.tasks().for_each(|task| said += &life::task(&trace, &now, task, PLAIN));
+    let mut checker = Checker::default();
+    trace.each(|_, line| checker.line(line));
+    let found = checker.end().err().unwrap_or_default();
+    found.iter().for_each(|violation| said += &violation.to_string());
+    let keep = |text: &str| -> String {
+        let mut kept = String::new();
+        read_lines(text.as_bytes(), |read| {
+            if let Read::Line(line, _) = read {
+                kept += &format!("{line}\n");
+            }
+        })
+        .unwrap();
+        kept
+    };
+    let lines = keep(text);
+    said += &idle(&lines, Look::default(), 9).unwrap();
+    said += &tree(&lines, Look::default(), 9).unwrap();
+    said += &tally(&lines).tasks(Order::Name, Paint { width: Some(80), ..PLAIN });
+    said += &(slow(&lines, 9) + &summary(&lines));
+    let controls = said.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+    assert_eq!(controls, None);
 }
 
 #[test]
@@ -221,7 +466,7 @@ fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
         other => panic!("{other:?}"),
     };
     let lines = lines.take();
-    assert_eq!(check(&read(&lines).lines), Ok(()));
+    assert_eq!(check(&self::lines(&read(&lines))), Ok(()));
     // What follows is the end of the tasks that nothing could wake.
     let end = lines.find("drop     its_run_failed").and_then(|end| lines[..end].rfind('\n'));
     let lines = lines[..=end.unwrap()].to_owned();
@@ -276,6 +521,36 @@ fn idle_names_a_circle_as_the_kernel_does() {
 }
 
 #[test]
+fn the_page_names_a_circle_and_marks_the_hang() {
+    let (lines, said) = hang(async {
+        let (left, right) = (lock("left"), lock("right"));
+        let (its_left, its_right) = (left.clone(), right.clone());
+        let other = async move {
+            take(&its_right).await?;
+            yield_now().await?;
+            take(&its_left).await
+        };
+        let mut other = spawn("other", other).await;
+        take(&left).await.unwrap();
+        yield_now().await.unwrap();
+        let waits = take(&right).await;
+        (other.join().await, waits)
+    });
+    let failed = lines + " 9.000000       9  #9000   2 main     drop     its_run_failed\n";
+    let trace = read(&failed);
+    let Deadlock { at, is_hang, circles, words } = deadlock(&trace);
+    assert_eq!((at, is_hang, &words), (trace.len() - 1, true, &said));
+    let of = |(wait, holder): &(usize, u64)| (trace.task_of(*wait).id, *holder);
+    let found: Vec<Vec<_>> = circles.iter().map(|circle| circle.iter().map(of).collect()).collect();
+    assert_eq!(found, [[(2, 3), (3, 2)]], "each waits for the other");
+    let head = head_of(&page(&trace));
+    assert_eq!((&head["hang"], &head["stuck"]), (&Value::from(at), &Value::from(words)));
+    assert_eq!(head["circles"][0].as_array().unwrap().len(), 2);
+    let well = head_of(&page(&named("nested")));
+    assert_eq!((&well["hang"], &well["stuck"]), (&Value::Null, &Value::from("")));
+}
+
+#[test]
 fn idle_follows_a_lock_from_hand_to_hand() {
     let (left, right) = (lock("left"), lock("right"));
     let main = async move {
@@ -300,12 +575,17 @@ fn idle_follows_a_lock_from_hand_to_hand() {
     };
     let (lines, said) = hang(main);
     let trace = read(&lines);
-    let block = trace.lines.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
+    let all = self::lines(&trace);
+    let block = all.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
     assert_eq!(block.unwrap().key("held-by"), Some("2"));
+    let said_of_it = why(&trace, block.unwrap().seq);
+    let taken = "held by task 2 `main`, who took it at tests/trace_tool.rs:";
+    assert!(said_of_it.contains(taken), "{said_of_it}");
     assert_eq!(circles(&lines), said);
     assert!(said.contains("\n 4 last waits for lock left, held by 3 next\n"), "{said}");
     let said = idle(&lines, Look::default(), 9).unwrap();
-    assert!(said.contains(" last  lock left, held by task 3 "), "{said}");
+    let taken = " last  lock left, held by task 3 `next`, who took it at tests/trace_tool.rs:";
+    assert!(said.contains(taken), "{said}");
 }
 
 #[test]
@@ -345,18 +625,25 @@ fn why_and_task_say_a_primitive_in_words() {
         }
     });
     let trace = read(&ran.trace);
-    let block = trace.lines.iter().find(|line| line.key("held-by") == Some("2,3,4,5")).unwrap();
+    let lines = self::lines(&trace);
+    let block = lines.iter().find(|line| line.key("held-by") == Some("2,3,4,5")).unwrap();
     let said = why(&trace, block.seq);
-    let waits = "left the CPU to wait for semaphore few, held by tasks 2, 3, 4 and 5";
+    let waits = " to wait for semaphore few, held by tasks 2 `main`, 3 `taker`, 4 \
+                 `taker` and 5 `taker`";
     assert!(said.contains(waits), "{said}");
     let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.number("k") == block.number("k");
-    let wake = trace.lines.iter().find(is_wake).unwrap();
-    assert!(why(&trace, wake.seq).contains(" for semaphore few, held by tasks 2, 3, 4 and 5"));
+    let wake = lines.iter().find(is_wake).unwrap();
+    assert!(why(&trace, wake.seq).contains(
+        " for semaphore few, held by tasks 2 `main`, 3 `taker`, 4 `taker` and 5 `taker`"
+    ));
     let end = ran.trace.find(&block.to_string()).unwrap() + block.to_string().len();
-    let cut = read(&ran.trace[..end]);
+    let cut = read(&ran.trace[..=end]);
     let said = life::task(&cut, &Now::of(&cut), cut.find(&block.task.to_string())[0], PLAIN);
-    assert!(said.contains(": in semaphore few, held by tasks 2, 3, 4 and 5\n"), "{said}");
-    assert_eq!(tool::model::tasks_in_words("2,3,4,5,.."), "tasks 2, 3, 4, 5 and others");
+    assert!(
+        said.contains(": in semaphore few, held by tasks 2 `main`, 3 `taker`, 4 `taker` and 5"),
+        "{said}"
+    );
+    assert_eq!(tool::model::tasks_in_words("2,3,4,5,..", &|_| None), "tasks 2, 3, 4, 5 and others");
 }
 
 /// Two branches with spans that overlap, a span inside, a note; and a task that is cancelled.
@@ -376,20 +663,22 @@ fn spans() -> Trace {
 #[test]
 fn spans_and_notes_are_in_the_pictures() {
     let trace = spans();
-    let of = |line: usize| trace.lines[line].event().to_owned();
+    let of = |line: usize| trace.line(line).event().to_owned();
     let found: Vec<_> =
         trace.spans.iter().map(|span| (span.task, of(span.from), of(span.to))).collect();
     let own = |name| (2, format!("enter    {name}"), format!("leave    {name}"));
     assert_eq!(found[..3], [own("short"), own("long"), own("inner")]);
     assert_eq!((found.len(), found[3].0), (4, 3), "{found:?}");
-    let file: Value = serde_json::from_str(&perfetto::perfetto(&trace)).unwrap();
-    let events = file["traceEvents"].as_array().unwrap();
+    let events = perfetto(&trace);
     let named = |name: &str| events.iter().find(|event| event["name"] == name).unwrap();
     let lane = |name: &str| named(name)["tid"].as_u64().unwrap();
     assert_eq!((named("half \"way\"")["ph"].as_str(), lane("half \"way\"")), (Some("i"), 2));
     assert!(lane("short") != lane("long") && lane("long") == lane("inner"), "one inside another");
-    assert_eq!(named("inner")["dur"], 2_000);
-    let head = head_of(&page::page(&trace));
+    let turns = trace.spans.iter().find(|span| span.name == "inner");
+    let turns = turns.map(|span| trace.turn(span.to) - trace.turn(span.from)).unwrap();
+    let long = named("inner")["dur"].as_u64().unwrap();
+    assert!(long.abs_diff(1_000 * turns) < 1_000, "a turn is a millisecond: {long}, {turns}");
+    let head = head_of(&page(&trace));
     assert_eq!(head["notes"][0][1], "half \"way\"");
     assert_eq!(head["spans"].as_array().unwrap().len(), trace.spans.len());
 }
@@ -398,10 +687,10 @@ fn spans_and_notes_are_in_the_pictures() {
 fn lanes_fit_a_page_and_say_when_each_task_ran() {
     for name in goldens() {
         let trace = named(&name);
-        let said = lanes::lanes(&trace, 60);
+        let said = self::lanes(&trace, 60);
         assert!(said.lines().skip(1).all(|line| line.len() <= 60), "{name}\n{said}");
-        for task in trace.tasks.values() {
-            let ran = task.pieces.iter().any(|piece| piece.state == State::Run);
+        for task in trace.tasks() {
+            let ran = trace.pieces(task).iter().any(|piece| piece.state == State::Run);
             let lane = format!("{:>3} {}", task.id, task.name);
             let marks: String = said
                 .lines()
@@ -432,43 +721,101 @@ fn diff_finds_the_first_event_that_differs_and_nothing_in_the_same() {
 fn a_bad_line_is_reported_by_its_number_and_the_rest_is_read() {
     let text = golden("hello").replacen("spawn    parent=2", "spawned  parent=2", 1) + "no line\n";
     let trace = read(&text);
-    let said: Vec<String> = trace.bad.iter().map(ToString::to_string).collect();
+    let said = trace.whole.faults();
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].ends_with("expected a verb from the list, found `spawned`"), "{said:?}");
     assert!(said[1].contains("expected the kernel time"), "{said:?}");
-    assert!(trace.lines.len() > 15);
-    let old = Trace::read(&b"#trace v1 clock=real seed=0\n"[..], |_| {}).unwrap_err().to_string();
+    assert!(trace.len() > 15);
+    let old = Trace::read(Text::Memory(b"#trace v1 clock=real seed=0\n".into()), |_| {});
+    let old = old.unwrap_err().to_string();
     assert_eq!(
         old,
-        "line 1, column 8: expected v2, found `v1 clock=real seed=0`: this tool reads no other \
+        "line 1, column 8: expected v3, found `v1 clock=real seed=0`: this tool reads no other \
          version"
     );
+}
+
+/// What is wrong with a log, as the tool and the page say it.
+fn faults(text: &str) -> Vec<String> {
+    let trace = read(text);
+    let faults = trace.whole.faults();
+    let page = head_of(&page(&trace))["faults"].clone();
+    assert_eq!(page, Value::from(faults.clone()));
+    faults
+}
+
+#[test]
+fn what_is_missing_in_a_log_is_told_with_its_place() {
+    for name in goldens() {
+        assert_eq!(faults(&golden(&name)), [""; 0], "{name}");
+    }
+    let text = golden("hello");
+    let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("# "));
+    let lines: Vec<_> = lines.map(str::to_owned).collect();
+    let without = |from: usize, to: usize| [&lines[..from], &lines[to..]].concat().concat();
+    let said = faults(&without(1, 5));
+    assert_eq!(said, ["line 2: the first event is #0005, so earlier lines are missing"]);
+    let said = faults(&without(5, 8));
+    assert_eq!(said, ["line 6: #0008 follows #0004, so 3 lines are missing"]);
+    let killed = "the log ends at #0009 without a `halt` line: its program was killed, or it could \
+                  not write the rest";
+    assert_eq!(faults(&without(10, lines.len())), [killed]);
+    let cut = &without(10, lines.len()).trim_end().to_owned()[..];
+    let rest = "line 10, column ";
+    assert!(faults(cut)[0].starts_with(rest), "what is left of a line is none");
+    assert!(faults(cut)[0].ends_with("expected the rest of the line, found the end of the line"));
+    let twice = lines.concat().repeat(2);
+    let again = format!(
+        "line {}: #0001 follows #{:04}, so another log begins here or lines are in another order",
+        lines.len() + 2,
+        self::lines(&read(&lines.concat())).last().unwrap().seq
+    );
+    assert_eq!(faults(&twice)[0], again);
+    let mut swapped = lines.clone();
+    swapped.swap(8, 9);
+    assert_eq!(faults(&swapped.concat()).len(), 3, "one line missing, one too early, one missing");
+    let garbage = [&lines[..9], &["\u{fffd}]\n".repeat(20)], &lines[9..]].concat().concat();
+    let said = faults(&garbage);
+    assert_eq!(said.len(), 11, "ten places, and the number of the others\n{said:?}");
+    assert_eq!(said[10], "and 10 more faults of this kind");
+    let back = golden("hello").replacen("       3  #0012", "       1  #0012", 1);
+    assert!(faults(&back).iter().any(|fault| fault.contains("turn ")), "{back}");
+    let mut whole = read(&without(10, lines.len())).whole;
+    whole.grows();
+    assert_eq!(whole.faults(), [""; 0], "a log that is being written needs no end");
 }
 
 #[test]
 fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
     for name in goldens() {
         let trace = named(&name);
-        let file: Value = serde_json::from_str(&perfetto::perfetto(&trace)).unwrap();
-        let events = file["traceEvents"].as_array().unwrap();
+        let events = perfetto(&trace);
         let of = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
-        let pieces: usize = trace.tasks.values().map(|task| task.pieces.len()).sum();
-        let outside = trace.lines.iter().filter(|line| ["arrive", "fire"].contains(&line.verb));
-        let spans = trace.spans.len();
-        assert_eq!(of("X").len(), pieces + spans + outside.count(), "{name}");
-        // A task with spans has a second lane for them.
-        let with_spans: BTreeSet<u64> = trace.spans.iter().map(|span| span.task).collect();
-        assert_eq!(of("M").len(), 2 + trace.tasks.len() + with_spans.len(), "{name}");
+        let of_category = |category: &str| {
+            let slices = of("X").into_iter().filter(|slice| slice["cat"] == category);
+            slices.collect::<Vec<_>>()
+        };
+        let pieces: usize = trace.tasks().map(|task| trace.pieces(task).len()).sum();
+        let lives = ["run", "ready", "blocked"].map(|category| of_category(category).len());
+        assert_eq!(lives.iter().sum::<usize>(), pieces, "{name}");
+        let lines = lines(&trace);
+        let outside = lines.iter().filter(|line| ["arrive", "fire"].contains(&line.verb));
+        assert_eq!(of_category("outside").len(), outside.count(), "{name}");
+        assert_eq!(of_category("scope").len(), scopes(&trace).len(), "{name}");
+        assert_eq!(of_category("span").len(), trace.spans.len(), "{name}");
+        let tracks = of("M").into_iter().filter(|event| event["name"] == "thread_name");
+        let tracks: BTreeSet<_> = tracks.map(|track| track["tid"].as_u64()).collect();
+        assert!(of("X").iter().all(|slice| tracks.contains(&slice["tid"].as_u64())), "{name}");
         let ids = |ph| of(ph).iter().map(|event| event["id"].as_u64()).collect::<Vec<_>>();
         assert_eq!(ids("s"), ids("f"), "{name}: every flow has both ends");
         let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
         for (start, end) in of("s").into_iter().zip(of("f")) {
             assert!(number(start, "ts") <= number(end, "ts"), "{name}");
         }
-        for task in trace.tasks.keys() {
-            let slices = of("X").into_iter().filter(|slice| slice["tid"] == *task);
+        for task in trace.tasks().map(|task| task.id) {
+            let slices = of("X").into_iter().filter(|slice| slice["tid"] == task);
             let mut end = 0;
-            for slice in slices {
+            for slice in slices.filter(|slice| slice["cat"] != "outside") {
                 assert!(number(slice, "ts") >= end, "{name}: slices of a lane nest");
                 end = number(slice, "ts") + number(slice, "dur");
             }
@@ -476,33 +823,104 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
         let counters = of("C");
         let times: Vec<_> = counters.iter().map(|counter| number(counter, "ts")).collect();
         assert!(times.is_sorted_by(|a, b| a < b), "{name}: a counter a moment");
-        let mut moments: Vec<_> = trace
-            .tasks
-            .values()
-            .flat_map(|task| &task.pieces)
-            .flat_map(|piece| [piece.from, piece.to])
-            .map(|place| trace.lines[place].at)
-            .collect();
-        moments.sort_unstable();
-        moments.dedup();
-        assert_eq!(counters.len(), moments.len(), "{name}");
+        let counts: Vec<_> = counters.iter().map(|counter| &counter["args"]).collect();
+        assert!(counts.windows(2).all(|pair| pair[0] != pair[1]), "{name}: only what changes");
     }
+}
+
+/// The names of the slices of a file, by category.
+fn names(events: &[Value]) -> BTreeSet<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let slices = events.iter().filter(|event| event["ph"] == "X");
+    slices.map(|slice| (text(&slice["cat"]), text(&slice["name"]))).collect()
+}
+
+#[test]
+fn the_slices_of_perfetto_have_few_names_and_runs_take_turns_on_the_virtual_clock() {
+    let program = |count: u64| {
+        testing::run(async move {
+            let lock = lock("door");
+            take(&lock).await.unwrap();
+            for n in 0..count {
+                let theirs = lock.clone();
+                let waits = async move { timeout_after(ms(1 + n), take(&theirs)).await };
+                spawn(format!("t{n}"), waits).detached().await;
+            }
+            sleep(ms(count + 9)).await.unwrap();
+        })
+    };
+    let [few, many] = [2, 40].map(|count| perfetto(&read(&program(count).trace)));
+    assert_eq!(names(&few), names(&many), "what differs is in the arguments");
+    let expected = [
+        ("blocked", "io read"),
+        ("blocked", "lock door"),
+        ("blocked", "sleep"),
+        ("lock", "held by main"),
+        ("outside", "fire sleep"),
+        ("outside", "fire timeout"),
+        ("ready", "ready"),
+        ("run", "run"),
+        ("scope", "timeout"),
+    ];
+    let expected = expected.map(|(category, name)| (category.to_owned(), name.to_owned()));
+    assert_eq!(names(&few), BTreeSet::from(expected));
+    let held: Vec<_> = many.iter().filter(|event| event["cat"] == "lock").collect();
+    assert_eq!((held.len(), &held[0]["args"]["waits"]), (1, &Value::from(40)), "one slice for all");
+    let runs = many.iter().filter(|event| event["cat"] == "run");
+    assert!(runs.clone().count() > 80);
+    assert!(runs.into_iter().all(|run| run["dur"].as_u64().unwrap() > 0), "a run takes a time");
+}
+
+#[test]
+fn a_link_from_a_waiter_to_a_holder_lasts_as_long_as_both() {
+    let ran = testing::run(async {
+        let lock = lock("door");
+        let holder = take(&lock).await.unwrap();
+        let mut tasks = Vec::new();
+        for name in ["next", "last"] {
+            let theirs = lock.clone();
+            let hold = async move {
+                let holder = take(&theirs).await.unwrap();
+                sleep(ms(5)).await.unwrap();
+                theirs.release(holder);
+                theirs.give_permit();
+            };
+            tasks.push(spawn(name, hold).await);
+        }
+        sleep(ms(5)).await.unwrap();
+        lock.release(holder);
+        lock.give_permit();
+        for mut task in tasks {
+            task.join().await.unwrap();
+        }
+    });
+    let trace = read(&ran.trace);
+    let of = |place| (trace.verb(place), trace.task_of(place).id);
+    let found = links(&trace);
+    let found = found.iter().map(|link| (of(link.wait), link.holder, of(link.from), of(link.to)));
+    let (next, last) = (("block", 3), ("block", 4));
+    let expected = [
+        (next, 2, next, ("wake", 3)),
+        (last, 2, last, ("wake", 3)),
+        (last, 3, ("wake", 3), ("wake", 4)),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected, "from hand to hand\n{}", ran.trace);
 }
 
 #[test]
 fn a_page_asks_the_network_for_nothing_and_knows_its_tasks_and_its_clock() {
     let trace = named("nested");
-    let page = page::page(&trace);
+    let page = self::page(&trace);
     assert!(!page.contains("{{") && !page.contains("http://") && !page.contains("https://"));
     assert!(!page.contains(" src=") && !page.contains("@import"));
     let head = head_of(&page);
-    assert_eq!(head["count"], trace.lines.len());
-    let names: Vec<_> = trace.tasks.values().map(|task| Value::from(&*task.name)).collect();
+    assert_eq!(head["count"], trace.len());
+    let names: Vec<_> = trace.tasks().map(|task| Value::from(&*task.name)).collect();
     let theirs = head["tasks"].as_array().unwrap().iter().map(|task| task[1].clone());
     assert_eq!(theirs.collect::<Vec<_>>(), names);
     assert_eq!(head["clock"], "virtual");
     let real = golden("nested").replacen("clock=virtual", "clock=real", 1);
-    assert_eq!(head_of(&page::page(&read(&real)))["clock"], "real");
+    assert_eq!(head_of(&self::page(&read(&real)))["clock"], "real");
 }
 
 /// What a page says before its columns of numbers. That these give the lines again, to the byte, is
@@ -519,9 +937,45 @@ fn head_of(page: &str) -> Value {
 }
 
 #[test]
+fn a_page_gets_the_files_that_the_log_names_if_they_are_texts_below_the_directory() {
+    let top = std::env::temp_dir().join(format!("trapline-sources-{}", std::process::id()));
+    let dir = top.join("below");
+    fs::create_dir_all(dir.join("src")).unwrap();
+    for (name, bytes) in [
+        ("below/src/a.rs", &b"fn a() {}"[..]),
+        ("below/src/unnamed.rs", b""),
+        ("below/binary.rs", b"\0"),
+        ("below/latin.rs", b"\xe9"),
+        ("below/long.rs", &vec![b' '; 300 << 10]),
+        ("beside.rs", b"not below"),
+    ] {
+        fs::write(top.join(name), bytes).unwrap();
+    }
+    std::os::unix::fs::symlink(top.join("beside.rs"), dir.join("link.rs")).unwrap();
+    let beside = top.join("beside.rs");
+    let names = ["src/a.rs", "src", "binary.rs", "latin.rs", "long.rs", "none.rs", "link.rs"];
+    let mut text = String::from("#trace v3 clock=virtual seed=0 tick=0.3s\n");
+    for name in names.into_iter().chain(["../beside.rs", beside.to_str().unwrap()]) {
+        let seq = text.lines().count();
+        text +=
+            &format!(" 0.000000       0  #{seq:04}   2 main     spawn    parent=- at={name}:1\n");
+    }
+    let trace = read(&text);
+    let files = sources(&trace, &dir).unwrap();
+    assert_eq!(
+        files.iter().collect::<Vec<_>>(),
+        [(&"src/a.rs".to_owned(), &"fn a() {}".to_owned())]
+    );
+    assert_eq!(head_of(&page_with(&trace, &files))["sources"]["src/a.rs"], "fn a() {}");
+    let error = sources(&trace, &dir.join("src/a.rs")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read ") && error.contains("src/a.rs: "), "{error}");
+    fs::remove_dir_all(top).unwrap();
+}
+
+#[test]
 fn a_page_of_many_lines_is_small() {
     // Eight connections that take turns, 12,000 lines.
-    let mut text = String::from("#trace v2 clock=real seed=0\n");
+    let mut text = String::from("#trace v3 clock=real seed=0 tick=0.3s\n");
     let mut seq = 0;
     let mut put = |task: u64, what: &str, micros: u64| {
         seq += 1;
@@ -541,9 +995,9 @@ fn a_page_of_many_lines_is_small() {
         }
     }
     let trace = read(&text);
-    assert_eq!((trace.bad.len(), trace.lines.len()), (0, 8 + 499 * 24));
-    let [full, empty] = [trace, read(text.split_inclusive('\n').nth(1).unwrap())]
-        .map(|trace| page::page(&trace).len());
+    assert_eq!(trace.len(), 8 + 499 * 24);
+    let [full, empty] =
+        [trace, read(text.split_inclusive('\n').nth(1).unwrap())].map(|trace| page(&trace).len());
     assert!(
         full - empty < 10 * text.lines().count(),
         "10 MB for 1,000,000 lines, {}",
@@ -555,7 +1009,7 @@ fn a_page_of_many_lines_is_small() {
 
 /// The lines of a server with three connections, two of which wait in a phase; the third has ended.
 const SERVER: &str = "\
-#trace v2 clock=real seed=0
+#trace v3 clock=real seed=0 tick=0.3s
  0.000000       1  #0001   2 main     spawn    parent=-
  0.000000       1  #0002   2 main     run      cause=#0001
  0.000000       1  #0003   2 main     accept   l1 = c1 peer=127.0.0.1:53211
@@ -587,18 +1041,18 @@ const SERVER: &str = "\
 fn a_tree_shows_each_task_below_its_parent_with_what_it_does_and_where() {
     let end = "\
 4 tasks at the end of the trace (4.000000 s)
-├─ 2 main  waits 4s for a connection at l1 at serve.rs:7
-│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 3s for bytes on c1 at connection.rs:5
-│  └─ 4 conn-2 127.0.0.1:53212  waits 3s for bytes on c2 at closing.rs:5
-└─ 6 probe  waits 0s for bytes on c3 or the end of its sleep of 9s (until 13.000000) at \
-     probe.rs:2, probe.rs:3 (task 5, its parent, has ended)
+├─ 2 main  waits 4s at serve.rs:7 for a connection at l1
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 3s at connection.rs:5 for bytes on c1
+│  └─ 4 conn-2 127.0.0.1:53212  waits 3s at closing.rs:5 for bytes on c2
+└─ 6 probe  waits 0s at probe.rs:2, probe.rs:3 for bytes on c3 or the end of its sleep \
+     of 9s (until 13.000000) (task 5, its parent, has ended)
 ";
     assert_eq!(tree(SERVER, Look::default(), 9).unwrap(), end);
     let said = tree(SERVER, at("1.5"), 1).unwrap();
     let middle = "\
 4 tasks at 1.500000 s
-├─ 2 main  waits 1.5s for a connection at l1 at serve.rs:7
-│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 0.5s for bytes on c1 at connection.rs:5
+├─ 2 main  waits 1.5s at serve.rs:7 for a connection at l1
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 0.5s at connection.rs:5 for bytes on c1
 │  └─ and 1 more conn-*: 0 running, 0 ready, 1 waiting
 └─ 6 probe  ready for 0.5s (task 5, its parent, has ended)
 ";
@@ -732,9 +1186,64 @@ fn connections(count: u64, mut line: impl FnMut(&Line<'_>)) {
             let old = n - 100;
             say(old, &format!("wake sleep k={old}1 cause=#0001"));
             say(old, "run cause=#0001");
+            say(old, &format!("disarm d{old}"));
             say(old, "exit ok cause=#0001");
         }
     }
+}
+
+/// A task spawns the next one and waits for its end, and so on.
+fn generations(count: u64) -> String {
+    let (mut text, mut seq) = (String::new(), 0);
+    let mut say = |task: u64, what: &str| {
+        seq += 1;
+        text += &format!("1.000000 {} #{seq:04} {task} gen-{task} {what}\n", task - 1);
+        seq
+    };
+    let mut cause = say(2, "spawn parent=-");
+    for task in 2..count + 2 {
+        say(task, &format!("run cause=#{cause:04}"));
+        let child = task + 1;
+        say(task, &format!("trap spawn gen-{child} = {child}"));
+        cause = say(child, &format!("spawn parent={task}"));
+        say(task, &format!("block join {child} k={task}"));
+    }
+    text
+}
+
+/// What a tree and a search for circles cost grows with the tasks, not with their square: with
+/// that, this test would be felt.
+#[test]
+fn a_deep_tree_is_as_wide_as_a_page() {
+    const COUNT: u64 = 20_000;
+    let text = generations(COUNT);
+    let said = tree(&text, Look::default(), 9).unwrap();
+    assert_eq!(said.lines().count() as u64, COUNT + 2, "a row for each, and a head");
+    assert!(said.lines().all(|row| row.chars().count() < 160));
+    let row = |depth: u64| said.lines().nth(depth as usize + 1).unwrap();
+    assert!(row(24).starts_with(&format!("{}└─ 26 gen-26 ", "   ".repeat(24))));
+    assert!(row(25).starts_with(&format!("{}└─ (depth 25) 27 gen-27 ", "   ".repeat(24))));
+    assert_eq!(circles(&text), "", "the last one can go on");
+}
+
+#[test]
+fn a_whole_trace_keeps_less_than_its_text() {
+    let text = golden("echo_two_clients");
+    let mut long = String::new();
+    let mut seq = 0;
+    for line in text.lines().filter(|line| !line.starts_with('#')).cycle().take(20_000) {
+        seq += 1;
+        let (before, after) = line.split_once('#').unwrap();
+        let after = after.split_once(' ').unwrap().1;
+        long += &format!("{before}#{seq:06} {after} at=a/file/with/a/long/name.rs:{seq}\n");
+    }
+    let size = long.len();
+    let input = Text::Memory(long.into());
+    let mut trace = None;
+    let kept = allocation_counter::measure(|| trace = Trace::read(input, |_| {}).ok());
+    let (kept, lines) = (kept.bytes_current as usize, trace.unwrap().len());
+    assert_eq!(lines, 20_000);
+    assert!(kept < 100 * lines && kept < size, "{} bytes a line", kept / lines);
 }
 
 #[test]
@@ -751,6 +1260,7 @@ fn what_the_commands_keep_does_not_grow_with_the_log() {
         assert!(short > 10_000, "{name}: {short} bytes are no state of 100 tasks");
         assert!(long < short + short / 100, "{name}: {short} bytes, then {long}");
     }
+    keeps("state", KernelState::default, |state, line| state.line(line));
     keeps("idle", || Idle::new(Look::default(), 9), Idle::line);
     keeps("tree", || Tree::new(Look::default(), 9), Tree::line);
     keeps("slow", || Slow::new(9), Slow::line);
@@ -797,7 +1307,10 @@ fn slow_says_that_it_needs_a_timed_trace() {
     let [stable, timed] = [false, true].map(traced);
     let said = slow(&stable, 3);
     assert!(said.starts_with("This trace is not timed: ") && said.contains("`--timed`"), "{said}");
-    assert!(slow(&format!("#trace v2 clock=virtual seed=0\n{stable}"), 3).starts_with("On the "));
+    assert!(
+        slow(&format!("#trace v3 clock=virtual seed=0 tick=0.3s\n{stable}"), 3)
+            .starts_with("On the ")
+    );
     assert!(slow(&timed, 3).starts_with("Longest runs"));
 }
 
@@ -808,10 +1321,12 @@ fn waits_that_begin_together_are_told_together() {
         spawn("beside", beside).await.join().await.unwrap()
     });
     let trace = read(&ran.trace);
-    let first = trace.lines.iter().find(|line| line.verb == "await").unwrap();
+    let lines = self::lines(&trace);
+    let first = lines.iter().find(|line| line.verb == "await").unwrap();
     let said = why(&trace, first.seq);
-    assert!(said.contains("began to wait for the end of its sleep of 1ms"), "{said}");
-    let wake = trace.lines.iter().find(|line| line.verb == "wake" && line.task == 3).unwrap();
+    let begins = " to wait for the end of its sleep of 1ms ";
+    assert!(said.contains(begins) && said.contains(" and ran on"), "{said}");
+    let wake = lines.iter().find(|line| line.verb == "wake" && line.task == 3).unwrap();
     assert!(why(&trace, wake.seq).contains("for the end of its sleep of 1ms"), "{said}");
     let [first, second] = ["0.0005", "0.002"].map(|time| tree(&ran.trace, at(time), 9).unwrap());
     let [sleep_1, sleep_3] = [1, 3].map(|n| format!("the end of its sleep of {n}ms"));
@@ -893,7 +1408,7 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
                 lines.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n")
             }
             "why" => why(&trace, words[1].parse().unwrap()),
-            "lanes" => lanes::lanes(&trace, 100),
+            "lanes" => self::lanes(&trace, 100),
             "idle" => idle(&golden(name), Look::default(), 3).unwrap(),
             "tree" => tree(&golden(name), at(words[1]), 20).unwrap(),
             "task" => life::task(&trace, &Now::of(&trace), trace.find(words[1])[0], PLAIN),
@@ -922,7 +1437,7 @@ fn a_scope_reaches_from_its_opening_to_its_closing_and_says_how_it_was_left() {
     let trace = named("nested");
     let left: Vec<_> = scopes(&trace)
         .iter()
-        .map(|scope| (trace.lines[scope.from].seq, trace.lines[scope.to].seq, scope.left))
+        .map(|scope| (trace.seq(scope.from), trace.seq(scope.to), scope.left))
         .collect();
     let expected = [
         (6, 15, Left::Interrupt),
@@ -935,7 +1450,7 @@ fn a_scope_reaches_from_its_opening_to_its_closing_and_says_how_it_was_left() {
     for name in goldens() {
         let trace = named(&name);
         for scope in scopes(&trace) {
-            let (from, to) = (&trace.lines[scope.from], &trace.lines[scope.to]);
+            let (from, to) = (trace.line(scope.from), trace.line(scope.to));
             let closes = to.verb == "trap" && to.words().nth(1) == from.outcome();
             assert_eq!(closes, scope.left != Left::Open, "{name}: {from}");
         }
@@ -945,7 +1460,7 @@ fn a_scope_reaches_from_its_opening_to_its_closing_and_says_how_it_was_left() {
 #[test]
 fn each_wait_of_a_join_is_there_with_its_end() {
     let trace = named("x10_timeouts_in_a_foreign_join");
-    let of_line = |place: usize| (trace.lines[place].verb, trace.lines[place].number("k"));
+    let of_line = |place: usize| (trace.verb(place), trace.line(place).number("k"));
     let ended: Vec<_> = waits(&trace).iter().map(|wait| (of_line(wait.to), wait.ended)).collect();
     let hit = |ticket| (("deliver", Some(ticket)), Ended::Timeout);
     assert_eq!(ended, [hit(1), hit(2)]);
@@ -980,4 +1495,158 @@ fn a_timer_is_late_by_what_the_line_says_or_by_its_time() {
 ";
     let late: Vec<_> = lates(&read(text)).iter().map(|l| (l.set, l.fired, l.micros)).collect();
     assert_eq!(late, [(0, 1, 300), (4, 5, 2000)]);
+}
+
+/// The rows of the state at a line, as `trace state` prints them.
+fn state_at(name: &str, seq: u64) -> String {
+    let trace = named(name);
+    let text = state::state(&trace, trace.place(seq).unwrap(), PLAIN);
+    let (_, rows) = text.split_once("\n\n").unwrap();
+    rows.to_owned()
+}
+
+#[test]
+fn state_shows_who_waits_in_which_scopes_and_which_timers_are_next() {
+    let nested = "\
+has the CPU      * no task
+parked           * 2 main  since 0.000000, #0009
+                     s1 set_timeout until 0.500000 at examples/nested.rs:18, #0006
+                     s2 set_timeout until 0.400000 in s1 at examples/nested.rs:19, #0007
+                     s3 set_timeout until 0.700000 in s2 at examples/nested.rs:20, #0008
+                 *   k=1 sleep 2s until 2.000000 in s3 at examples/nested.rs:20, #0009
+timers             0.400000  s2 of 2 main, #0007
+                   0.500000  s1 of 2 main, #0006
+                   0.700000  s3 of 2 main, #0008
+                 * 2.000000  k=1 of 2 main, #0009
+";
+    assert_eq!(state_at("nested", 9), nested);
+    let hello = "\
+has the CPU        no task
+ready this turn  * 3 child  since 0.500000, #0012
+parked             2 main  since 0.000000, #0008
+                     k=1 sleep 1s until 1.000000 at examples/hello.rs:18, #0008
+timers             1.000000  k=1 of 2 main, #0008
+gone             * k=2 sleep 0.5s until=0.500000 #0010
+";
+    assert_eq!(state_at("hello", 12), hello);
+}
+
+#[test]
+fn state_begins_with_the_line_and_the_sentence_of_why() {
+    let trace = named("hello");
+    let text = state::state(&trace, trace.place(13).unwrap(), PLAIN);
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some(&*line_at(&trace, trace.place(13).unwrap()).to_string()));
+    assert_eq!(lines.next(), why(&trace, 13).lines().next());
+}
+
+#[test]
+fn a_line_or_a_time_is_found_and_an_error_says_what_was_expected() {
+    let trace = named("hello");
+    let seq = |text: &str| place(&trace, line_or_time(text)?).map(|at| line_at(&trace, at).seq);
+    for (text, found) in [("12", 12), ("#0012", 12), ("0.5", 14), ("250ms", 10), ("0.0", 10)] {
+        assert_eq!(seq(text), Ok(found), "{text}");
+    }
+    assert_eq!(line_or_time("1"), Ok(At::Line(1)));
+    for (text, error) in [
+        ("x", "expected the number of an event such as 812, or a time such as 0.5, not `x`"),
+        ("99", "there is no event 99; expected one from 1 to 20"),
+        ("7.5", "expected a time from 0.000000 s to 1.000000 s, not 7.500000"),
+    ] {
+        assert_eq!(seq(text), Err(error.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_walk_back_and_forth_shows_the_same_states() {
+    // Longer than the lines between two states that a walk keeps.
+    let mut text = String::new();
+    connections(400, |line| text += &format!("{line}\n"));
+    let trace = read(&text);
+    assert!(count(&trace) > 2048, "{} lines", count(&trace));
+    let mut states = Vec::new();
+    let mut state = KernelState::default();
+    for at in 0..count(&trace) {
+        state.line(&line_at(&trace, at));
+        states.push(state.to_string());
+    }
+    let mut walk = Walk::new(&trace);
+    let last = states.len() - 1;
+    for place in [3, 4, 5, 4, 3, last, 0, 2048, 2047, 1500, 1024, 1023, last + 9, 1025, 1025] {
+        walk.to(place);
+        let place = place.min(last);
+        assert_eq!(walk.place(), place);
+        assert_eq!(walk.after().to_string(), states[place], "{place}");
+        let before =
+            if place == 0 { KernelState::default().to_string() } else { states[place - 1].clone() };
+        assert_eq!(walk.before().to_string(), before, "{place}");
+    }
+}
+
+#[test]
+fn keys_lead_to_lines_runs_and_turns() {
+    let trace = named("hello");
+    let from = |seq: u64, way: Go| line_at(&trace, go(&trace, trace.place(seq).unwrap(), way)).seq;
+    for (seq, way, to) in [
+        (5, Go::Line(1), 6),
+        (5, Go::Line(-1), 4),
+        (1, Go::Line(-1), 1),
+        (20, Go::Line(1), 20),
+        (4, Go::Run(1), 5),
+        (8, Go::Run(-1), 5),
+        (18, Go::Run(1), 18),
+        (4, Go::Turn(1), 9),
+        (12, Go::Turn(-1), 11),
+        (11, Go::Turn(-1), 9),
+        (9, Go::First, 1),
+        (9, Go::Last, 20),
+    ] {
+        assert_eq!(from(seq, way), to, "#{seq:04} {way:?}");
+    }
+}
+
+#[test]
+fn a_screen_has_its_size_and_what_is_new_is_on_it() {
+    let trace = named("x3_an_interrupt_that_ends_a_race_is_heard_once");
+    let mut walk = Walk::new(&trace);
+    for place in 0..count(&trace) {
+        walk.to(place);
+        for size in [(100, 30), (60, 12), (20, 5), (3, 1)] {
+            let shown = screen(&trace, &walk, size, PLAIN);
+            let rows: Vec<&str> = shown.split("\r\n").collect();
+            assert!(rows.len() == size.1, "{place} {size:?}\n{shown}");
+            assert!(rows.iter().all(|row| row.chars().count() <= size.0.max(20)), "{shown}");
+        }
+    }
+    // One connection of many does something: it is on the screen, wherever it stands.
+    let mut text = String::new();
+    connections(40, |line| text += &format!("{line}\n"));
+    let trace = read(&text);
+    let mut walk = Walk::new(&trace);
+    for place in 0..count(&trace) {
+        walk.to(place);
+        let shown = screen(&trace, &walk, (100, 24), PLAIN);
+        let new = state::rows(walk.after()).into_iter().filter(|row| row.is_new);
+        let missing =
+            new.filter(|row| !shown.contains(&row.text[..row.text.len().min(81)])).count();
+        assert_eq!(missing, 0, "{place}\n{shown}");
+    }
+}
+
+#[test]
+fn without_a_terminal_step_prints_each_line_and_what_it_changes() {
+    let mut text = String::new();
+    let print = |part: &str| {
+        text += part;
+        Ok(())
+    };
+    step::plain(&named("nested"), print).unwrap();
+    let fire = "\
+ 0.400000       2  #0010   0 kernel   fire     s2 deadline=0.400000 cause=#0007
+    + pending s2
+    - timer 0.400000 s2
+ 0.400000       2  #0011 ";
+    assert!(text.contains(fire), "{text}");
+    let lines = text.lines().filter(|line| !line.starts_with("    "));
+    assert!(lines.eq(golden("nested").lines().filter(|line| !line.starts_with('#'))));
 }

@@ -17,8 +17,8 @@ use support::{Notes, check, ms, short};
 use traps::threads::panic_message;
 use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
-    Interrupt, check_cancellation, clock, connection_deadline, current_task, ignore_after, race,
-    run_in_thread, sleep, spawn, timeout_after, yield_now,
+    Either, Interrupt, check_cancellation, clock, connection_deadline, current_task, ignore_after,
+    race, run_in_thread, sleep, spawn, timeout_after, yield_now,
 };
 
 fn full<const N: usize>(items: [u32; N]) -> UniversalQueue<u32> {
@@ -321,6 +321,23 @@ fn a_closed_queue_gives_what_it_has_and_then_no_more() {
         assert_eq!(queue.get().await, Err(traps::Error::Closed));
         assert_eq!(queue.try_get(), Err(traps::Error::Closed));
         assert_eq!(queue.put(6).await.unwrap_err().why, traps::Error::Closed);
+    });
+}
+
+#[test]
+fn a_close_ends_a_get_and_a_put_that_were_polled_before() {
+    on_sim(async {
+        let queue = UniversalQueue::<u32>::bounded(1);
+        let mut get = queue.get();
+        assert!(matches!(race(&mut get, sleep(ms(1))).await, Either::Right(Ok(_))));
+        queue.close();
+        assert_eq!(get.await, Err(traps::Error::Closed));
+
+        let queue = full([1]);
+        let mut put = queue.put(2);
+        assert!(matches!(race(&mut put, sleep(ms(1))).await, Either::Right(Ok(_))));
+        queue.close();
+        assert_eq!(put.await.unwrap_err().item, Some(2));
     });
 }
 

@@ -294,7 +294,23 @@ fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
     assert_eq!(states(&kernel), []);
     let ends = kernel.go(async { all(callers).await });
     assert_eq!(ends, [false, false, true]);
-    kernel.end();
+    let trace = kernel.end();
+    // The second job never had a token, and the first no caller when it ended.
+    let lines = trace.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let words = ["offload", "abandon", "drop", "orphan", "done"];
+    let of_jobs = lines.filter(|line| line.get(5).is_some_and(|verb| words.contains(verb)));
+    let told: Vec<_> = of_jobs.map(|line| line[5..7].join(" ")).collect();
+    let wanted = [
+        "offload o1",
+        "offload o2",
+        "offload o3",
+        "abandon o1",
+        "drop o2_before_it_ran",
+        "orphan o1",
+        "offload o3",
+        "done o3",
+    ];
+    assert_eq!(told, wanted, "{trace}");
 }
 
 #[test]
@@ -697,9 +713,11 @@ fn x8_a_value_that_came_and_was_not_read_is_an_orphan_too() {
 #[test]
 fn a_process_that_a_job_starts_can_be_told_to_end() {
     let (status, _) = on_real(async {
-        let show =
-            || std::process::Command::new("grep").args(["SigBlk", "/proc/self/status"]).output();
-        run_in_thread(show).await.unwrap().unwrap().stdout
+        let show = || {
+            let mut grep = std::process::Command::new("grep");
+            testing::child::output(grep.args(["SigBlk", "/proc/self/status"]))
+        };
+        run_in_thread(show).await.unwrap().stdout
     });
     assert_eq!(status, b"SigBlk:\t0000000000000000\n");
 }
@@ -718,4 +736,19 @@ fn a_job_whose_future_another_task_polls_is_an_error_there_and_an_orphan() {
     });
     assert!(matches!(moved, Err(Error::Moved)), "{moved:?}");
     assert_lines(&kernel.end(), "orphan   o1", 1);
+}
+
+#[test]
+fn a_job_that_has_ended_gives_its_value_to_the_task_that_polls_its_future() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let moved = kernel.go(async {
+        let mut job = Box::pin(run_in_thread(|| 7));
+        let asked = traps::race(&mut job, yield_now()).await;
+        assert!(matches!(asked, traps::Either::Right(Ok(_))));
+        sleep(secs(2)).await.unwrap();
+        let mut other = spawn("other", job).await;
+        other.join().await.unwrap()
+    });
+    assert_eq!(moved, Ok(7));
+    assert_lines(&kernel.end(), "orphan", 0);
 }

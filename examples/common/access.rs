@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use net::http::Exchange;
 
-/// `PEER - - [TIME] "REQUEST LINE" STATUS LENGTH`, with `-` for what is not known, and for a body
-/// of no bytes. `time` is as [`access_time`](super::log::access_time) gives it.
+/// Returns the access log line of an exchange: `PEER - - [TIME] "REQUEST LINE" STATUS LENGTH`. An
+/// unknown peer or request line is `-`, and so is the length of an empty body. `time` is a result
+/// of [`access_time`](super::log::access_time).
 pub fn line(exchange: &Exchange<'_>, time: &str) -> String {
     let Exchange { peer, request_line, status, length } = exchange;
     let peer = peer.map_or("-".to_owned(), |peer| peer.ip().to_canonical().to_string());
@@ -14,7 +15,8 @@ pub fn line(exchange: &Exchange<'_>, time: &str) -> String {
     format!("{peer} - - [{time}] \"{asked}\" {status} {length}")
 }
 
-/// A text of a client as Apache writes it, so that it ends neither its quotes nor the line.
+/// Escapes a text from a client as Apache does, so that the text ends neither its quotes nor the
+/// log line.
 fn escaped(text: &[u8]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text {

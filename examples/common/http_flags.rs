@@ -1,24 +1,27 @@
-//! The options of the HTTP server: one for each limit and each deadline, and for what its paths
-//! need.
+//! The command-line options of the HTTP server: one for each limit and each deadline, and some for
+//! its paths.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args as _, Command, FromArgMatches as _};
 use net::http::{Config, Deadlines, Limits};
 
-use super::values::{Span, between, switch};
+use super::limits::{Limit, limit, span, switch};
+use super::values::{self, Span, between};
 
-/// The most that a head may be let grow to, in bytes.
+/// The upper bound, in bytes, of the options that limit a head and its first line.
 const HEAD: usize = 1 << 30;
 
-/// The shortest head there is, and its first line.
+/// The length of the shortest possible head, in bytes; the next constant is the length of its first
+/// line.
 const SHORTEST: usize = "GET / HTTP/1.0\r\n\r\n".len();
 const SHORTEST_LINE: usize = "GET / HTTP/1.0".len();
 
-/// The sum of all three numbers of threads stays below what a kernel can have.
+/// The upper bound of each number of threads. The sum of all three numbers stays below the limit of
+/// a kernel.
 const THREADS: u64 = 1 << 14;
 
-/// What the paths of the server need.
+/// The command-line options of the HTTP server.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Paths")]
 pub struct HttpFlags {
@@ -69,11 +72,11 @@ struct LimitFlags {
     #[arg(long, value_name = "N", default_value_t = Limits::default().drain,
           value_parser = between(0, u64::MAX))]
     limit_drain: u64,
-    /// Bytes of bodies in memory, of each worker
+    /// Bytes of bodies and long heads, of each worker
     #[arg(long, value_name = "N", default_value_t = Limits::default().memory,
           value_parser = between(1, u64::MAX))]
     limit_memory: u64,
-    /// Connections at a time, of each worker, else 503
+    /// Connections of each worker; then one ends, or 503
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
           value_parser = between(1, usize::MAX))]
     limit_connections: usize,
@@ -86,11 +89,11 @@ struct LimitFlags {
           value_parser = between(1, u32::MAX))]
     limit_pipelined: u32,
     /// Whether LF alone ends a line of a head
-    #[arg(long, value_name = "on|off", default_value = "off", value_parser = switch,
+    #[arg(long, value_name = "on|off", default_value = "off", value_parser = values::switch,
           action = ArgAction::Set)]
     bare_lf: bool,
     /// Answer clients that have closed their sending side
-    #[arg(long, value_name = "on|off", default_value = "off", value_parser = switch,
+    #[arg(long, value_name = "on|off", default_value = "off", value_parser = values::switch,
           action = ArgAction::Set)]
     half_close: bool,
 }
@@ -114,7 +117,7 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_window),
           value_parser = Span::from(1))]
     deadline_body_window: Span,
-    /// For a whole body in memory: sets its rate
+    /// Time for a whole body in memory, or its answer
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_whole),
           value_parser = Span::from(1))]
     deadline_body_whole: Span,
@@ -148,7 +151,7 @@ impl Default for HttpFlags {
 }
 
 impl HttpFlags {
-    /// What the server goes by.
+    /// Returns the configuration of the server, as these options set it.
     pub fn config(&self) -> Config {
         let (limits, deadlines) = (&self.limits, &self.deadlines);
         let limits = Limits {
@@ -180,18 +183,40 @@ impl HttpFlags {
         config
     }
 
-    /// How many threads the paths use at a time.
+    /// Returns the largest number of threads that the paths use at a time.
     pub fn threads(&self) -> usize {
         let HttpFlags { file_threads, blocking_threads, gate, .. } = self;
         usize::try_from(file_threads + blocking_threads + gate).expect("each has a bound")
     }
 
-    /// These options as they are printed, beside the limits of HTTP.
-    pub fn own(&self) -> String {
-        let HttpFlags { file_threads, blocking_threads, gate, .. } = self;
-        format!(
-            "Paths {{\n    file_threads: {file_threads},\n    blocking_threads: \
-             {blocking_threads},\n    gate: {gate},\n}}\n"
-        )
+    /// Returns the limits that these options set, for `--print-limits`.
+    pub fn in_force(&self) -> Vec<Limit> {
+        let Config { limits, deadlines, bare_lf, half_close, .. } = self.config();
+        vec![
+            limit("file-threads", self.file_threads, "threads"),
+            limit("blocking-threads", self.blocking_threads, "threads"),
+            limit("gate", self.gate, "requests"),
+            limit("limit-head", limits.head, "bytes"),
+            limit("limit-request-line", limits.request_line, "bytes"),
+            limit("limit-fields", limits.fields, "fields"),
+            limit("limit-body", limits.body, "bytes"),
+            limit("limit-drain", limits.drain, "bytes"),
+            limit("limit-memory", limits.memory, "bytes"),
+            limit("limit-connections", limits.connections, "connections"),
+            limit("limit-requests", limits.requests, "requests"),
+            limit("limit-pipelined", limits.pipelined, "requests"),
+            span("deadline-head", deadlines.head),
+            span("deadline-body", deadlines.body),
+            limit("deadline-body-rate", deadlines.body_rate, "bytes/s"),
+            span("deadline-body-window", deadlines.body_window),
+            span("deadline-body-whole", deadlines.body_whole),
+            span("deadline-handler", deadlines.handler),
+            span("deadline-write", deadlines.write),
+            limit("deadline-write-rate", deadlines.write_rate, "bytes/s"),
+            span("deadline-idle", deadlines.idle),
+            span("deadline-linger", deadlines.linger),
+            switch("bare-lf", bare_lf),
+            switch("half-close", half_close),
+        ]
     }
 }

@@ -1,5 +1,5 @@
-//! `/kernel`: what the kernel of this thread does now, by server-sent events, and
-//! `/kernel/why?task=N`: the lines of the log that explain a task.
+//! `/kernel`, a page that shows what the kernel of this thread does now, by server-sent events, and
+//! `/kernel/why?task=N`, the log lines that explain a task.
 //!
 //! It knows only the events of the log, and hides those of its own connections, so that it does not
 //! show itself at work. While no page is open, an event costs the copy of a few words.
@@ -23,25 +23,25 @@ use traps::{Time, shutdown};
 use board::{Board, Task};
 use kept::Kept;
 
-/// So many tasks are shown, the oldest first.
+/// The largest number of tasks that the page shows, the oldest first.
 const TASKS: usize = 5_000;
 
-/// How often the page changes.
+/// The time between two updates of the page.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// So many lines explain a task.
+/// The number of log lines at which the explanation of a task stops following causes.
 const CHAIN: usize = 40;
 
 thread_local! {
     static BOARD: RefCell<Board> = RefCell::default();
 }
 
-/// Lets the page see the events of this kernel, which runs on this thread.
+/// Lets the page see the events of `kernel`, which runs on this thread.
 pub fn watch<M: Machine>(kernel: &mut Kernel<M>) {
     kernel.observe(|line: &Line<'_>| BOARD.with_borrow_mut(|board| board.event(line)));
 }
 
-/// The page itself.
+/// Returns the page itself, with its scripts and its style sheet.
 pub async fn page() -> io::Result<Response> {
     hide_own().await;
     let scripts = [
@@ -56,7 +56,7 @@ pub async fn page() -> io::Result<Response> {
     Ok(Response::new(200).header("Content-Type", "text/html; charset=utf-8")?.with_text(page))
 }
 
-/// A page is open as long as this lives.
+/// A mark of an open page: the page counts as open until the mark is dropped.
 struct Viewer;
 
 impl Viewer {
@@ -72,8 +72,8 @@ impl Drop for Viewer {
     }
 }
 
-/// What the page shows, again and again, until the client leaves or the server stops. `?own=1`
-/// shows the events of this connection too.
+/// Sends the page its data, again and again, until the client leaves or the server stops. `?own=1`
+/// asks for the events of this connection too.
 pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     if request.query_value("own") != Some("1") {
         hide_own().await;
@@ -93,7 +93,7 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
     events.finish()
 }
 
-/// The lines that explain a task, from the oldest.
+/// Returns the log lines that explain a task, the oldest first, as JSON.
 pub async fn why<S: Stream>(request: &Request<'_, S>) -> io::Result<Response> {
     hide_own().await;
     let Some(id) = request.query_value("task").and_then(|id| id.parse().ok()) else {
@@ -112,7 +112,7 @@ pub async fn why<S: Stream>(request: &Request<'_, S>) -> io::Result<Response> {
     Ok(answer.with_text(json!({ "lines": lines }).to_string()))
 }
 
-/// Workers share the port, and each has a kernel of its own.
+/// Returns the number of this worker's thread. Workers share the port, and each has its own kernel.
 fn worker() -> String {
     let id = format!("{:?}", std::thread::current().id());
     id.chars().filter(char::is_ascii_digit).collect()
@@ -123,13 +123,13 @@ async fn hide_own() {
     BOARD.with_borrow_mut(|board| board.hide(task.0));
 }
 
-/// How long this thread has had the CPU, in microseconds, if the system says it.
+/// Returns the CPU time of this thread in microseconds, or `None` if the system does not report it.
 fn thread_ran() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(text.split(' ').next()?.parse::<u64>().ok()? / 1_000)
 }
 
-/// All that has changed since the event `shown`.
+/// Returns all changes since the event `shown`, as JSON.
 fn snapshot(board: &Board, shown: Seq, now: Time) -> Value {
     let tasks = board.tasks.iter().take(TASKS);
     let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
@@ -167,7 +167,7 @@ fn row(id: u64, task: &Task) -> Value {
     })
 }
 
-/// The lines of a task that are kept, and those behind them as far as they are.
+/// Returns the kept log lines of a task, and the kept lines that led to them.
 fn explain(board: &Board, id: u64, task: &Task) -> Vec<String> {
     let own = [&task.spawn, &task.ended, &task.wake, &task.cause, &task.run, &task.block];
     let own = own.into_iter().flatten().chain(task.awaits.iter().map(|(_, kept)| kept));
@@ -190,7 +190,7 @@ fn explain(board: &Board, id: u64, task: &Task) -> Vec<String> {
     lines.into_values().collect()
 }
 
-/// The number behind `cause=` in a line.
+/// Returns the number after `cause=` in a log line.
 fn cause_of(line: &str) -> Option<Seq> {
     let cause = line.split(' ').find_map(|word| word.strip_prefix("cause=#"))?;
     cause.parse().ok()
@@ -202,7 +202,8 @@ fn find(board: &Board, seq: Seq) -> Option<&Kept> {
     board.find(seq).or_else(|| kept.into_iter().find(|kept| kept.seq == seq))
 }
 
-/// What another task did, it did in its run before.
+/// Returns the last `run` line of the task in `line`, if this is another task than `id` and the run
+/// began before `line`.
 fn run_before<'b>(board: &'b Board, id: u64, line: &str, seq: Seq) -> Option<&'b Kept> {
     let by = line.split_whitespace().nth(3)?.parse().ok().filter(|by| *by != id)?;
     board.tasks.get(&by)?.run.as_ref().filter(|run| run.seq < seq)

@@ -19,14 +19,14 @@ use env_logger::Target;
 
 use super::{message, stderr};
 
-/// The target of the lines of an access log, which begin with the peer and have their own time.
+/// The log target of the access log, whose lines begin with the peer and have their own time.
 pub const ACCESS: &str = "access";
 
-/// Whether lines begin with the time.
+/// Whether log lines begin with the time.
 static TIME: AtomicBool = AtomicBool::new(false);
 
-/// Says how lines look. With `RUST_LOG` the log starts at once; else an error before the server
-/// listens is the only line.
+/// Sets the form of the log lines. With `RUST_LOG` the log starts at once. Otherwise only an error
+/// is written before the server listens.
 pub fn prepare(time: bool) {
     TIME.store(time || io::stderr().is_terminal(), Ordering::Relaxed);
     say_panics();
@@ -35,7 +35,8 @@ pub fn prepare(time: bool) {
     }
 }
 
-/// Starts the log, at `info` unless `RUST_LOG` says otherwise. A second call does nothing.
+/// Starts the log, at the level `info` unless `RUST_LOG` sets another level. A second call does
+/// nothing.
 pub fn start() {
     let level = env_logger::Env::default().default_filter_or("info");
     let mut builder = env_logger::Builder::from_env(level);
@@ -60,28 +61,42 @@ pub fn start() {
             Level::Warn => "warning: ",
             _ => "",
         };
-        writeln!(out, "{}{}{level}{message}", now(), worker())
+        writeln!(out, "{}{}{level}{}", now(), worker(), plain(&message))
     });
     // It fails if the log has started.
     let _ = builder.try_init();
 }
 
-/// Writes a message, which may have several lines, in one piece.
+/// Writes a message to standard error in one piece. The message may have several lines.
 pub fn say(worker: &str, message: &impl Display) {
     let now = now();
     let mut text = String::new();
     for line in message.to_string().lines() {
-        let _ = writeln!(text, "{now}{worker}{line}");
+        let _ = writeln!(text, "{now}{worker}{}", plain(line));
     }
     stderr::write(text.as_bytes());
 }
 
-/// The line in place of lines that were lost.
+/// Returns a text from outside as one line that does not control the reader's terminal. White space
+/// becomes a space. A character that controls a terminal or the direction of a text becomes
+/// `\u{fffd}`.
+pub fn plain(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        letter if letter.is_whitespace() => ' ',
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Returns the log line that replaces `lines` lost lines.
 pub fn lost(lines: u64) -> String {
     format!("{}{lines} lines of the log were lost\n", now())
 }
 
-/// Has the message of each panic in the log: what Rust prints by itself waits for the reader.
+/// Makes each panic write its message to the log. The message that Rust prints by itself would wait
+/// for the reader.
 fn say_panics() {
     panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -95,7 +110,7 @@ fn say_panics() {
     }));
 }
 
-/// Where the records of the log go, each in one piece.
+/// The writer of the log records, each in one piece.
 struct Lines;
 
 impl Write for Lines {
@@ -109,14 +124,16 @@ impl Write for Lines {
     }
 }
 
-/// What the lines of this thread begin with: `worker-2: ` for a worker, nothing for the only one.
+/// Returns the prefix of this thread's log lines: `worker-2: ` for the second of several workers,
+/// and nothing for a thread that is no worker or the only worker.
 pub fn worker() -> String {
     let thread = thread::current();
     let name = thread.name().filter(|name| name.starts_with("worker-"));
     name.map_or(String::new(), |name| format!("{name}: "))
 }
 
-/// `2026-01-31 23:59:59Z ` if lines begin with the time.
+/// Returns the time prefix of a log line, such as `2026-01-31 23:59:59Z `, or nothing if log lines
+/// do not begin with the time.
 fn now() -> String {
     if !TIME.load(Ordering::Relaxed) {
         return String::new();
@@ -127,13 +144,13 @@ fn now() -> String {
     format!("{year}-{month:02}-{day} {time}Z ")
 }
 
-/// The time as an access log has it: `31/Jan/2026:23:59:59 +0000`.
+/// Returns the time in the form of an access log: `31/Jan/2026:23:59:59 +0000`.
 pub fn access_time() -> String {
     let [day, month, year, time] = date();
     format!("{day}/{month}/{year}:{time} +0000")
 }
 
-/// Day, month by name, year and time of day, in UTC.
+/// Returns the day, the month by name, the year and the time of day, in UTC.
 fn date() -> [String; 4] {
     // `Sat, 31 Jan 2026 23:59:59 GMT`
     let text = httpdate::fmt_http_date(SystemTime::now());

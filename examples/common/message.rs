@@ -1,4 +1,4 @@
-//! What the kernel says of importance, in plain words.
+//! The important events of a kernel, as messages in plain words.
 //!
 //! A kernel logs its events as lines of a trace. Whoever runs a server has not asked for a trace:
 //! the events of level `info` and above become short messages here.
@@ -10,8 +10,8 @@ use net::http::{Config, Deadlines, Limits};
 use testing::trace::{self, Line};
 use traps::Time;
 
-/// The message of a line of the kernel's log, if there is anything to say. What is no such line is
-/// a message already.
+/// Returns the message for a line of the kernel's log, or `None` if the line needs no message. Any
+/// other text is a message already.
 pub fn of(text: &str) -> Option<String> {
     match trace::line(text) {
         Ok(line) => of_event(&line),
@@ -38,7 +38,9 @@ fn of_event(line: &Line<'_>) -> Option<String> {
         "cap" => format!("limit reached: {}", listed(line.detail())),
         "longrun" => {
             let [from, to] = ["from", "to"].map(|key| line.key(key).unwrap_or_default());
-            format!("the CPU was held for {}, from {from} to {to}", span(line, "ran", Time::ZERO))
+            let [ran, cpu] = ["ran", "cpu"].map(|key| span(line, key, Time::ZERO));
+            let cpu = line.key("cpu").map(|_| format!(", {cpu} at most on a CPU"));
+            format!("a run took {ran}{}, from {from} to {to}", cpu.unwrap_or_default())
         }
         "warn" => line.detail().to_owned(),
         _ => line.event().to_owned(),
@@ -74,27 +76,51 @@ fn of_phase(line: &Line<'_>) -> String {
     }
 }
 
-/// The time from then to that of a key.
+/// Returns the time from `then` to the time under `key` in the line.
 fn span(line: &Line<'_>, key: &str, then: Time) -> Span {
     let at = line.key(key).and_then(|time| time.parse::<Time>().ok());
     Span(at.map_or(Duration::ZERO, |at| at.since(then)))
 }
 
-/// `name=body limit=8 conn=1` as `body, limit 8, conn 1`; other text as it is.
+/// Rewrites `name=body_bytes limit=8 conn=1` as `body_bytes, limit 8 (--limit-body), conn 1`.
+/// Returns other text unchanged.
 fn listed(text: &str) -> String {
-    match text.strip_prefix("name=") {
-        Some(words) => words.replace(' ', ", ").replace('=', " "),
-        None => text.to_owned(),
+    let Some(words) = text.strip_prefix("name=") else { return text.to_owned() };
+    let mut words: Vec<String> = words.split(' ').map(|word| word.replacen('=', " ", 1)).collect();
+    if let (Some(option), Some(limit)) = (option(&words[0]), words.get_mut(1)) {
+        *limit += &format!(" ({option})");
     }
+    words.join(", ")
 }
 
-/// `1 task`, `2 tasks`.
+/// Returns the command-line option that sets the limit `name`, if there is one.
+fn option(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "gate" => "--gate",
+        "head_bytes" => "--limit-head",
+        "request_line_bytes" => "--limit-request-line",
+        "fields" => "--limit-fields",
+        "body_bytes" => "--limit-body",
+        "memory_bytes" => "--limit-memory",
+        "connections" => "--limit-connections",
+        "requests" => "--limit-requests",
+        "pipelined" => "--limit-pipelined",
+        "head_wait" => "--deadline-head",
+        "body_wait" => "--deadline-body",
+        "body_rate" => "--deadline-body-rate, --deadline-body-whole",
+        "handler_wait" => "--deadline-handler",
+        "write_wait" => "--deadline-write",
+        _ => return None,
+    })
+}
+
+/// Returns a number with its noun: `1 task`, `2 tasks`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The limits and deadlines that an HTTP server goes by, in two lines; `--print-limits` has the
-/// rest.
+/// Returns the main limits and deadlines of an HTTP server, in two lines; `--print-limits` prints
+/// the rest.
 pub fn in_force(config: &Config) -> [String; 2] {
     let Config { limits, deadlines, .. } = config;
     let Limits { head, request_line, fields, body, memory, connections, requests, .. } = limits;
@@ -115,7 +141,7 @@ pub fn in_force(config: &Config) -> [String; 2] {
     [limits, deadlines]
 }
 
-/// `8 MiB`, `64 KiB`, `14 bytes`.
+/// Returns a size with its unit: `8 MiB`, `64 KiB`, `14 bytes`.
 fn bytes(size: u64) -> String {
     match size {
         _ if size >= 1 << 20 && size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),

@@ -1,4 +1,5 @@
-//! What every example shares: its command line, its trace, its way to a kernel.
+//! The code that all examples share: their command line, their trace, and the making of their
+//! kernel.
 //!
 //! Nothing here is about tasks; read the example first.
 
@@ -7,24 +8,27 @@
 pub mod access;
 pub mod http_flags;
 pub mod kernel_page;
+pub mod limits;
 pub mod log;
 pub mod message;
 pub mod server;
 pub mod stderr;
+pub mod taped;
 pub mod values;
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
-use kernel::{Kernel, Machine, Options, Real, Sim};
+use kernel::{Error, Kernel, Machine, Options, Real, Sim};
 use stderr::FlushAtEnd;
 use traps::Signal;
 
-/// Says something on standard error, without waiting for its reader.
+/// Writes a message to standard error, without waiting for its reader.
 pub fn complain(message: impl Display) {
     log::say("", &message);
 }
@@ -38,24 +42,28 @@ pub struct Common {
     /// Add measured times to the trace
     #[arg(long)]
     timed: bool,
-    /// Report a task while it holds the CPU for more than MS milliseconds
+    /// Report a task while a run of it lasts for more than MS milliseconds
     #[arg(long, value_name = "MS", value_parser = values::millis)]
     pub watchdog: Option<Duration>,
-    /// Print the options in force, and exit
-    #[arg(long)]
+    // `help =`: in a doc comment rustdoc would take the brackets for a link.
+    #[arg(long, help = "Print the limits in force, each as NAME VALUE UNIT, and exit")]
     print_limits: bool,
     /// Print everything that a task can ask of its kernel, and exit
     #[arg(long)]
     list_traps: bool,
 }
 
-/// Parses the command line. Prints the help, the version, or an error of one line, and ends the
-/// process, where that is what was asked for.
+/// Parses the command line. If it asks for the help or the version, prints the text and ends the
+/// process. If it has an error, prints the error in one line and ends the process.
 pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     let command = T::augment_args(Command::new(name));
     let command = command.about(about).version(env!("CARGO_PKG_VERSION"));
-    let parsed =
-        command.try_get_matches().and_then(|found: ArgMatches| T::from_arg_matches(&found));
+    let is_taped = command.get_arguments().any(|arg| arg.get_id() == "replay");
+    let arguments = if is_taped { taped::arguments() } else { std::env::args_os().collect() };
+    // An option of a replay wins against the recorded one.
+    let command = command.args_override_self(arguments.len() > std::env::args_os().count());
+    let parsed = command.try_get_matches_from(arguments);
+    let parsed = parsed.and_then(|found: ArgMatches| T::from_arg_matches(&found));
     parsed.unwrap_or_else(|error| {
         let text = error.to_string();
         if error.use_stderr() {
@@ -65,7 +73,7 @@ pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     })
 }
 
-/// The message of an error of the command line, without what clap says about usage.
+/// Returns the message of a command-line error in one line, without clap's hints about usage.
 fn one_line(text: &str) -> String {
     let is_message = |line: &&str| {
         !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more information")
@@ -74,82 +82,84 @@ fn one_line(text: &str) -> String {
     lines.join(" ").replace(" tip:", ";")
 }
 
-/// Says what is wrong with the command line, and ends the process.
+/// Writes an error of the command line to standard error, and ends the process.
 pub fn fail(message: impl Display) -> ! {
     complain(message);
     stderr::flush();
     std::process::exit(2);
 }
 
-/// Prints a text and ends the process. A closed standard output is no error.
+/// Prints a text to standard output, and ends the process. A closed standard output is no error.
 fn print(text: &str) -> ! {
     let _ = io::stdout().write_all(text.as_bytes());
     std::process::exit(0);
 }
 
 impl Common {
-    /// The options of a kernel, as far as these say.
+    /// Returns the options of a kernel, as far as these command-line options set them.
     pub fn options(&self) -> Options {
         Options::new().watchdog(self.watchdog)
     }
 
-    /// Prints the list that was asked for and ends the process, if one was.
-    pub fn print_lists(
-        &self,
-        options: &Options,
-        listener: &net::listener::Options,
-        config: &net::http::Config,
-        own: &str,
-    ) {
+    /// Checks these options. If they ask for a list, prints the list and ends the process. `own`
+    /// has the example's own limits, in addition to the limits of its kernel.
+    pub fn print_lists(&self, options: &Options, own: &[limits::Limit]) {
+        // A log of events has the times too.
+        if self.timed && self.trace.is_none() && std::env::var_os("RUST_LOG").is_none() {
+            fail("error: --timed adds times to a trace; expected --trace FILE as well");
+        }
         if self.list_traps {
             let list = kernel::trace::listed();
             print(&list.iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         if self.print_limits {
-            let net::http::Config { limits, deadlines, bare_lf, half_close, .. } = config;
-            let shown = format!(
-                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n\
-                 bare_lf: {bare_lf}\nhalf_close: {half_close}\n{own}"
-            );
-            // What is off is a span without an end.
-            print(&shown.replace(&format!("{:?}", Duration::MAX), "off"));
+            print(&limits::text(&[own, &limits::of_kernel(options)].concat()));
         }
     }
 
-    /// [`Common::print_lists`] for an example that is no server.
-    pub fn print_default_lists(&self) {
-        let (listener, config) = Default::default();
-        self.print_lists(&self.options(), &listener, &config, "");
-    }
-
-    /// Prints the list that was asked for, or gives a kernel that a signal shuts down: that of an
-    /// example that serves, and is not one of the [`server`]s.
+    /// Returns a kernel that a signal shuts down, for an example that serves but does not use
+    /// [`server`]. If these options ask for a list, prints the list and ends the process instead.
     pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
-        self.print_default_lists();
-        log::prepare(false);
         let options = self.options().shutdown_on(server::signals());
+        self.print_lists(&options, &[]);
+        log::prepare(false);
         self.kernel(Real::new()?, options)
     }
 
-    /// Starts the log, and says where it listens on standard output, unless that is the trace's. A
-    /// closed standard output is no error.
+    /// Starts the log, and logs where the example listens. Prints this to standard output too, for
+    /// a program that waits for it, unless standard output has the trace or the same text. A closed
+    /// standard output is no error.
     pub fn say_where(&self, place: impl Display) {
         log::start();
         ::log::info!("listening on {place}");
-        if self.trace.as_deref() != Some("-") {
+        if self.is_out_for_a_greeting() {
             let _ = writeln!(io::stdout(), "listening on {place}");
         }
     }
 
-    /// A kernel over any machine, with this trace.
+    /// Returns whether to print to standard output where a server listens. Returns `false` if the
+    /// trace goes there, or if it is a terminal on which the log has just reported this.
+    fn is_out_for_a_greeting(&self) -> bool {
+        let is_said = ::log::log_enabled!(::log::Level::Info)
+            && io::stdout().is_terminal()
+            && io::stderr().is_terminal();
+        self.trace.as_deref() != Some("-") && !is_said
+    }
+
+    /// Makes a kernel over any machine, with the trace that these options ask for.
     pub fn kernel<M: Machine>(&self, machine: M, options: Options) -> io::Result<Kernel<M>> {
         let mut kernel = Kernel::with_options(machine, options);
-        let (worker, also) = (log::worker(), log::worker());
-        kernel.on_stuck(move |stuck| log::say(&worker, stuck));
-        kernel.on_signal(Signal::User1, move |table| log::say(&also, table));
         if self.timed {
             kernel.time_the_trace();
         }
+        self.observed(kernel)
+    }
+
+    /// Adds the trace and the reports that these options ask for.
+    fn observed<M: Machine>(&self, mut kernel: Kernel<M>) -> io::Result<Kernel<M>> {
+        let (worker, also) = (log::worker(), log::worker());
+        kernel.on_stuck(move |stuck| log::say(&worker, stuck));
+        kernel.on_signal(Signal::User1, move |table| log::say(&also, table));
         match self.trace.as_deref() {
             None => {}
             Some("-") => {
@@ -184,19 +194,20 @@ impl Lesson {
         parse::<Lesson>(name, about).ready(name)
     }
 
-    /// Prints what was asked for, and says how to see something if nothing was.
+    /// Checks the options, and prints the list that they ask for. Prints a hint if the options make
+    /// the lesson show nothing.
     pub fn ready(mut self, name: &str) -> Lesson {
-        self.common.print_default_lists();
         if self.virtual_clock && self.common.trace.is_none() {
             self.common.trace = Some("-".to_owned());
         }
+        self.common.print_lists(&self.common.options(), &[]);
         if self.common.trace.is_none() && self.common.watchdog.is_none() {
             complain(format_args!("{name}: to see what it does, add `--trace -` or `--virtual`"));
         }
         self
     }
 
-    /// Runs it on the real clock, or on `sim` if `--virtual` asks for it.
+    /// Runs the lesson on the real clock, or on `sim` if `--virtual` asks for it.
     #[track_caller]
     pub fn run<F: Future>(&self, sim: Sim, lesson: F) -> ExitCode
     where
@@ -210,7 +221,7 @@ impl Lesson {
     }
 }
 
-/// Runs a main future to its end, shuts down, and says what went wrong if something did.
+/// Runs a main future to its end, shuts the kernel down, and reports the error, if there is one.
 #[track_caller]
 pub fn run<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> ExitCode
 where
@@ -220,7 +231,8 @@ where
     report(outcome(kernel, main))
 }
 
-/// Runs a main future to its end and shuts down. Gives what went wrong.
+/// Runs a main future to its end, and shuts the kernel down. Returns the text of the error, if
+/// there is one.
 #[track_caller]
 fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
 where
@@ -232,19 +244,39 @@ where
             Err(error) => {
                 // Ends the tasks that are left, and the log says so.
                 drop(kernel.shutdown());
-                Some(error.to_string())
+                text(error)
             }
             Ok(output) => {
-                let output = output.error();
-                output.or(kernel.shutdown().err().map(|error| error.to_string()))
+                let error = output.error();
+                let error = error.or(kernel.shutdown().err().and_then(text));
+                error.or_else(|| cut_off(kernel.counters().cut_off))
             }
         },
     }
 }
 
-/// Says on standard error what went wrong, if something did.
+/// Returns the text of the error of a kernel. A replay that was told to stop has no error: prints
+/// the report.
+fn text(error: Error) -> Option<String> {
+    match error {
+        Error::Stopped(report) => {
+            let _ = writeln!(io::stdout(), "{report}");
+            None
+        }
+        error => Some(error.to_string()),
+    }
+}
+
+/// Returns the error text for work that a shutdown did not wait for, if there is any.
+fn cut_off(left: u64) -> Option<String> {
+    (left > 0).then(|| format!("the shutdown cut off work in progress: {left} left"))
+}
+
+/// Writes the error to standard error, if there is one, and returns the exit code. A trace that is
+/// not complete is an error, which [`Complaining`] has reported.
 fn report(error: Option<String>) -> ExitCode {
     match error {
+        None if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::FAILURE,
         None => ExitCode::SUCCESS,
         Some(error) => {
             complain(format_args!("error: {error}"));
@@ -253,7 +285,7 @@ fn report(error: Option<String>) -> ExitCode {
     }
 }
 
-/// What a main future may return.
+/// A value that a main future may return.
 pub trait Outcome {
     fn error(self) -> Option<String>;
 }
@@ -270,8 +302,11 @@ impl<E: Display> Outcome for Result<(), E> {
     }
 }
 
-/// A writer that says once, on standard error, that it cannot write. A reader that went away is
-/// not worth a line.
+/// Whether a trace could not be written.
+static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+
+/// A writer that reports once, on standard error, that it cannot write. The program continues, and
+/// fails when it ends. A reader that has gone is no error.
 struct Complaining<W>(W, String, bool);
 
 impl<W: Write> Complaining<W> {
@@ -279,7 +314,8 @@ impl<W: Write> Complaining<W> {
         if let Err(error) = &result {
             if error.kind() != io::ErrorKind::BrokenPipe && !self.2 {
                 let to = &self.1;
-                complain(format_args!("warning: the trace to {to} is not complete: {error}"));
+                complain(format_args!("error: the trace to {to} is not complete: {error}"));
+                IS_INCOMPLETE.store(true, Ordering::Relaxed);
             }
             self.2 = true;
         }

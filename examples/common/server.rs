@@ -10,21 +10,23 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Kernel, Policy, Real, Remote};
+use kernel::{Kernel, Machine, Policy, Real, Remote, Taped};
 use net::TcpListener;
-use net::http::Config;
-use net::listener::{Options, probe};
+use net::listener::Options;
 use traps::Signal;
 
+use super::limits::{Limit, limit};
 use super::stderr::FlushAtEnd;
+use super::taped::Tape;
 use super::values::{Span, address, between};
-use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
+use super::{Common, Outcome, complain, fail, kernel_page, log, outcome, report, run};
 
-/// How long a signal may take to reach all workers: a busy one looks for it now and then.
+/// The time that a signal may take to reach all workers: a busy worker looks for signals only now
+/// and then.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// Descriptors that a worker needs beside its connections: those of its kernel, its listener, its
-/// trace.
+/// The number of descriptors that a worker needs in addition to its connections: for its kernel,
+/// its listener and its trace.
 const OF_A_WORKER: u64 = 8;
 
 /// The options that every server has.
@@ -52,25 +54,36 @@ pub struct Server {
     log_time: bool,
     #[command(flatten)]
     common: Common,
-    /// Worker threads for blocking jobs, if a kernel needs more than it has by default.
+    #[command(flatten)]
+    tape: Tape,
+    /// The number of worker threads for blocking jobs, if a kernel needs more than it has by
+    /// default.
     #[arg(skip)]
     threads: usize,
-    /// Connections that a worker serves at a time, if that is limited.
+    /// The largest number of connections that a worker serves at a time, if this number is limited.
     #[arg(skip)]
     slots: Option<usize>,
-    /// `/kernel` shows what the kernel does.
+    /// Whether the page `/kernel` shows what the kernel does.
     #[arg(skip)]
     kernel_page: bool,
 }
 
 impl Server {
-    /// Checks the options, prints the list that was asked for, and prepares the log. `threads` is
-    /// how many blocking jobs run at a time, and `own` what the server's own options are.
-    pub fn ready(mut self, config: &Config, threads: usize, own: &str) -> Server {
+    /// Checks the options, and prepares the log. If the options ask for a list, prints the list and
+    /// ends the process instead. `threads` is the number of blocking jobs that run at a time, and
+    /// `own` has the limits that only this server has.
+    pub fn ready(mut self, threads: usize, own: &[Limit]) -> Server {
         self.threads = threads;
-        self.common.print_lists(&self.options(), &self.listener(), config, own);
+        let shared = [
+            limit("workers", self.workers, "threads"),
+            limit("backlog", self.backlog, "connections"),
+        ];
+        self.common.print_lists(&self.options(), &[own, &shared].concat());
         if self.workers > 1 && self.common.trace.as_deref() == Some("-") {
             fail("error: --trace -: each worker has a trace of its own; expected a file");
+        }
+        if self.workers > 1 && self.tape.is_on() {
+            fail("error: several workers can be neither recorded nor replayed; expected 1");
         }
         log::prepare(self.log_time);
         self
@@ -86,13 +99,15 @@ impl Server {
         Options { backlog: self.backlog, ..Options::default() }
     }
 
-    /// Each worker serves at most so many connections at a time.
+    /// Sets the largest number of connections that a worker serves at a time, to compare it with
+    /// the limit of open files.
     pub fn with_seats(mut self, slots: usize) -> Server {
         self.slots = Some(slots);
         self
     }
 
-    /// Raises the limit of open files as far as it goes. Gives what is to be said of it.
+    /// Raises the limit of open files as far as possible. Returns a warning if this fails or the
+    /// limit is too small.
     fn make_room(&self) -> Option<String> {
         let limit = match net::raise_descriptor_limit() {
             Ok(limit) => limit,
@@ -110,21 +125,34 @@ impl Server {
         })
     }
 
-    /// Lets [`kernel_page`] see the events of each kernel.
+    /// Lets [`kernel_page`] see the events of each worker's kernel.
     pub fn with_kernel_page(mut self) -> Server {
         self.kernel_page = true;
         self
     }
 
     fn kernel(&self) -> io::Result<Kernel<Real>> {
-        let mut kernel = self.common.kernel(Real::new()?, self.options())?;
+        self.watched(self.common.kernel(Real::new()?, self.options())?)
+    }
+
+    fn taped_kernel(&self) -> io::Result<Kernel<Taped>> {
+        if self.kernel_page {
+            complain(
+                "warning: /kernel shows times of its own, so a replay differs where it is sent",
+            );
+        }
+        self.watched(self.tape.kernel(&self.common, self.options())?)
+    }
+
+    fn watched<M: Machine>(&self, mut kernel: Kernel<M>) -> io::Result<Kernel<M>> {
         if self.kernel_page {
             kernel_page::watch(&mut kernel);
         }
         Ok(kernel)
     }
 
-    /// The options of one of several workers, whose traces are in files of their own.
+    /// Returns the options of worker `number`, one of several workers. Its trace goes to its own
+    /// file.
     fn of_worker(&self, number: u32) -> Server {
         let mut worker = self.clone();
         worker.common.trace = self.common.trace.as_ref().map(|path| format!("{path}.{number}"));
@@ -132,13 +160,13 @@ impl Server {
     }
 }
 
-/// What shuts a server down.
+/// Returns the signals that shut a server down.
 pub fn signals() -> &'static [Signal] {
     const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
     if is_hangup_ignored() { &SIGNALS[..2] } else { &SIGNALS }
 }
 
-/// Whether this process was started to survive its terminal, as by `nohup`.
+/// Returns whether this process ignores SIGHUP, and so survives its terminal, as after `nohup`.
 fn is_hangup_ignored() -> bool {
     const HANGUP: u64 = 1;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -147,21 +175,21 @@ fn is_hangup_ignored() -> bool {
     ignored.is_some_and(|mask| mask & HANGUP != 0)
 }
 
-/// What is said when all workers listen.
+/// The message for the user when all workers listen.
 struct Greeting {
-    /// Standard output is the trace's, so only the log says where they listen.
-    quiet: bool,
-    /// What is wrong with the limit of open files, if something is.
+    common: Common,
+    /// The warning about the limit of open files, if there is one.
     warning: Option<String>,
 }
 
 impl Greeting {
-    /// Says `listening on ADDR` on standard output, for whoever waits for it.
+    /// Logs the warning, and prints `listening on ADDR` to standard output, for a program that
+    /// waits for it.
     fn say(self, addr: SocketAddr) {
         if let Some(warning) = self.warning {
             ::log::warn!("{warning}");
         }
-        if self.quiet {
+        if !self.common.is_out_for_a_greeting() {
             return;
         }
         let say = move || {
@@ -177,22 +205,24 @@ impl Greeting {
     }
 }
 
-/// What a worker tells the main thread.
+/// A report of a worker to the main thread.
 enum News {
-    Listening(Remote),
-    /// With what went wrong.
+    Listening(Remote, SocketAddr),
+    /// The worker has ended, with the text of its error if it failed.
     Ended(Option<String>),
 }
 
-/// Who is to know that a worker listens.
+/// The receiver of the report that a worker listens.
 enum Told {
-    /// The user: it is the only worker.
+    /// The user, if there is only one worker.
     User(Greeting),
-    /// The main thread, which outlives its workers.
+    /// The main thread, if there are several workers.
     Main(Sender<News>, Remote),
+    /// No one: the server is run again from a record, and listens nowhere.
+    Nobody,
 }
 
-/// Where a server listens.
+/// The address at which a server listens, with the options of its listener.
 pub struct Place {
     addr: SocketAddr,
     options: Options,
@@ -200,24 +230,34 @@ pub struct Place {
 }
 
 impl Place {
-    /// Listens, starts the log, and says where.
+    /// Makes the listener, starts the log, and reports the address.
     pub fn listen(self) -> io::Result<TcpListener> {
         let listener = TcpListener::bind_with(self.addr, self.options)?;
         let addr = listener.local_addr()?;
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::start();
+        if let Told::Nobody = self.told {
+            return Ok(listener);
+        }
         let cut = if backlog < asked { format!(", not {asked}: somaxconn") } else { String::new() };
         ::log::info!("listening on {addr}, backlog {backlog}{cut}");
         match self.told {
+            Told::Nobody => {}
             Told::User(greeting) => greeting.say(addr),
-            Told::Main(news, remote) => news.send(News::Listening(remote)).unwrap_or(()),
+            Told::Main(news, remote) => {
+                // The first worker had the port alone: another server that starts now fails.
+                if !self.options.reuse_port {
+                    listener.share_port()?;
+                }
+                news.send(News::Listening(remote, addr)).unwrap_or(());
+            }
         }
         Ok(listener)
     }
 }
 
-/// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
-/// of them do. One that cannot start ends them all.
+/// Runs a server in each of `--workers` threads, which end together. Prints the address when all
+/// workers listen. If a worker cannot start, ends all of them.
 pub fn serve<M, F>(args: &Server, main: M) -> ExitCode
 where
     M: Fn(Place) -> F + Clone + Send + 'static,
@@ -225,20 +265,17 @@ where
     F::Output: Outcome,
 {
     let mut options = args.listener();
-    let quiet = args.common.trace.as_deref() == Some("-");
-    let greeting = Greeting { quiet, warning: args.make_room() };
+    let greeting = Greeting { common: args.common.clone(), warning: args.make_room() };
     if args.workers == 1 {
-        let place = Place { addr: args.addr, options, told: Told::User(greeting) };
+        let told = if args.tape.is_played() { Told::Nobody } else { Told::User(greeting) };
+        let place = Place { addr: args.addr, options, told };
+        if args.tape.is_on() {
+            return run(args.taped_kernel(), main(place));
+        }
         return run(args.kernel(), main(place));
     }
     let _flush = FlushAtEnd;
-    // The workers share their port with whoever asks the system for that, as another server of this
-    // kind does.
-    let addr = match probe(args.addr) {
-        Ok(addr) => addr,
-        Err(error) => return report(Some(error.to_string())),
-    };
-    options.reuse_port = true;
+    let mut addr = args.addr;
     let (tell, news) = mpsc::channel();
     let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
     for number in 1..=args.workers {
@@ -260,37 +297,38 @@ where
             return workers.end();
         }
         workers.running += 1;
-        if !workers.hear() {
-            return workers.end();
-        }
+        let Some(at) = workers.hear() else { return workers.end() };
+        // The others listen where the first one does, also if the system has chosen the port.
+        (addr, options.reuse_port) = (at, true);
     }
     greeting.say(addr);
     workers.end_with_the_first()
 }
 
-/// The threads, as the main one sees them.
+/// The worker threads, as the main thread sees them.
 struct Workers {
     news: mpsc::Receiver<News>,
-    /// Those that listen, to shut them down.
+    /// The remotes of the workers that listen, to shut their kernels down.
     remotes: Vec<Remote>,
     running: u32,
     failed: Option<ExitCode>,
 }
 
 impl Workers {
-    /// Waits for the next news: whether one listens, or has ended. Says at once what went wrong.
-    fn hear(&mut self) -> bool {
+    /// Waits for the next report of a worker. Returns the address if the worker listens, or `None`
+    /// if it has ended. Writes the worker's error to standard error at once.
+    fn hear(&mut self) -> Option<SocketAddr> {
         match self.news.recv().expect("a worker that runs has news to come") {
-            News::Listening(remote) => {
+            News::Listening(remote, addr) => {
                 self.remotes.push(remote);
-                true
+                Some(addr)
             }
             News::Ended(error) => {
                 self.running -= 1;
                 if error.is_some() {
                     self.failed = Some(report(error));
                 }
-                false
+                None
             }
         }
     }
@@ -301,7 +339,8 @@ impl Workers {
         self.end()
     }
 
-    /// Ends all of them: a signal that came while they started may not have reached each.
+    /// Shuts all workers down, and returns the exit code. A signal that came while the workers
+    /// started may not have reached each of them.
     fn end(mut self) -> ExitCode {
         if self.failed.is_none() {
             // A worker that we shut down before the signal reaches it would take that for a second
@@ -315,6 +354,6 @@ impl Workers {
             }
             self.hear();
         }
-        self.failed.unwrap_or(ExitCode::SUCCESS)
+        self.failed.unwrap_or_else(|| report(None))
     }
 }

@@ -1,4 +1,4 @@
-//! Standard error, written by a thread of its own: whoever has a line for it does not wait for its
+//! Standard error, written by its own thread: a caller that writes a line does not wait for the
 //! reader.
 
 use std::fs::File;
@@ -11,22 +11,23 @@ use std::time::Duration;
 
 use super::log;
 
-/// Bytes that wait for the reader, at most.
+/// The largest number of bytes that wait for the reader.
 const ROOM: usize = 1 << 20;
 
-/// How long the end of the process waits for the reader, at most.
+/// The longest time that the end of the process waits for the reader.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long the thread waits where standard error does not block.
+/// The pause of the thread before it tries again, if standard error is full and in non-blocking
+/// mode.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What waits for the reader.
+/// The lines that wait for the reader.
 struct Waiting {
-    /// Whole lines.
+    /// The whole lines that the thread has not taken yet.
     text: Vec<u8>,
-    /// Bytes that the thread is about to write.
+    /// The number of bytes that the thread has taken and not yet written.
     in_hand: usize,
-    /// Lines behind `text` for which there was no room.
+    /// The number of lines after `text` for which there was no room.
     lost: u64,
     has_thread: bool,
 }
@@ -46,8 +47,8 @@ fn waiting() -> MutexGuard<'static, Waiting> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes whole lines, in one piece. Never blocks: lines for which there is no room are lost, and
-/// when there is room again a line says how many.
+/// Queues whole lines for standard error, in one piece. Never blocks: lines for which there is no
+/// room are lost, and a later log line reports their number.
 pub fn write(lines: &[u8]) {
     let mut waiting = waiting();
     if !waiting.has_thread {
@@ -65,7 +66,8 @@ pub fn write(lines: &[u8]) {
     CHANGED.notify_all();
 }
 
-/// Waits until all is written, but not long: the reader may never come.
+/// Waits until all lines are written, but not longer than `PATIENCE`, because the reader may never
+/// come.
 pub fn flush() {
     let waiting = waiting();
     if waiting.has_thread {
@@ -73,7 +75,7 @@ pub fn flush() {
     }
 }
 
-/// Calls [`flush`] when it is dropped, also by a panic.
+/// A guard that calls [`flush`] when it is dropped, even by a panic.
 pub struct FlushAtEnd;
 
 impl Drop for FlushAtEnd {
@@ -82,7 +84,7 @@ impl Drop for FlushAtEnd {
     }
 }
 
-/// The life of the thread.
+/// Writes the waiting lines to standard error, forever. This is the body of the thread.
 fn pass_on() {
     // Not behind the lock of `io::stderr`, for which others would wait.
     let own = io::stderr().as_fd().try_clone_to_owned();

@@ -1,11 +1,11 @@
-//! Values of options: each parser says what it expected.
+//! Parsers of option values. The error of each parser names the expected value.
 
 use std::fmt::{self, Display};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Parses a number within bounds.
+/// Returns a parser of numbers from `least` to `most`.
 pub fn between<N>(least: N, most: N) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync
 where
     N: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static,
@@ -16,19 +16,19 @@ where
     }
 }
 
-/// Parses a span in milliseconds, from 1.
+/// Parses a duration in milliseconds, of at least 1 ms.
 pub fn millis(text: &str) -> Result<Duration, String> {
     let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
     found.ok_or("expected a number of milliseconds from 1".to_owned())
 }
 
-/// Parses the first address of a host and a port. The host is a number or a name.
+/// Finds the first address of `HOST:PORT`. The host is an IP address or a name.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
     found.ok_or("expected an address such as 127.0.0.1:8080".to_owned())
 }
 
-/// Accepts a host with a port, which is looked up later.
+/// Accepts `HOST:PORT`, and does not look the host up yet.
 pub fn host_and_port(text: &str) -> Result<String, String> {
     let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>().is_ok());
     let found = port.filter(|is_one| *is_one).map(|_| text.to_owned());
@@ -44,12 +44,12 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A deadline on a command line: milliseconds, or `off` for one that never passes.
+/// A deadline on a command line: milliseconds, or `off` for a deadline that never passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Parses a span of at least so many milliseconds.
+    /// Returns a parser of a span of at least `least` milliseconds, or `off`.
     pub fn from(least: u64) -> impl Fn(&str) -> Result<Span, String> + Clone + Send + Sync {
         move |text| {
             if text == "off" {

@@ -3,7 +3,7 @@
 use super::by_causes;
 
 const ANSWER: &str = "\
-#trace v2 clock=virtual seed=0
+#trace v3 clock=virtual seed=0 tick=0.3s
  0.000000       0  #0001   2 main     spawn    parent=-
  0.000000       1  #0002   2 main     run      cause=#0001
  0.000000       1  #0003   3 child    spawn    parent=2 at=a.rs:1

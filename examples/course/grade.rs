@@ -11,7 +11,7 @@ use crate::program::{self, Built};
 use crate::student;
 use crate::work::{Ended, Work, judge};
 
-/// The first step that writes version 2 of the log.
+/// The first step that writes version 3 of the log.
 const FIRST_OF_VERSION_2: u32 = 6;
 
 /// Passed, or what is wrong in a sentence.
@@ -55,8 +55,9 @@ pub fn find(lab: &Lab, named: Option<&Path>) -> Result<PathBuf, String> {
 /// it does not matter what else is in the folder, and where it was written.
 pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     let package = format!("check_{}", lab.name);
-    // Cargo does not tell copies of a crate in two folders apart, by the time of their files, so
-    // those of all labs are built in one.
+    // Cargo cannot tell a patched copy of a crate from the crate itself, because both have the same
+    // path in their workspace. So all patched copies are in one folder, with a target folder of its
+    // own. Otherwise the next build of the repository would use a student's kernel.
     let place = if lab.kind == Kind::Patched { "patched" } else { &lab.name };
     let scratch = program::target()?.join("course").join(place);
     student::write_crate(lab, &scratch, &package)?;
@@ -66,7 +67,11 @@ pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     if lab.folder.join("skeleton.rs").exists() {
         student::put(&scratch.join("src/lab.rs"), source(folder, "src/lab.rs")?)?;
     }
-    program::build(&scratch, &package)
+    let target = match lab.kind {
+        Kind::Patched => scratch.join("target"),
+        _ => program::target()?,
+    };
+    program::build(&scratch, &package, &target)
 }
 
 fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {

@@ -1,12 +1,18 @@
-//! The course's tool: starts labs, runs and checks them, and gives hints.
+//! The course's tool: starts labs, runs and checks them, gives hints, and shows the states of the
+//! kernel in the logs of the steps.
 
 mod checks;
 mod compare;
+mod early;
 mod grade;
 mod labs;
 mod list;
 mod program;
+mod states;
 mod student;
+#[path = "../trace/tool/mod.rs"]
+#[allow(dead_code, reason = "the tool `trace` uses the rest")]
+mod tool;
 mod work;
 
 use std::fmt::Display;
@@ -21,7 +27,8 @@ use grade::{Graded, Judgement};
 use labs::{Kind, Lab};
 use program::Built;
 
-/// The labs of the course: starts them, runs and checks them, and gives hints.
+/// The labs of the course: starts them, runs and checks them, and gives hints. Shows the states of
+/// the kernel in the logs of the steps.
 ///
 /// A lab is a folder of yours, in the folder `trapline-labs` or in that which the environment
 /// variable TRAPLINE_LABS names.
@@ -61,6 +68,7 @@ enum Task {
     /// Writes a lab into a folder of yours: DIR/16_fair
     Start {
         /// Its number
+        #[arg(value_parser = lab_number)]
         lab: u32,
         /// Your folder of labs
         #[arg(long, value_name = "DIR")]
@@ -69,6 +77,7 @@ enum Task {
     /// Builds and runs your program, and prints its log
     Run {
         /// Its number
+        #[arg(value_parser = lab_number)]
         lab: u32,
         /// The folder of the lab, or your folder of labs
         dir: Option<PathBuf>,
@@ -77,7 +86,7 @@ enum Task {
     #[command(after_help = FOR_INSTRUCTORS)]
     Check {
         /// Its number
-        #[arg(required_unless_present = "all")]
+        #[arg(required_unless_present = "all", value_parser = lab_number)]
         lab: Option<u32>,
         /// The folder of the lab, or your folder of labs
         #[arg(conflicts_with = "all")]
@@ -92,16 +101,53 @@ enum Task {
     /// A hint; the later hints say more
     Hint {
         /// Its number
+        #[arg(value_parser = lab_number)]
         lab: u32,
         /// Which hint
-        #[arg(default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+        #[arg(default_value_t = 1, value_parser = hint_number)]
         nth: u8,
     },
     /// The solution
     Solution {
         /// Its number
+        #[arg(value_parser = lab_number)]
         lab: u32,
     },
+    /// The state of the kernel at a line of the log of a step
+    State {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+        /// The line: 21 or '#0021'. The logs of steps 1 to 5 have no numbers: count the lines, but
+        /// not those that the program prints
+        #[arg(value_parser = line_number)]
+        line: u64,
+    },
+    /// The log of a step in the words of the real kernel, for the tool `trace`
+    Log {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+}
+
+fn step_number(text: &str) -> Result<u32, String> {
+    let found = text.parse().ok().filter(|number| (1..=12).contains(number));
+    found.ok_or("expected the number of a step, from 1 to 12".to_owned())
+}
+
+fn line_number(text: &str) -> Result<u64, String> {
+    let found = text.trim_start_matches('#').parse();
+    found.map_err(|_| "expected the number of a line, such as 21".to_owned())
+}
+
+fn lab_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected the number of a lab, such as 16".to_owned())
+}
+
+fn hint_number(text: &str) -> Result<u8, String> {
+    let found = text.parse().ok().filter(|number| (1..=3).contains(number));
+    found.ok_or("expected 1, 2 or 3".to_owned())
 }
 
 /// Prints a line. Whoever has closed standard output has seen enough.
@@ -251,6 +297,14 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::Solution { lab } => {
             let lab = labs::find(lab)?;
             print(lab.text(&format!("solution.{}", lab.ending())).trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::State { step, line } => {
+            print(states::state(step, line)?.trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Log { step } => {
+            print(states::log(step)?.trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -30,13 +30,11 @@ pub enum Built {
     Error(String),
 }
 
-/// Builds the crate in that folder, without the network.
-pub fn build(folder: &Path, package: &str) -> Result<Built, String> {
-    let target = target()?;
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
+/// Builds the crate in `folder` into `target`, without the network.
+pub fn build(folder: &Path, package: &str, target: &Path) -> Result<Built, String> {
+    let mut command = testing::child::cargo();
     command.current_dir(folder).args(["build", "--offline", "--quiet", "--color", "never"]);
-    command.args(["--message-format", "short", "--target-dir"]).arg(&target);
+    command.args(["--message-format", "short", "--target-dir"]).arg(target);
     let ran = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
     if ran.status.success() {
         return Ok(Built::Program(target.join("debug").join(package)));

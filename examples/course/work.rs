@@ -46,7 +46,7 @@ pub struct Ended {
 }
 
 /// What is wrong with any program: it does not end, it panics, or it prints no right log. The
-/// kernels of the first steps print simpler logs than version 2.
+/// kernels of the first steps print simpler logs than version 3.
 pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), String> {
     // What is missing comes first: it may be why the program does not end.
     if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {

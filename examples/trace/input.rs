@@ -2,25 +2,36 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read as _, Write};
+use std::io::{self, BufReader, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
 
 use super::tool::look::{Writer, is_virtual, whole_lines};
-use super::tool::model::{Bad, Read, Trace, read_lines};
+use super::tool::model::{Text, Trace};
+use super::tool::reading::{Read as Each, read_lines};
+use super::tool::whole::Whole;
 
 /// A file of more than this gets a progress bar.
 const LARGE: u64 = 50_000_000;
 
 /// What is read.
 pub struct Source {
-    input: Box<dyn BufRead>,
+    input: Input,
     /// How far it is read.
     bar: ProgressBar,
-    /// Who is writing it, if time goes on in it.
+    /// The process that is writing it.
     pub writer: Option<Writer>,
+    /// Whether its clock is virtual, so that no time passes by itself.
+    is_virtual: bool,
+}
+
+enum Input {
+    /// The first bytes of a file, which can be read twice.
+    File(File, u64),
+    /// Standard input or a pipe.
+    Stream(Box<dyn Read>),
 }
 
 /// Opens a file, or standard input.
@@ -33,8 +44,8 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
         if io::stdin().is_terminal() {
             say("reading standard input; give a file to read that");
         }
-        let (input, bar) = (Box::new(io::stdin().lock()), ProgressBar::hidden());
-        return Ok(Source { input, bar, writer: None });
+        let (input, bar) = (Input::Stream(Box::new(io::stdin().lock())), ProgressBar::hidden());
+        return Ok(Source { input, bar, writer: None, is_virtual: false });
     };
     let named = |error: io::Error| {
         io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
@@ -47,49 +58,26 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
     let writer = if about.is_file() { Writer::of(&about) } else { None };
     let length = match writer {
         Some(_) => whole_lines(&mut file, about.len()).map_err(named)?,
-        None => u64::MAX,
+        None => about.len(),
     };
     // A pipe cannot be read twice, and has no known writer.
-    let goes_on = writer.is_some() && !is_virtual(&mut file).map_err(named)?;
+    let is_virtual = writer.is_some() && is_virtual(&mut file).map_err(named)?;
     let bar = match about.len() > LARGE && io::stderr().is_terminal() {
         true => ProgressBar::new(about.len()),
         false => ProgressBar::hidden(),
     };
     let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}");
     bar.set_style(style.expect("the template is right"));
-    let input = Box::new(BufReader::with_capacity(1 << 16, file.take(length)));
-    Ok(Source { input, bar, writer: writer.filter(|_| goes_on) })
+    let input = match about.is_file() {
+        true => Input::File(file, length),
+        false => Input::Stream(Box::new(file)),
+    };
+    Ok(Source { input, bar, writer, is_virtual })
 }
 
 /// Says something on standard error. A closed one is no error.
 pub fn say(what: impl Display) {
     drop(writeln!(io::stderr(), "trace: {what}"));
-}
-
-/// So many wrong lines are reported one by one.
-const SHOWN: usize = 10;
-
-/// The wrong lines: the first of them, and how many they are.
-#[derive(Default)]
-pub struct Wrong {
-    first: Vec<Bad>,
-    count: usize,
-}
-
-impl Wrong {
-    fn add(&mut self, bad: Bad) {
-        self.count += 1;
-        if self.count <= SHOWN {
-            self.first.push(bad);
-        }
-    }
-
-    fn report(&self) {
-        self.first.iter().for_each(say);
-        if self.count > SHOWN {
-            say(format_args!("and {} more lines that cannot be read", self.count - SHOWN));
-        }
-    }
 }
 
 /// What is known when all lines were read.
@@ -98,37 +86,54 @@ pub struct Over {
     pub header: Option<String>,
     /// How many lines there were.
     pub count: u64,
-    /// Some could not be read.
-    pub has_bad: bool,
+    /// Whether the log is whole.
+    pub is_whole: bool,
+    /// The process that is writing the log.
+    pub writer: Option<Writer>,
+    /// The same, if time passes after the last line.
+    pub goes_on: Option<Writer>,
 }
 
 impl Source {
-    /// Reads it line by line, keeps none, and reports those that cannot be read.
+    /// Returns the process that is writing it, if time passes in it.
+    pub fn goes_on(&self) -> Option<Writer> {
+        self.writer.filter(|_| !self.is_virtual)
+    }
+
+    /// Reads it line by line, keeps none, and reports what is wrong with it.
     ///
     /// # Errors
     ///
-    /// Those of the input; no line is one of a trace.
+    /// Returns an error if the input fails or has no line of a trace.
     pub fn lines(
         self,
         mut line: impl FnMut(&Line<'_>),
         mut remark: impl FnMut(&str),
     ) -> io::Result<Over> {
-        let (mut wrong, mut count, mut bar) = (Wrong::default(), 0, Progress(self.bar, 0));
-        let header = read_lines(self.input, |read| match read {
-            Read::Line(each, size) => {
+        let goes_on = self.goes_on();
+        let (mut whole, mut count, mut bar) = (Whole::default(), 0, Progress(self.bar, 0));
+        let input: Box<dyn Read> = match self.input {
+            Input::File(file, length) => Box::new(file.take(length)),
+            Input::Stream(stream) => stream,
+        };
+        let input = BufReader::with_capacity(1 << 16, input);
+        let header = read_lines(input, |read| match read {
+            Each::Line(each, origin) => {
                 count += 1;
-                bar.add(size);
+                bar.add(origin.size);
+                whole.line(&each, origin.number);
                 line(&each);
             }
-            Read::Remark(text) => remark(text),
-            Read::Bad(bad) => wrong.add(bad),
+            Each::Remark(text) => remark(text),
+            Each::Bad(bad) => whole.bad(&bad),
         })?;
         bar.0.finish_and_clear();
-        wrong.report();
+        let is_whole = report(&mut whole, self.writer);
         if count == 0 {
             return Err(no_line());
         }
-        Ok(Over { header, count, has_bad: wrong.count > 0 })
+        let goes_on = goes_on.filter(|_| !whole.is_halted());
+        Ok(Over { header, count, is_whole, writer: self.writer, goes_on })
     }
 
     /// Reads it whole.
@@ -138,13 +143,29 @@ impl Source {
     /// As [`Source::lines`].
     pub fn whole(self) -> io::Result<Trace> {
         let mut bar = Progress(self.bar, 0);
-        let mut trace = Trace::read(self.input, |size| bar.add(size))?;
+        let text = match self.input {
+            Input::File(file, length) => Text::File(file, length),
+            Input::Stream(mut stream) => {
+                let mut text = Vec::new();
+                stream.read_to_end(&mut text)?;
+                Text::Memory(text)
+            }
+        };
+        let mut trace = Trace::read(text, |size| bar.add(size))?;
         bar.0.finish_and_clear();
-        let mut wrong = Wrong::default();
-        trace.bad.drain(..).for_each(|bad| wrong.add(bad));
-        wrong.report();
-        if trace.lines.is_empty() { Err(no_line()) } else { Ok(trace) }
+        report(&mut trace.whole, self.writer);
+        if trace.is_empty() { Err(no_line()) } else { Ok(trace) }
     }
+}
+
+/// Reports what is wrong with a log, and returns whether nothing is.
+fn report(whole: &mut Whole, writer: Option<Writer>) -> bool {
+    if writer.is_some() {
+        whole.grows();
+    }
+    let faults = whole.faults();
+    faults.iter().for_each(say);
+    faults.is_empty()
 }
 
 /// A bar, and how many bytes it does not show yet.

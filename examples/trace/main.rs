@@ -1,10 +1,14 @@
 //! Reads traces for you: why a line is there, who waits, what took long, and a picture of it all.
 
 mod input;
+mod keys;
 mod tool;
 
 use std::cell::RefCell;
-use std::io::{self, ErrorKind, Write};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,9 +16,9 @@ use clap::{Args, Parser, Subcommand};
 use testing::trace::{Checker, Line};
 use traps::Time;
 
-use input::{open, say};
+use input::{Over, open, say};
 use tool::idle::Idle;
-use tool::look::{Look, time};
+use tool::look::{Look, Writer, time};
 use tool::model::Trace;
 use tool::now::Now;
 use tool::slow::Slow;
@@ -22,7 +26,7 @@ use tool::style::Paint;
 use tool::summary::Summary;
 use tool::tally::{Order, Tally};
 use tool::tree::Tree;
-use tool::{chain, diff, lanes, life, page, perfetto};
+use tool::{chain, diff, lanes, life, page, perfetto, sources, state};
 
 /// Reads a trace of trapline and answers questions about it.
 ///
@@ -45,7 +49,7 @@ struct Input {
 struct Output {
     #[command(flatten)]
     input: Input,
-    /// Where to write it; standard output without it
+    /// Where to write it; - or nothing is standard output
     #[arg(short, long)]
     output: Option<PathBuf>,
 }
@@ -67,7 +71,7 @@ impl Looked {
         mut line: impl FnMut(&mut T, &Line<'_>),
     ) -> io::Result<T> {
         let source = open(self.input.file.as_deref())?;
-        let mut made = new(Look::new(self.at, source.writer));
+        let mut made = new(Look::new(self.at, source.goes_on()));
         source.lines(|each| line(&mut made, each), |_| {})?;
         Ok(made)
     }
@@ -86,9 +90,31 @@ enum Command {
         #[arg(long)]
         lines: bool,
     },
+    /// The state of the kernel at a line: what runs, is ready, waits, and which timers are set
+    State {
+        #[command(flatten)]
+        input: Input,
+        /// The number of an event, or a time: 812, '#0812', 0.5, 250ms; the last line without it
+        #[arg(long, value_name = "LINE|TIME", value_parser = state::at)]
+        at: Option<state::At>,
+        /// Print the text that the kernel itself prints in tests, and what only the log knows
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Walks through the trace with the arrow keys, and shows the state at each line
+    ///
+    /// Left and Right go by line, Up and Down by run, Page Up and Page Down by turn, Home and End
+    /// to the ends; q or Esc quits. Without a terminal, prints each line with what it changed.
+    Step {
+        #[command(flatten)]
+        input: Input,
+        /// Where to begin; as `--at` of `state`
+        #[arg(long, value_name = "LINE|TIME", value_parser = state::at)]
+        at: Option<state::At>,
+    },
     /// One task's life, and how long it ran, was ready and was blocked
     Task {
-        /// Its number or its name
+        /// Its number or its name; if several tasks have the name, they are listed
         task: String,
         #[command(flatten)]
         input: Input,
@@ -109,7 +135,7 @@ enum Command {
         #[command(flatten)]
         look: Looked,
         /// How many to show
-        #[arg(short = 'n', long, default_value_t = 20)]
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = count)]
         most: usize,
     },
     /// All tasks that have not ended, below those that spawned them, and what each does
@@ -120,7 +146,7 @@ enum Command {
         #[command(flatten)]
         look: Looked,
         /// How many tasks of one parent and one family of names to show: `conn-*` is one
-        #[arg(short = 'n', long, default_value_t = 20)]
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = count)]
         most: usize,
     },
     /// The longest runs, the longest waits for the CPU, the timers that fired latest
@@ -130,7 +156,7 @@ enum Command {
         #[command(flatten)]
         input: Input,
         /// How many of each to show
-        #[arg(short = 'n', long, default_value_t = 10)]
+        #[arg(short = 'n', long, default_value_t = 10, value_parser = count)]
         most: usize,
     },
     /// What the kernel did and how each task spent its time
@@ -143,7 +169,7 @@ enum Command {
         #[command(flatten)]
         input: Input,
         /// Columns of a page
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = count)]
         width: usize,
     },
     /// The first event in which two traces differ, task by task; one may be timed
@@ -159,7 +185,15 @@ enum Command {
         input: Input,
     },
     /// A picture: one HTML file that needs nothing else
-    Timeline(Output),
+    ///
+    /// It also steps through the states of the kernel. `page.html#0012` opens it at that line.
+    Timeline {
+        #[command(flatten)]
+        output: Output,
+        /// Put the files below DIR that the trace names into the page, which shows their lines
+        #[arg(long, value_name = "DIR")]
+        source: Option<PathBuf>,
+    },
     /// The Chrome trace event format, for ui.perfetto.dev
     Perfetto(Output),
 }
@@ -167,6 +201,10 @@ enum Command {
 fn event_number(text: &str) -> Result<u64, String> {
     let number = text.trim_start_matches('#').parse();
     number.map_err(|_| format!("expected the number of an event such as 42, not `{text}`"))
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a number such as 20".to_owned())
 }
 
 fn read(file: Option<&Path>) -> io::Result<Trace> {
@@ -182,21 +220,57 @@ fn wrong(what: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, what)
 }
 
-fn write(output: &Output, make: impl FnOnce(&Trace) -> String) -> io::Result<ExitCode> {
-    let text = make(&read(output.input.file.as_deref())?);
-    match &output.output {
-        None => print(&text),
+/// Whether an output is the file that is read, under this or another name.
+fn is_input(output: &Path, input: Option<&Path>) -> bool {
+    let input = input.filter(|path| *path != Path::new("-")).unwrap_or(Path::new("/dev/stdin"));
+    let file = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
+    file(output).is_some_and(|output| Some(output) == file(input))
+}
+
+/// Prints what may be long, a piece at a time.
+fn stream(make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    make(&mut out).and_then(|()| out.flush())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a picture of a trace to where its options say.
+fn write(
+    output: &Output,
+    make: impl FnOnce(&Trace, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<ExitCode> {
+    let file = output.output.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(path) = file
+        && is_input(path, output.input.file.as_deref())
+    {
+        let what = "that is the trace itself, expected another file";
+        return Err(wrong(format!("cannot write {}: {what}", path.display())));
+    }
+    let trace = read(output.input.file.as_deref())?;
+    match file {
+        None => return stream(|out| make(&trace, out)),
         Some(path) => {
             let named = |error| wrong(format!("cannot write {}: {error}", path.display()));
-            std::fs::write(path, text).map_err(named)?;
-            Ok(ExitCode::SUCCESS)
+            let mut out = BufWriter::new(File::create(path).map_err(named)?);
+            make(&trace, &mut out).and_then(|()| out.flush()).map_err(named)?;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn timeline(output: &Output, source: Option<&Path>) -> io::Result<ExitCode> {
+    write(output, |trace, out| {
+        let files = source.map(|dir| sources::sources(trace, dir)).transpose()?;
+        if let (Some(dir), Some(true)) = (source, files.as_ref().map(BTreeMap::is_empty)) {
+            say(format_args!("no file that the trace names is below {}", dir.display()));
+        }
+        page::page(trace, &files.unwrap_or_default(), out)
+    })
 }
 
 /// Shows a command each line of the input.
-fn each(input: &Input, line: impl FnMut(&Line<'_>)) -> io::Result<Option<String>> {
-    Ok(open(input.file.as_deref())?.lines(line, |_| {})?.header)
+fn each(input: &Input, line: impl FnMut(&Line<'_>)) -> io::Result<Over> {
+    open(input.file.as_deref())?.lines(line, |_| {})
 }
 
 /// The oracle, in one pass.
@@ -206,23 +280,28 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     let source = open(input.file.as_deref())?;
     let over = source.lines(line, |remark| checker.borrow_mut().remark(remark))?;
     let (checker, count) = (checker.into_inner(), over.count);
-    match checker.end() {
-        Ok(()) if !over.has_bad => print(&format!("{count} events, every promise is kept\n")),
-        Ok(()) => Ok(ExitCode::FAILURE),
-        Err(violations) => {
-            let shown = violations.iter().take(100).map(|each| format!("{each}\n"));
-            // That it cannot be printed is the lesser failure.
-            drop(print(&shown.collect::<String>()));
-            say(format_args!("{} of {count} events break a promise", violations.len()));
-            Ok(ExitCode::FAILURE)
-        }
+    let violations = checker.end().err().unwrap_or_default();
+    let shown: String = violations.iter().take(100).map(|each| format!("{each}\n")).collect();
+    let text = match (violations.is_empty(), over.is_whole, over.writer) {
+        (true, true, None) => format!("{count} events, every promise is kept\n"),
+        (true, true, Some(Writer { pid, .. })) => format!(
+            "{count} events so far, every promise is kept; process {pid} is writing the trace\n"
+        ),
+        _ => shown,
+    };
+    // That it cannot be printed is the lesser failure.
+    let printed = print(&text);
+    match (violations.len(), over.is_whole) {
+        (0, true) => return printed,
+        (0, false) => say(format_args!("{count} events: the log is incomplete")),
+        (broken, _) => say(format_args!("{broken} of {count} events break a promise")),
     }
+    Ok(ExitCode::FAILURE)
 }
 
 fn why(trace: &Trace, seq: u64, lines: bool, paint: Paint) -> io::Result<ExitCode> {
     let place = trace.place(seq).ok_or_else(|| {
-        let number = |line: Option<&Line<'_>>| line.map_or(0, |line| line.seq);
-        let (first, last) = (number(trace.lines.first()), number(trace.lines.last()));
+        let (first, last) = (trace.seq(0), trace.seq(trace.len() - 1));
         wrong(format!("there is no event {seq}; expected one from {first} to {last}"))
     })?;
     print(&chain::why(trace, place, lines, paint))
@@ -233,19 +312,35 @@ fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {
     if found.is_empty() {
         return Err(wrong(format!("there is no task `{task}`; `trace tasks` lists them")));
     }
-    let now = Now::of(trace);
-    let lives: Vec<_> = found.iter().map(|task| life::task(trace, &now, task, paint)).collect();
-    print(&lives.join("\n"))
+    match found[..] {
+        [task] => print(&life::task(trace, &Now::of(trace), task, paint)),
+        _ => print(&life::tasks(trace, &found, paint)),
+    }
 }
 
 fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
     let of = |input: &Input| read(input.file.as_deref());
     match command {
         Command::Why { seq, input, lines } => why(&of(input)?, *seq, *lines, paint),
+        Command::State { input, at, raw } => {
+            let trace = of(input)?;
+            let place = at.map_or(Ok(state::count(&trace) - 1), |at| state::place(&trace, at));
+            let place = place.map_err(wrong)?;
+            print(&if *raw {
+                state::raw(&trace, place)
+            } else {
+                state::state(&trace, place, paint)
+            })
+        }
+        Command::Step { input, at } => {
+            let trace = of(input)?;
+            let place = at.map_or(Ok(0), |at| state::place(&trace, at)).map_err(wrong)?;
+            keys::step(&trace, place, paint)
+        }
         Command::Task { task, input } => tell_task(&of(input)?, task, paint),
         Command::Tasks { input, sort } => {
             let mut tally = Tally::default();
-            each(input, |line| tally.line(line))?;
+            tally.writer = each(input, |line| tally.line(line))?.goes_on;
             print(&tally.tasks(*sort, paint))
         }
         Command::Idle { look, most } => {
@@ -258,15 +353,18 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
         }
         Command::Slow { input, most } => {
             let mut slow = Slow::new(*most);
-            let header = each(input, |line| slow.line(line))?;
-            print(&slow.show(header.as_deref(), paint))
+            let over = each(input, |line| slow.line(line))?;
+            print(&slow.show(over.header.as_deref(), paint))
         }
         Command::Summary { input } => {
             let mut summary = Summary::default();
-            each(input, |line| summary.line(line))?;
+            summary.tally.writer = each(input, |line| summary.line(line))?.goes_on;
             print(&summary.show(paint))
         }
-        Command::Lanes { input, width } => print(&lanes::lanes(&of(input)?, *width)),
+        Command::Lanes { input, width } => {
+            let trace = of(input)?;
+            stream(|out| lanes::lanes(&trace, *width, out))
+        }
         Command::Diff { first, second } => {
             let (a, b) = (read(Some(first))?, read(Some(second))?);
             match diff::diff(&a, &b, paint) {
@@ -275,7 +373,7 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             }
         }
         Command::Check { input } => check(input),
-        Command::Timeline(output) => write(output, page::page),
+        Command::Timeline { output, source } => timeline(output, source.as_deref()),
         Command::Perfetto(output) => write(output, perfetto::perfetto),
     }
 }

@@ -29,7 +29,7 @@ const { readLine, Causes, Why } = (() => {
       cause: number("cause"),
       word: (nth) => words[nth] ?? "",
       // What a `trap`, `block` or `wake` line is about.
-      op: cut(detail, [" = ", " held-by=", " k=", " reg=", " cause=", " at=", " ran="]),
+      op: cut(detail, [" = ", " held-by=", " from=", " k=", " reg=", " in=", " cause=", " at=", " ran="]),
       outcome: equals < 0 ? "" : cut(detail.slice(equals + 3), [", ", " cause=", " at="]),
     };
   }
@@ -56,27 +56,104 @@ const { readLine, Causes, Why } = (() => {
   }
 
   // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
-  // or -1, `find(seq)` the place of an event or -1. `block(ticket, before)`, if there is one, is
-  // the place of the line that opened a ticket, or -1; without it the lines before are searched.
-  function Why({ line, behind, find, block }) {
+  // or -1, `find(seq)` the place of an event or -1. `begun(place)`, if there is one, is the place of
+  // the line that began the wait that a line ends, or -1; without it the lines before are searched.
+  // `name(id)` is the name of a task, or null. `whole`: all lines of the log are there, so that it is known who had the CPU.
+  function Why({ line, behind, find, begun, name = () => null, whole = true }) {
     const read = (place) => readLine(line(place));
-    const opens = (text, ticket) => {
-      if (!text.includes(` k=${ticket}`)) return false;
-      const it = readLine(text);
-      return ["block", "await"].includes(it.verb) && it.number("k") === ticket;
-    };
 
-    function blockOf(ticket, before) {
-      if (block) return block(ticket, before);
-      let place = before - 1;
-      while (place >= 0 && !opens(line(place), ticket)) place--;
-      return place;
+    // What a line waits for, and where the task that holds it has taken it.
+    function waitInWords(wait) {
+      const words = waitWords(wait, name), holder = wait.number("held-by");
+      const site = holder === null ? null : takenAt(wait, holder);
+      return site === null ? words : `${words}, who took it at ${site}`;
     }
 
-    function ticketOf(of, place) {
-      const ticket = of.number("k");
-      const at = ticket === null ? -1 : blockOf(ticket, place);
-      return at < 0 ? null : read(at);
+    function takenAt(wait, holder) {
+      for (let place = find(wait.seq) - 1; place >= 0; place--) {
+        if (!line(place).includes(" take ")) continue;
+        const it = readLine(line(place));
+        if (it.verb === "take" && it.task === holder && it.op === wait.op) return it.key("at");
+      }
+      return null;
+    }
+
+    // The line that began the wait that a line ends: that of its ticket. A wait of the kernel's own
+    // task has no ticket: its last `block`.
+    function waitOf(end) {
+      const it = read(end), ticket = it.number("k");
+      const is = (place) => {
+        const text = line(place);
+        if (!text.includes(ticket === null ? " block " : ` k=${ticket}`)) return false;
+        const { verb, task, number } = readLine(text);
+        if (task !== it.task) return false;
+        return ticket === null ? verb === "block"
+          : ["block", "await"].includes(verb) && number("k") === ticket;
+      };
+      let place = end - 1;
+      if (begun) place = begun(end);
+      else while (place >= 0 && !is(place)) place--;
+      const found = place < 0 ? null : read(place);
+      return ticket !== null || found?.op === it.op ? found : null;
+    }
+
+    // How long a task had waited for the CPU before a run of it, and who had the CPU; empty if it
+    // had not waited.
+    function waited(run) {
+      const it = read(run), ready = behind(run);
+      if (ready < 0) return "";
+      const since = micros(read(ready).at), wait = it.key("waited");
+      const span = wait === null ? spanInWords(micros(it.at) - since) : wait;
+      if (span === "0s") return "";
+      const text = `${who(it)} had been ready for ${span}`;
+      const said = text[0].toUpperCase() + text.slice(1);
+      const runs = whole ? runsBetween(ready, run) : [];
+      const long = ([from, to]) => micros(to.at) - Math.max(micros(from.at), since);
+      let longest = null;
+      for (const each of runs) if (!longest || long(each) > long(longest)) longest = each;
+      if (longest && !long(longest)) longest = null;
+      const why = [], others = new Set(runs.map(([{ task }]) => task));
+      if (longest) {
+        others.delete(longest[0].task);
+        const [from] = longest, by = spanInWords(long(longest));
+        why.push(`${who(from)} ran for ${by} of that${resumedAt(find(from.seq))}`);
+      }
+      const s = others.size === 1 ? "" : "s", other = longest ? " other" : "";
+      if (others.size) why.push(`${others.size}${other} task${s} ran ${longest ? "too" : "first"}`);
+      return why.length ? `${said}: ${why.join(", and ")}.` : `${said}.`;
+    }
+
+    // The runs between a line that made a task ready and the run of that task: the line that began
+    // each, and the line that ended it. The first may have begun before.
+    function runsBetween(ready, run) {
+      const edge = (place) => {
+        const text = line(place);
+        if (!/ (run|block|exit) /.test(text)) return null;
+        const it = readLine(text);
+        return ["run", "block"].includes(it.verb) ||
+          it.verb === "exit" && it.word(0) !== "dropped" ? it : null;
+      };
+      let place = ready - 1, open = null;
+      while (place >= 0 && !(open = edge(place))) place--;
+      if (open?.verb !== "run") open = null;
+      const runs = [];
+      for (place = ready; place < run; place++) {
+        const it = edge(place);
+        if (it?.verb === "run") open = it;
+        else if (it && open) {
+          runs.push([open, it]);
+          open = null;
+        }
+      }
+      return runs;
+    }
+
+    // The place in the source where a run began.
+    function resumedAt(run) {
+      const cause = behind(run), it = cause < 0 ? null : read(cause);
+      const from = it?.verb === "spawn" ? it : it && waitOf(cause);
+      const at = from?.key("at") ?? null;
+      return at === null ? "" : `, from ${at}`;
     }
 
     // What a line says, as a clause.
@@ -85,11 +162,13 @@ const { readLine, Causes, Why } = (() => {
       switch (it.verb) {
         case "run": {
           const span = it.key("parked");
-          return span === null ? `${by} ran for the first time`
-            : `${by} ran, ${span} after it had left the CPU`;
+          if (span !== null) return `${by} ran, ${span} after it had left the CPU`;
+          const first = behind(place) >= 0 && read(behind(place)).verb === "spawn";
+          // The kernel's own task has no such field.
+          return `${by} ran${first ? " for the first time" : ""}`;
         }
         case "wake": {
-          const wait = ticketOf(it, place);
+          const wait = waitOf(place);
           const what = wait ? waitInWords(wait) : "a waker";
           const since = wait ? ` (${number(wait.seq)}, since ${wait.at}${site(wait)})` : "";
           return `the wait of ${by} for ${what}${since} was over`;
@@ -111,17 +190,17 @@ const { readLine, Causes, Why } = (() => {
             `set by ${number(it.cause ?? 0)}${where} (from outside: time)`;
         }
         default:
-          return did(it, by);
+          return did(it, by, waitInWords);
       }
     }
 
     // Why a task became ready, in one clause.
     function reason(place, causePlace) {
       const it = read(place);
-      const wait = ["wake", "deliver"].includes(it.verb) ? ticketOf(it, place) : null;
+      const wait = ["wake", "deliver"].includes(it.verb) ? waitOf(place) : null;
       if (!wait) return tell(place);
       const cause = causePlace === undefined ? null : read(causePlace);
-      const waited = `waiting for ${waitInWords(wait)} since ${wait.at} s${site(wait)}`;
+      const waited = `waiting${site(wait)} since ${wait.at} s for ${waitInWords(wait)}`;
       if (it.verb === "deliver") return `${interrupted(it)} while it was ${waited}`;
       if (cause?.verb === "arrive") {
         return `${arrived(cause)}, which it had been waiting for since ${wait.at} s${site(wait)}`;
@@ -161,10 +240,23 @@ const { readLine, Causes, Why } = (() => {
         return { place: at, seq, at: time, text: (nth ? "because " : "") + tell(at) };
       });
       const open = !fromOutside(read(chain.at(-1)));
-      return { sentence: sentence(chain), steps, more: chain.length - steps.length, open };
+      // The run in which this happened.
+      const run = chain.slice(0, 2).find((at) => read(at).verb === "run");
+      const ready = run === undefined ? "" : waited(run);
+      return { sentence: `${sentence(chain)} ${ready}`.trimEnd(), steps, more: chain.length - steps.length, open };
     }
 
     return { why, wait: (text) => waitInWords(readLine(text)) };
+  }
+
+  const micros = (at) => Math.round(Number(at) * 1e6);
+
+  // A span as the log has it: `1s`, `12.5ms`, `64us`.
+  function spanInWords(micros) {
+    const number = (of, digits) => of.toFixed(digits).replace(/\.?0+$/, "");
+    if (!micros) return "0s";
+    if (micros >= 100000) return `${number(micros / 1e6, 6)}s`;
+    return micros >= 1000 ? `${number(micros / 1e3, 3)}ms` : `${micros}us`;
   }
 
   const number = (seq) => `#${String(seq).padStart(4, "0")}`;
@@ -214,13 +306,13 @@ const { readLine, Causes, Why } = (() => {
   }
 
   // What a task or the kernel did.
-  function did(line, by) {
+  function did(line, by, waitInWords) {
     const [first, second, { outcome }] = [line.word(0), line.word(1), line];
     switch (line.verb) {
       case "block":
-        return `${by} left the CPU to wait for ${waitInWords(line)}${site(line)}`;
+        return `${by} left the CPU${site(line)} to wait for ${waitInWords(line)}`;
       case "await":
-        return `${by} began to wait for ${waitInWords(line)}${site(line)} and ran on`;
+        return `${by} began${site(line)} to wait for ${waitInWords(line)} and ran on`;
       case "io":
         if (second !== "read") return `${by} wrote ${outcome} bytes on ${first}`;
         return outcome === "0" ? `${by} read the end of ${first}`
@@ -244,7 +336,7 @@ const { readLine, Causes, Why } = (() => {
   }
 
   // What a `block` line waits for, in words: `bytes on c1`.
-  function waitInWords(line) {
+  function waitWords(line, name) {
     const [first, second, third] = [line.word(0), line.word(1), line.word(2)];
     switch (first) {
       case "io":
@@ -266,18 +358,17 @@ const { readLine, Causes, Why } = (() => {
       default: {
         const holders = line.key("held-by");
         return holders === null ? `${first} ${second}`
-          : `${first} ${second}, held by ${tasksInWords(holders)}`;
+          : `${first} ${second}, held by ${tasksInWords(holders, name)}`;
       }
     }
   }
 
-  // Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.
-  function tasksInWords(numbers) {
-    const at = numbers.lastIndexOf(",");
-    if (at < 0) return `task ${numbers}`;
-    const last = numbers.slice(at + 1);
-    const first = numbers.slice(0, at).replaceAll(",", ", ");
-    return `tasks ${first} and ${last === ".." ? "others" : last}`;
+  // Numbers of tasks as the log has them, in words: "tasks 3 `a`, 4 `b` and others".
+  function tasksInWords(numbers, name) {
+    const named = (id) => (name(Number(id)) === null ? id : `${id} \`${name(Number(id))}\``);
+    const all = numbers.split(","), last = all.pop();
+    if (!all.length) return `task ${named(last)}`;
+    return `tasks ${all.map(named).join(", ")} and ${last === ".." ? "others" : named(last)}`;
   }
 
   return { readLine, Causes, Why };

@@ -1,50 +1,69 @@
 //! The kernel as its owner uses it: build, run, shut down, observe.
+//!
+//! A shutdown has five phases: close, drain, cancel, cleanup, halt. Each phase has its line in the
+//! log, and a phase that fails does not skip the next one. Together they take no longer than the
+//! drain and one grace period.
 
-use std::fmt;
-use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io, mem};
 
-use traps::Signal;
-use traps::core::names::Site;
 use traps::core::protocol::{End, ScopeKind};
+use traps::core::table::Site;
+use traps::tape;
 use traps::threads::drop_quietly;
+use traps::{Signal, Time};
 
-use crate::core::hook::{Injected, Trap};
-use crate::core::turn::{Failure, Running};
+use crate::core::dispatch::OVER;
+use crate::core::timers::Service;
+use crate::core::turn::{Failure, Running, lives};
 use crate::core::{Core, MainPoll};
-use crate::log::{Activation, Writer, emit};
-use crate::machine::{JobView, Machine, Real};
+use crate::log::{Activation, KERNEL, Writer, announce, emit};
+use crate::machine::{JobView, Machine, Real, Teed};
 use crate::options::{Error, Options};
+use crate::parts::sweep::{Injected, Trap};
 use crate::services::All;
 use crate::services::remote::Remote;
 use crate::services::shutdown::{Shutdown, Stage};
 use crate::services::signals::Signals;
 use crate::services::threads::{Orphan, Threads};
 use crate::services::watchdog::{Stuck, Watchdog};
-use crate::trace::{self, Event};
+use crate::trace::{self, After, Event, Phase};
 use crate::view::{Counters, Outstanding, TaskTable, TaskView, hangs};
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
-/// It belongs to the thread that made it. Tasks that are left when main has ended stay parked and
-/// go on in the next run.
+/// It belongs to the thread that made it, and a thread has one kernel at a time. After a kernel is
+/// dropped, its thread may make another one. A future or a handle that is left over from the first
+/// kernel then belongs to no kernel, and does nothing.
+///
+/// Tasks that have not ended when main ends stay parked, and continue in the next run.
 pub struct Kernel<M: Machine> {
     pub(crate) core: Core<M>,
     pub(crate) services: All,
+    /// Whether the kernel is running, or was stopped by a panic in a run.
+    is_running: bool,
 }
 
 impl<M: Machine> Kernel<M> {
-    /// A kernel with the default options.
+    /// Makes a kernel with the default options.
+    ///
+    /// # Panics
+    ///
+    /// Panics if this thread already has a kernel.
     #[must_use]
     pub fn new(machine: M) -> Kernel<M> {
         Kernel::with_options(machine, Options::default())
     }
 
-    /// A kernel with other options.
+    /// Makes a kernel with these options.
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`Kernel::new`].
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
         let core = Core::new(machine, options);
@@ -56,40 +75,45 @@ impl<M: Machine> Kernel<M> {
             watchdog: Watchdog::default(),
             remotes: Arc::default(),
         };
-        Kernel { core, services }
+        Kernel { core, services, is_running: false }
     }
 
-    /// Gives `activation` every event from now on. In a build without the feature `trace` it gets
-    /// none.
+    /// Passes every event from now on to `activation`. Without the feature `trace` it gets no
+    /// events. If it panics, it ends the run with its panic, and this kernel can only be dropped.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.core.log.add(Box::new(activation));
         self.core.look(&self.services);
     }
 
-    /// Writes the stable trace to `out`. Flushes it when the kernel goes to sleep, at a `panic` and
-    /// at the `halt`. In a build without the feature `trace` it writes only the head.
+    /// Writes the stable trace to `out`. Flushes `out` when the kernel goes to sleep, at a `panic`
+    /// and at the `halt`. Without the feature `trace`, writes only the head.
     ///
-    /// The trace is written inside the kernel's loop. An `out` that stalls, such as a pipe that is
-    /// not read, stalls the kernel. Lines that `out` refuses are dropped without an error.
-    pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
-        let head = trace::header(self.core.machine.clock_name(), self.core.machine.seed());
-        let _ = writeln!(out, "{head}");
+    /// The kernel's loop writes the trace. An `out` that stalls, such as a pipe without a reader,
+    /// stalls the kernel. Lines that `out` refuses are dropped without an error.
+    ///
+    /// In a [recording](Kernel::record_to) kernel, the lines also go into the record. Call this
+    /// once there, with [`io::sink`] if only the record is to have them.
+    pub fn trace_to(&mut self, out: impl io::Write + 'static) {
+        let Core { machine, options, .. } = &self.core;
+        let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
+        let mut out = Teed(out);
+        let _ = io::Write::write_all(&mut out, format!("{head}\n").as_bytes());
         self.observe(Writer::new(out));
     }
 
-    /// Adds `ran=`, `waited=` and `late=` to the lines of the trace. The trace then differs from
-    /// run to run.
+    /// Adds the measured times `ran=`, `waited=` and `late=` to the lines of the trace. The trace
+    /// then differs from run to run.
     pub fn time_the_trace(&mut self) {
         self.core.log.timed = true;
     }
 
-    /// The machine below.
+    /// Returns the machine below the kernel.
     pub fn machine(&self) -> &M {
         &self.core.machine
     }
 
-    /// Runs `main` as a task and returns its output as soon as it has ended. Other tasks stay
-    /// parked and go on in the next run.
+    /// Runs `main` as a task, and returns its output as soon as it has ended. Other tasks stay
+    /// parked, and continue in the next run.
     ///
     /// If a shutdown begins during the run ([`Options::shutdown_on`]), main continues. It can end
     /// by itself when it sees [`traps::shutdown::begun`]; otherwise it is cancelled when the drain
@@ -97,27 +121,28 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// [`Error`]: the machine failed, no task can ever run again, the kernel was shut down, or a
-    /// shutdown that began during the run had to drop main.
+    /// Returns an [`Error`] if the machine failed, if no task can ever run again, if the kernel was
+    /// shut down, or if a shutdown that began during the run had to drop main.
     ///
     /// # Panics
     ///
-    /// If main panicked, with its panic, after a shutdown. If a kernel is already running on this
-    /// thread.
+    /// If main panics, shuts the kernel down and then panics with main's panic. If an
+    /// [observer](Kernel::observe) panics, panics with that panic. This kernel can then only be
+    /// dropped; running it or shutting it down panics.
     #[track_caller]
     pub fn run<F: Future>(&mut self, main: F) -> Result<F::Output, Error> {
         self.run_from(main, Location::caller())
     }
 
-    /// [`Kernel::run`], for a wrapper that passes the place of its caller in the source.
+    /// Runs `main` like [`Kernel::run`], for a wrapper that passes its caller's location.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::run`].
+    /// Returns the errors of [`Kernel::run`].
     ///
     /// # Panics
     ///
-    /// As [`Kernel::run`].
+    /// Panics in the same cases as [`Kernel::run`].
     pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
         if self.services.shutdown.is_closing() {
             return Err(Error::Shut);
@@ -129,7 +154,7 @@ impl<M: Machine> Kernel<M> {
                 let polled = main.as_mut().poll(cx);
                 polled.map(|value| output = Some(value))
             };
-            self.run_main(&mut poll, site)
+            self.running(|kernel| kernel.run_main(&mut poll, site))
         };
         if let Some(panic) = self.core.main_panic.take() {
             let _ = self.shutdown_because("main_panicked");
@@ -141,30 +166,31 @@ impl<M: Machine> Kernel<M> {
 
     /// Ends the kernel in phases. Each phase has a line in the log:
     ///
-    /// - *close*: [`traps::shutdown::has_begun`] is true from now on, and the tasks that wait for
-    ///   it are woken. A signal of [`Options::shutdown_on`] does this during a run.
+    /// - *close*: from now on, [`traps::shutdown::has_begun`] is true. The tasks that wait for the
+    ///   shutdown are woken. During a run, a signal of [`Options::shutdown_on`] has the same
+    ///   effect.
     /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped, at most
-    ///   [`Options::drain`]. Another such signal ends it.
+    ///   [`Options::drain`]. A second such signal ends the drain.
     /// - *cancel*: cancels the remaining tasks, newest first.
-    /// - *cleanup*: waits until these tasks have ended, and those that they spawn, which are
-    ///   cancelled too; at most [`Options::grace`]. Then drops the futures that are left, newest
-    ///   first.
-    /// - *halt*: waits for jobs on threads, abandoned ones too, for the rest of the grace period.
-    ///   Then a line names those that still run. Scripted jobs of a simulated machine are not
-    ///   waited for.
+    /// - *cleanup*: waits until these tasks have ended, at most [`Options::grace`]. Tasks that they
+    ///   spawn are cancelled and waited for too. Then drops the remaining futures, newest first.
+    /// - *halt*: waits for jobs on threads, abandoned ones included, for the rest of the grace
+    ///   period. Then a line names the jobs that still run. Does not wait for scripted jobs of a
+    ///   simulated machine.
     ///
     /// Together the phases take no longer than the drain and one grace period. If a phase fails,
-    /// the next ones still take place. A shutdown that finds no task to end has only the line of
-    /// the halt. The kernel cannot run again.
+    /// the next ones still take place. If there is no task to end, the shutdown has only the line
+    /// of the halt. The kernel cannot run again.
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; [`Error::Hang`] if a drain or a grace period has no limit and nothing
-    /// can happen any more. The later phases still take place.
+    /// Returns [`Error::Machine`] if the machine fails. Returns [`Error::Hang`] if a drain or a
+    /// grace period has no limit and nothing can happen any more. The later phases still take
+    /// place.
     ///
     /// # Panics
     ///
-    /// If a kernel is running on this thread, for example when a task calls this.
+    /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.shutdown_because("shutdown")
     }
@@ -173,52 +199,44 @@ impl<M: Machine> Kernel<M> {
         if self.services.shutdown.stage == Stage::Halted {
             return Ok(());
         }
-        let ended = {
-            let _running = Running::enter(&self.core);
-            self.shut_down(reason)
-        };
-        // Threads that wait for an unhandled message learn here that it never will be handled.
+        let ended = self.running(|kernel| kernel.shut_down(reason));
+        // Threads that wait for an unhandled message learn here that it will never be handled.
         self.drop_messages();
-        ended
+        if M::IS_TAPED { self.end_tape(ended) } else { ended }
     }
 
-    /// Closes the wake queue. Its messages are foreign objects and are dropped one by one, because
-    /// two panics at once would abort the process.
+    /// Closes the wake queue, and drops its messages one by one. They contain user code, and two
+    /// panics at once would abort the process.
     fn drop_messages(&mut self) {
         self.core.inbox.queue.close().into_iter().for_each(drop_quietly);
     }
 
-    /// Drops the remaining tasks, with a line for each.
-    fn let_go(&mut self) {
-        let Kernel { core, services } = self;
-        // The gate is in use in a task of another kernel. Then what is posted is dropped.
-        let running = core.gate.is_free().then(|| Running::enter(core));
-        // An observer may have panicked in the middle of a run.
-        core.abort_run();
-        core.drop_tasks(services, "its_kernel_is_dropped");
-        if running.is_some() {
-            core.serve(services);
-        }
-        services.threads.drop_all(core);
+    /// Calls `code`, with this kernel marked as the running one on its thread. If `code` panics,
+    /// the kernel stays as it is: half of a step may be done.
+    fn running<T>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        let rule = "rule: a kernel that a panic has stopped can only be dropped";
+        assert!(!mem::replace(&mut self.is_running, true), "{rule}");
+        let running = Running::enter(&self.core);
+        let result = if M::IS_TAPED { self.until_stop(code) } else { code(self) };
         drop(running);
-        core.gate.close(core.shared.epoch);
-        self.drop_messages();
+        self.is_running = false;
+        result
     }
 
     /// Runs turns until main has ended.
     fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
-        let _running = Running::enter(&self.core);
         self.start()?;
         let task = self.core.add_main(site);
-        // Posts that were made between two runs go before timers that are due in this run.
+        // Handle the posts made between two runs before the timers that are due in this run.
         self.core.serve_between_runs(&mut self.services);
         while !self.core.main_ended {
             if let Err(error) = self.turn(main) {
-                let seq = emit!(self.core, task, Event::Drop { what: "its_run_failed".into() });
-                self.core.end_task(task, End::Dropped, seq);
+                let event = Event::Drop { what: "its_run_failed".into() };
+                self.core.log.cause = emit!(self.core, task, event);
+                self.core.end_task(task, End::Dropped);
                 return Err(error);
             }
-            let Kernel { core, services } = self;
+            let Kernel { core, services, .. } = self;
             let is_closing = services.shutdown.is_closing() && !core.main_ended;
             if is_closing && services.shutdown.end_main(core, task) {
                 return Err(Error::Overdue);
@@ -229,20 +247,29 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn start(&mut self) -> Result<(), Error> {
-        let Kernel { core, services } = self;
-        services.watchdog.start(core.options.watchdog).map_err(Error::Machine)?;
+        let Kernel { core, services, .. } = self;
+        // A replay has no time, and no thread that could watch it.
+        let watched = !(M::IS_TAPED && tape::is_playing());
+        let watchdog = core.options.watchdog.filter(|_| watched);
+        services.watchdog.start(watchdog).map_err(Error::Machine)?;
         services.signals.watch_own(core).map_err(Error::Machine)?;
         core.start(services);
         Ok(())
     }
 
-    /// One turn. After the machine has failed, no new requests are accepted from other threads;
-    /// results of jobs and wakes are still handled in a shutdown.
+    /// Runs one turn. If the machine fails, the kernel takes no new requests from other threads
+    /// from then on. A shutdown still handles the results of jobs, and wakes.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
-        if hangs(&self.core, &self.services.remotes, || self.counters()) {
+        let is_idle = self.core.ready.is_empty() && self.core.next_timer().is_none();
+        let hangs = || match M::IS_TAPED && tape::is_playing() {
+            false => hangs(&self.core, &self.services.remotes, || self.counters()),
+            true => tape::is_next("hang"),
+        };
+        if is_idle && hangs() {
+            tape::mark("hang");
             return Err(self.hang());
         }
-        let Kernel { core, services } = self;
+        let Kernel { core, services, .. } = self;
         match core.turn(services, main) {
             Ok(()) => Ok(()),
             Err(Failure::Machine(error)) => {
@@ -255,46 +282,53 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// Marks the kernel as shut down, because a replay has stopped in the middle of a step.
+    pub(crate) fn halt_at_once(&mut self) {
+        self.services.shutdown.stage = Stage::Halted;
+    }
+
     fn hang(&self) -> Error {
         Error::Hang(self.task_table().to_string().trim_end().to_owned())
     }
 }
 
-/// What an owner can see, hook into, and hand to other threads.
+/// Observation, hooks, and access for other threads.
 impl<M: Machine> Kernel<M> {
-    /// The tasks that have not ended, in the order of their numbers: a snapshot.
+    /// Returns a snapshot of the tasks that have not ended, ordered by number.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskView> {
         TaskView::all(&self.core)
     }
 
-    /// The table of the tasks that have not ended: a snapshot. O(tasks + waits).
+    /// Returns a snapshot of the tasks that have not ended, as a table. O(tasks + waits).
     #[must_use]
     pub fn task_table(&self) -> TaskTable {
         TaskTable::of(&self.core)
     }
 
-    /// The jobs that have not ended, in the order of their numbers: a snapshot. A job that has a
-    /// token, abandoned or not, has held it [since](JobView::since).
+    /// Returns a snapshot of the jobs that have not ended, ordered by number. A job with a token,
+    /// abandoned or not, has held the token [since](JobView::since).
     #[must_use]
     pub fn jobs(&self) -> Vec<JobView> {
         self.services.threads.views(&self.core.tasks)
     }
 
-    /// What the kernel holds and has done. O(waits and scopes of this thread).
+    /// Returns the counters: counts of the things that the kernel holds now, and of its events so
+    /// far. O(waits and scopes of this thread).
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let Kernel { core, services } = self;
+        let Kernel { core, services, .. } = self;
         let tokens = &services.threads.tokens;
         let records = core.gate.records();
-        let is_ours = |root: u32| records.scopes[root].epoch == core.shared.epoch;
-        let scopes = || records.scopes.iter().filter(|(_, scope)| is_ours(scope.root));
-        let is_open = |kind: ScopeKind| !matches!(kind, ScopeKind::Task | ScopeKind::Deadline(_));
+        let scopes = || records.scopes.iter();
+        let is_open =
+            |kind| !matches!(kind, ScopeKind::Task | ScopeKind::Deadline(_) | ScopeKind::Closed);
         Counters {
             tasks: core.tasks.alive(),
-            tickets: records.waits.iter().filter(|(_, it)| is_ours(records.root_of(it))).count(),
+            tickets: records.waits.iter().count(),
+            cut_off: services.shutdown.cut_off,
             scopes: scopes().filter(|(_, scope)| is_open(scope.kind)).count(),
-            timers: core.timers.len() + core.shared.deadlines.armed(),
+            timers: core.timers.len(|owner| lives(&records, owner)) + core.shared.deadlines.armed(),
             deadlines: core.shared.deadlines.alive(),
             registered: core.handles.registered,
             handles: core.handles.known,
@@ -305,28 +339,29 @@ impl<M: Machine> Kernel<M> {
             tokens_held: tokens.held,
             abandoned: tokens.abandoned(),
             threads: services.threads.pool.threads(),
-            pending: scopes().filter(|(id, it)| it.fired().is_some() && !it.was_taken(*id)).count(),
+            pending: scopes().filter(|(id, it)| it.fired.is_some() && !it.was_taken(*id)).count(),
             turns: core.turn,
             rings: core.inbox.queue.rings(),
             ..core.counts
         }
     }
 
-    /// What could still happen. O(waits and scopes of this thread).
+    /// Counts the events that could still happen. O(waits and scopes of this thread).
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
         Outstanding::of(&self.core, &self.counters())
     }
 
-    /// Whether nothing can happen any more: the kernel could wait for ever.
+    /// Returns whether nothing more can happen, so that the kernel could only wait forever.
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         self.outstanding().is_nothing()
     }
 
-    /// Calls `hook` before each trap is dispatched, from now on. What it returns happens to the
-    /// task that makes the trap: a trap that blocks ends with the interrupt, and from one that
-    /// answers it is pending until the next that blocks. Scopes and spawns count as traps.
+    /// Calls `hook` before each trap is dispatched, from now on. If the hook returns an interrupt,
+    /// the task that made the trap gets it. A blocking trap ends with the interrupt. After a trap
+    /// that does not block, the interrupt is pending until the next one that blocks. Scopes and
+    /// spawns count as traps.
     ///
     /// For tests that interrupt a program.
     pub fn before_each_trap(&mut self, hook: impl FnMut(&Trap<'_>) -> Option<Injected> + 'static) {
@@ -334,65 +369,70 @@ impl<M: Machine> Kernel<M> {
         self.core.look(&self.services);
     }
 
-    /// Has `hook` called with the value of each job that ends when nobody waits for it any more,
-    /// or whose value is dropped unread: a connection that is to be closed, for example.
+    /// Calls `hook` with the value of a job if no task takes it: no task waits for the job when it
+    /// ends, or the value is dropped before it is read. The hook can close a connection in the
+    /// value, for example.
     ///
-    /// Called inside the kernel's loop, so it must not block. A panic in it is caught. Replaces an
+    /// The kernel's loop calls the hook, so it must not block. A panic in it is caught. Replaces an
     /// earlier hook.
     ///
-    /// An item of [`iterate_in_thread`](traps::iterate_in_thread()) is no such value: it waits for
-    /// the next call, or was dropped with its source. Only the panic of an iterator whose source
-    /// is gone comes here.
+    /// The hook does not get the items of [`iterate_in_thread`](traps::iterate_in_thread()): an
+    /// item waits for the next call, or is dropped with its source. The only exception is the panic
+    /// of an iterator whose source is gone.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.services.threads.on_orphan = Some(Box::new(hook));
     }
 
-    /// Calls `hook` with the table of tasks in the turn in which `signal` arrives, whatever the
-    /// tasks wait for. From the next run on the signal no longer ends the process.
+    /// Calls `hook` with the task table in the turn in which `signal` arrives, whether or not a
+    /// task waits for the signal. From the next run on, the signal no longer ends the process.
     ///
-    /// The hook is called inside the kernel's loop: it must not block. A panic in it ends nothing.
-    /// A task that does not leave the CPU delays it. It is for reports: a kernel that only a hook
-    /// could wake ends its run with [`Error::Hang`]. A task that waits for a signal uses
+    /// The kernel's loop calls the hook, so it must not block. A panic in it ends nothing. A task
+    /// that does not leave the CPU delays the hook. Hooks are for reports: if only a hook could
+    /// wake a kernel, the run ends with [`Error::Hang`]. To wait for a signal in a task, use
     /// [`traps::signals`](traps::signals()).
     pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
         self.services.signals.add_hook(signal, Box::new(hook));
     }
 
-    /// Calls `hook` with what the watchdog ([`Options::watchdog`]) sees: once when a run has lasted
-    /// for its span, again each time that has doubled, and once when the run is over. The same is
-    /// a warning in the log, of the target `kernel::sched`.
+    /// Calls `hook` with each report of the watchdog ([`Options::watchdog`]). The watchdog reports
+    /// when a run has lasted for the option's duration, each time that this duration has doubled,
+    /// and when the run has ended. Each report is also a warning in the log, with the target
+    /// `kernel::sched`.
     ///
-    /// Called on the watchdog's thread while the kernel may be stuck, so it must not wait for the
-    /// kernel. A kernel that is dropped waits for it. A panic in it is caught.
+    /// The watchdog's thread calls the hook while the kernel may be stuck, so the hook must not
+    /// wait for the kernel. Dropping the kernel waits for the hook. A panic in it is caught.
     pub fn on_stuck(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
         self.services.watchdog.set_hook(hook);
     }
 
-    /// A handle to this kernel for other threads. Costs a reference count.
+    /// Returns a handle to this kernel for other threads. Costs a reference count.
     #[must_use]
     pub fn remote(&self) -> Remote {
         Remote::new(self.core.inbox.queue.clone(), self.services.remotes.clone())
     }
 
-    /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of
-    /// kernel time; parked tasks that nothing can wake stay. Blocks this thread. Gives whether all
-    /// is quiet; false as soon as a shutdown begins. A limit of zero runs one turn, and does not
-    /// wait in it.
+    /// Runs the tasks that main has left until nothing more can happen, or for at most `limit` of
+    /// kernel time. Parked tasks that nothing can wake stay parked. Blocks this thread. Returns
+    /// whether nothing more can happen; returns `false` as soon as a shutdown begins. With a limit
+    /// of zero, runs one turn that does not wait.
     ///
-    /// A simulated machine that waits for a real thread knows no limit.
+    /// The limit does not bound the wait of a simulated machine for a real thread.
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; [`Error::Shut`] after a shutdown.
+    /// Returns [`Error::Machine`] if the machine fails, and [`Error::Shut`] after a shutdown.
     ///
     /// # Panics
     ///
-    /// If a kernel runs on this thread, as in its task.
+    /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
     pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, Error> {
         if self.services.shutdown.is_closing() {
             return Err(Error::Shut);
         }
-        let _running = Running::enter(&self.core);
+        self.running(|kernel| kernel.run_until_quiet(limit))
+    }
+
+    fn run_until_quiet(&mut self, limit: Duration) -> Result<bool, Error> {
         self.start()?;
         self.core.serve_between_runs(&mut self.services);
         let end = self.core.now + limit;
@@ -418,11 +458,19 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
     }
 }
 
-/// Drops the remaining tasks, newest first, with a line for each, and abandons jobs on threads.
+/// Drops the remaining tasks, newest first, with a log line for each, and abandons the jobs on
+/// threads.
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
-        // Runs outside of any task, because a task of another kernel may drop this kernel.
-        self.core.gate.aside(|| self.let_go());
+        let Kernel { core, services, .. } = self;
+        let running = Running::enter(core);
+        // A panic may have stopped the kernel while a task ran.
+        core.run.task = None;
+        core.drop_tasks(services, "its_kernel_is_dropped");
+        core.serve(services);
+        services.threads.drop_all(core);
+        drop(running);
+        self.drop_messages();
     }
 }
 
@@ -445,18 +493,131 @@ impl<M: Machine> Drop for Kernel<M> {
 ///
 /// # Errors
 ///
-/// [`Error`].
+/// Returns the errors of [`Kernel::run`] and [`Kernel::shutdown`].
 ///
 /// # Panics
 ///
-/// As [`Kernel::run`] does.
+/// Panics in the same cases as [`Kernel::new`] and [`Kernel::run`].
 #[track_caller]
 pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
     let mut kernel = Kernel::new(Real::new().map_err(Error::Machine)?);
     let output = kernel.run(main);
-    // Runs after a failure too: the remaining tasks are ended, and the log says so.
+    // Shut down after a failure too, so that the remaining tasks end and the log has their ends.
     let ended = kernel.shutdown();
     let output = output?;
     ended?;
     Ok(output)
+}
+
+/// Returns `Pending` in place of a poll of main, during a shutdown.
+fn nobody(_: &mut Context<'_>) -> Poll<()> {
+    Poll::Pending
+}
+
+impl<M: Machine> Kernel<M> {
+    /// Runs the phases of [`Kernel::shutdown`], from the one that a run has reached.
+    pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), Error> {
+        let Kernel { core, services, .. } = self;
+        core.look(services);
+        core.now = core.machine.now();
+        core.serve_between_runs(services);
+        core.main_ended = false;
+        let mut ended = Ok(());
+        let is_idle = core.tasks.alive() == 0 && core.shared.holds.get() == 0;
+        if is_idle && services.shutdown.stage == Stage::Open {
+            // There is nothing to wait for, so these phases have no lines.
+            core.shared.closing.set(true);
+            services.shutdown.until = core.now + core.options.grace;
+        } else {
+            // The owner has asked for it, and no line.
+            core.log.cause = 0;
+            services.shutdown.begin(core, reason);
+            ended = self.drain();
+            let cleaned = self.clean_up();
+            ended = ended.and(cleaned);
+        }
+        self.halt();
+        ended
+    }
+
+    fn drain(&mut self) -> Result<(), Error> {
+        // A task that the shutdown has woken, or a new one, may still take a hold.
+        self.core.serve(&mut self.services);
+        let mut is_heard = self.core.ready.is_empty();
+        while self.services.shutdown.stage == Stage::Drain {
+            let Kernel { core, services, .. } = self;
+            let shutdown = &mut services.shutdown;
+            let drained = (is_heard && Shutdown::is_drained(core)).then_some(After::Drained);
+            let failure = shutdown.failed.then_some(After::Failure);
+            if let Some(after) = shutdown.over.or(failure).or(drained) {
+                shutdown.cancel_all(core, after);
+            } else if let Err(error) = self.turn(&mut nobody) {
+                self.services.shutdown.cancel_all(&mut self.core, After::Failure);
+                return Err(error);
+            }
+            is_heard = true;
+        }
+        Ok(())
+    }
+
+    /// Runs the cancelled tasks until they have ended. Drops the remaining tasks when the grace
+    /// period is over, or at once if the machine fails.
+    fn clean_up(&mut self) -> Result<(), Error> {
+        let mut ended = Ok(());
+        loop {
+            let Kernel { core, services, .. } = self;
+            services.shutdown.cancel_newer(core);
+            let Shutdown { overdue, failed, .. } = services.shutdown;
+            if ended.is_err() || core.tasks.alive() == 0 || overdue || failed {
+                break;
+            }
+            ended = self.turn(&mut nobody);
+        }
+        let Kernel { core, services, .. } = self;
+        core.timers.set_service(Service::Phase, Time::NEVER);
+        if core.tasks.alive() > 0 {
+            let tasks = core.tasks.alive() as u64;
+            announce!(core, KERNEL, Event::Phase(Phase::Drop { tasks }));
+            let why = if services.shutdown.failed { "the_machine_has_failed" } else { OVER };
+            core.drop_tasks(services, why);
+        }
+        ended
+    }
+
+    /// Waits for the worker threads for the rest of the grace period, and reports the remaining
+    /// jobs.
+    fn halt(&mut self) {
+        let Kernel { core, services, .. } = self;
+        services.shutdown.stage = Stage::Halted;
+        core.now = core.machine.now();
+        // Refuse other threads now, not after the wait: one of them may run a job that the wait is
+        // for.
+        core.inbox.queue.seal();
+        core.run_wakeup(services);
+        core.serve(services);
+        services.threads.drop_queued(core);
+        core.serve(services);
+        let on_threads = services.threads.tokens.on_threads > 0;
+        let rest = services.shutdown.until.since(core.now);
+        services.threads.pool.wait_for_workers(if on_threads { rest } else { Duration::ZERO });
+        core.now = core.machine.now();
+        core.run_wakeup(services);
+        core.serve(services);
+        let threads = services.threads.tokens.on_threads as u64;
+        if threads > 0 {
+            let jobs = services.threads.tokens.jobs.keys().map(|job| format!("o{job}"));
+            let jobs: Vec<String> = jobs.collect();
+            let text = format!("jobs still running on threads, left behind: {}", jobs.join(" "));
+            announce!(core, KERNEL, Event::Warn { text: text.into() });
+        }
+        let counters = self.counters();
+        let event = Event::Halt {
+            tasks: counters.tasks as u64,
+            tickets: counters.tickets as u64,
+            timers: counters.timers as u64,
+            handles: counters.registered as u64,
+            threads,
+        };
+        announce!(self.core, KERNEL, event);
+    }
 }

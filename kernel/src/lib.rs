@@ -1,9 +1,9 @@
-//! The kernel of trapline: runs tasks and answers their traps, on one thread.
+//! The kernel of trapline: it runs tasks and answers their traps, on one thread.
 //!
-//! A *turn* has five steps: wait for the machine, handle arrivals, empty the wake queue, fire the
-//! timers that are due, and run each task that was ready when this last step began, first in, first
-//! out. Connection deadlines that are due fire before the arrivals. Every decision is an event of
-//! the [`trace`].
+//! One pass of the kernel's loop is a *turn*. A turn has five steps: wait for the machine, handle
+//! the arrivals, empty the wake queue, fire the due timers, and run the ready tasks. The last step
+//! runs each task that was ready when the step began, first in, first out. Due connection deadlines
+//! fire before the arrivals. Every decision is an event of the [`trace`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -20,48 +20,48 @@
 //! The owner of a [`Kernel`] can run it ([`Kernel::run`], [`Kernel::run_until_quiescent`]), observe
 //! it ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
 //! [`Kernel::is_quiescent`]), install hooks ([`Kernel::on_signal`], [`Kernel::on_orphan`],
-//! [`Kernel::on_stuck`]), give other threads access to it ([`Kernel::remote`]) and end it
-//! ([`Kernel::shutdown`]). [`Options`] are the settings of a kernel. The [`guide`] explains how
-//! to read the log, and has the five [rules for new code](guide::outside#rules-for-new-code).
+//! [`Kernel::on_stuck`]), give other threads access to it ([`Kernel::remote`]), record a run and
+//! run it again ([`Kernel::record_to`], [`Kernel::replay`]), and end it ([`Kernel::shutdown`]).
+//! [`Options`] are the settings of a kernel. The [`guide`] explains how to read the log, and has
+//! the five [rules for new code](guide::outside#rules-for-new-code).
 //!
 //! # How to read the source
 //!
-//! Read `traps/src/core/` first: a wait is one record there, from the poll that files its trap to
-//! the poll that reads its result, and a scope is one record from its opening to its close. The
-//! kernel keeps no copy of either. Then read the files that every trap passes through. They are in
-//! `core/`:
+//! Read `traps/src/core/` first. There, a wait is one record, from the poll that files its trap to
+//! the poll that reads its result. A scope is one record too, from its opening to its close. The
+//! kernel keeps no copy of either. Then read the files that every trap passes through, in `core/`:
 //!
-//! | file | is |
+//! | file | content |
 //! |---|---|
-//! | `mod.rs` | the `Core`: its fields, and what it asks of the services above it |
-//! | `turn.rs`, `ready.rs` | the loop; the queue of ready tasks |
-//! | `run.rs` | how one task runs: it is polled, and what it has filed is served |
-//! | `table.rs`, `posts.rs` | the trap table; messages that need no reply |
-//! | `waits.rs` | how a wait ends: with a reply, or withdrawn |
-//! | `tasks.rs`, `ends.rs` | the table of tasks; how a task ends |
+//! | `mod.rs` | the `Core`: its fields, and its calls to the services |
+//! | `turn.rs` | the loop; the queue of ready tasks |
+//! | `run.rs` | one run of a task: poll it, and serve what it has filed |
+//! | `dispatch.rs` | the trap table; messages that need no reply; queues of waits |
+//! | `waits.rs` | the end of a wait: a reply, an interrupt, or a withdrawal |
+//! | `tasks.rs` | the table of tasks; the end of a task |
 //! | `timers.rs` | the timer heap |
-//! | `interrupts.rs` | which waits a deadline or a cancellation ends; its head has the rule |
-//! | `queues.rs` | queues of waits, in which joins and signals wait too |
-//! | `io.rs`, `handles.rs` | descriptors: waits and arrivals; handles and registrations |
-//! | `wake_queue.rs`, `wakers.rs`, `wakeup.rs` | what other threads can use; task 1 |
-//! | `words.rs`, `longrun.rs`, `hook.rs` | waits in the words of the log; long runs; tests |
 //!
-//! Then read what stands above the core, and around it:
+//! Then read the parts, the services above the core, and the files around it:
 //!
-//! | file | is |
+//! | file | content |
 //! |---|---|
-//! | `services/mod.rs` | the services together: where the core calls them |
-//! | `services/threads.rs`, `tokens.rs`, `pool.rs` | jobs, which of them may run, worker threads |
-//! | `services/signals.rs`, `remote.rs` | who gets a signal; what other threads may ask for |
-//! | `services/shutdown.rs`, `watchdog.rs` | the state of a shutdown; the thread that looks on |
-//! | `kernel.rs`, `phases.rs` | the [`Kernel`] as its owner sees it; its shutdown, by phases |
-//! | `options.rs`, `limits.rs` | the settings of a kernel; numbers that are no settings |
-//! | `view/` | what an owner can observe: counters, the table of tasks, quiescence |
-//! | `log/` | events, their text, and who listens |
-//! | `machine/` | Linux and the simulation; `sys.rs` has all the unsafe code |
+//! | `parts/io.rs` | descriptors: registrations, waits and arrivals |
+//! | `parts/wakes.rs`, `wake_queue.rs` | wakers; messages of other threads; the kernel's own task |
+//! | `parts/deadlines.rs` | the scan of the deadline table |
+//! | `parts/longrun.rs`, `sweep.rs` | runs that are too long; the hook for tests |
+//! | `services/mod.rs` | the services together, as the core calls them |
+//! | `services/threads.rs` | jobs, their admission, and worker threads |
+//! | `services/signals.rs`, `remote.rs` | the delivery of signals; requests of other threads |
+//! | `services/shutdown.rs`, `watchdog.rs` | the state of a shutdown; reports of long runs |
+//! | `kernel.rs` | the [`Kernel`] as its owner sees it; its shutdown, by phases |
+//! | `record.rs` | kernels that record a run, or run a record again |
+//! | `options.rs` | the options of a kernel; its fixed limits |
+//! | `view.rs` | the views of an owner: counters, the task table, quiescence |
+//! | `log/` | events, their text, their causes, and their observers |
+//! | `machine/` | Linux, the simulation, and Linux with a tape; `sys.rs` has all the unsafe code |
 //!
-//! Not here: priorities, preemption, a second thread that runs tasks, a hash map, a parser of the
-//! log.
+//! The kernel has no priorities, no preemption, no second thread that runs tasks, no hash map, and
+//! no parser of the log.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
@@ -69,8 +69,9 @@ pub(crate) mod core;
 pub mod guide {
     //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,
     //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
-    //! new code. [`recipes`]: what is a few lines over the rest. [`speed`]: what each operation
-    //! costs. [`rows`]: each promise with its tests. [`curio`]: Curio's own tests, case by case.
+    //! new code. [`replay`]: how to record a run and run it again. [`recipes`]: short solutions
+    //! built from the other parts. [`speed`]: the cost of each operation. [`rows`]: each promise
+    //! with its tests. [`curio`]: Curio's own tests, case by case.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]
@@ -83,6 +84,9 @@ pub mod guide {
     }
     pub mod outside {
         #![doc = include_str!("guide/outside.md")]
+    }
+    pub mod replay {
+        #![doc = include_str!("guide/replay.md")]
     }
     pub mod recipes {
         #![doc = include_str!("guide/recipes.md")]
@@ -98,33 +102,32 @@ pub mod guide {
     }
 }
 mod kernel;
-mod limits;
 mod log;
 mod machine;
 mod options;
-mod phases;
+mod parts;
+mod record;
 mod services;
 pub mod trace {
-    //! The log: what happened, as types and as text.
+    //! The log: events as types and as text.
     //!
     #![doc = include_str!("log/grammar.md")]
 
-    pub use crate::log::event::{Answered, Event};
-    pub use crate::log::line::{Line, Timed, header, listed};
-    pub use crate::log::op::{
-        After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, QueueOp, Reg, Timer, WakeOp, Why,
+    pub use crate::log::event::{
+        After, Alias, Answered, Arrival, Effect, Event, Exit, Line, Moved, Need, Op, Outcome,
+        Parent, Phase, Primitive, Reg, Seq, Site, Stop, Timed, Timer, Wait, Why, header, listed,
     };
-    pub use crate::log::place::{Alias, Primitive, Seq, Site, Stop};
-    pub use crate::log::words::{Span, Text};
+    pub use crate::log::form::{Span, Text};
 }
 mod view;
 
-pub use core::handles::Policy;
-pub use core::hook::{Injected, Trap};
 pub use kernel::{Kernel, run};
 pub use log::Activation;
-pub use machine::{JobView, Machine, Real, Sim, SimClock, raise_descriptor_limit};
+pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped, raise_descriptor_limit};
+pub use options::Policy;
 pub use options::{Error, Options};
+pub use parts::sweep::{Injected, Trap};
+pub use record::{Record, recorded_command};
 pub use services::remote::{Remote, RemoteTask};
 pub use services::threads::Orphan;
 pub use services::watchdog::Stuck;

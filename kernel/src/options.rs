@@ -1,17 +1,27 @@
-//! What an owner chooses for a kernel, and why a run can end without an output.
+//! The options of a kernel, the errors of a run, and the fixed limits of the kernel.
 
-use std::fmt;
-use std::io;
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use traps::{Signal, SignalSet};
 
-use crate::core::handles::Policy;
-use crate::limits::{LEAST_TICK, MOST_THREADS, TICK};
 use crate::trace::Span;
 
-/// The second type, if there are two.
+/// The time at which a registration with the poller ends. This is an option so that the policies
+/// can be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// After every wake that leaves no task waiting for the descriptor.
+    Eager,
+    /// When the task next leaves the CPU for another wait, as in Curio.
+    NextSleep,
+    /// When the handle is closed.
+    #[default]
+    Lazy,
+}
+
+/// Expands to the second type, or to the only one.
 macro_rules! either {
     ($type:ty) => {
         $type
@@ -21,16 +31,16 @@ macro_rules! either {
     };
 }
 
-/// Declares [`Options`]: each with its default, what its setter takes if that is another
-/// type.
+/// Declares [`Options`]: each option with its default, and with the type that its setter takes if
+/// that differs.
 macro_rules! options {
     ($($(#[$doc:meta])* pub $name:ident: $type:ty $([$from:ty])? = $default:expr;)*) => {
-        /// How a kernel behaves. All of it has a default.
+        /// The options of a kernel. Each has a default.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub struct Options {
             $($(#[$doc])* pub $name: $type,)*
-            /// Signals that begin a shutdown. None.
+            /// The signals that begin a shutdown. Default: none.
             pub shutdown_on: SignalSet,
         }
 
@@ -54,60 +64,64 @@ macro_rules! options {
 }
 
 options! {
-    /// When descriptors are unregistered. [`Policy::Lazy`].
+    /// The time at which descriptors are unregistered. Default: [`Policy::Lazy`].
     pub policy: Policy = Policy::Lazy;
-    /// Operations of I/O that never blocks, before a task gives way. 128; less than 2 becomes 2,
-    /// which is what it takes to look whether something is there and to read it.
+    /// The number of I/O operations without a wait after which a task yields. Default: 128. The
+    /// minimum is 2, because a look and a read are two operations.
     pub budget: u32 = 128;
-    /// How often the table of connection deadlines is scanned at most; less than 10 ms becomes
-    /// 10 ms. `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else
-    /// 300 ms.
+    /// The shortest time between two scans of the table of connection deadlines; at least 10 ms.
+    /// Default: `None`, which means `TRAPLINE_DEADLINE_TICK_MS` ([`Real`](crate::Real) only) or, if
+    /// that is not set, 300 ms.
     pub tick: Option<Duration> [Duration] = None;
-    /// How long a shutdown waits for what is held before it cancels. 10 s.
+    /// The time that a shutdown waits for holds before it cancels the tasks. Default: 10 s.
     pub drain: Duration = Duration::from_secs(10);
-    /// How long clean-up may take at shutdown, in all. 5 s.
+    /// The longest time that the cleanup and the halt of a shutdown may take together. Default: 5
+    /// s.
     pub grace: Duration = Duration::from_secs(5);
-    /// Worker threads at most, and so jobs that run at one time; further jobs wait in line. 64;
-    /// 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
+    /// The largest number of worker threads, and so of jobs that run at a time; further jobs wait
+    /// in a queue. Default: 64. At least 1, and at most 65,536. Threads start when they are needed.
     pub threads: usize = 64;
-    /// How long an idle worker thread stays. 10 s.
+    /// The time after which an idle worker thread ends. Default: 10 s.
     pub idle: Duration = Duration::from_secs(10);
-    /// A run that is longer has a `longrun` line, which names the task, the trap that it ran from
-    /// and the one that it ran to. 50 ms; `None`: no clock is read for it.
+    /// The duration above which a run gets a `longrun` line. The line names the task, and the traps
+    /// at which the run began and ended. Default: 50 ms. With `None`, the kernel reads no clock for
+    /// it.
     ///
-    /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: to a tick of
-    /// that clock (at 250 ticks a second: 4 ms). On [`Sim`](crate::Sim) it is exact. Small work
-    /// that needs no thread, such as parsing a few kilobytes, is far below the default.
+    /// On [`Real`](crate::Real) the coarse clock measures the runs, with one reading per run. It is
+    /// exact to a tick of that clock (4 ms at 250 ticks a second). The line also has an upper bound
+    /// of the CPU time, because on a busy host other processes may have had the CPU. On
+    /// [`Sim`](crate::Sim) the duration is exact. Small work that needs no thread, such as parsing
+    /// a few kilobytes, is far below the default.
     pub longrun: Option<Duration> = Some(Duration::from_millis(50));
-    /// A thread that looks from outside and says when a task holds the CPU for longer than this,
-    /// while it does: as a warning in the log and to
-    /// [`Kernel::on_stuck`](crate::Kernel::on_stuck); never in the trace. Less than 1 ms becomes
-    /// 1 ms. `None`: no thread.
+    /// The duration above which a watchdog thread reports a run, while the run lasts. The report
+    /// has the CPU time used so far. It is a warning in the log and goes to
+    /// [`Kernel::on_stuck`](crate::Kernel::on_stuck), but never into the trace. At least 1 ms.
+    /// Default: `None`, which means no thread.
     ///
-    /// It looks four times a span, by the real clock, so it is late by a quarter. Each run pays for
-    /// a lock and two atomic stores. The thread starts with the first run and ends with the kernel.
-    /// What holds the CPU outside any run, in the kernel or between two calls of `run`, is not
-    /// seen.
+    /// The watchdog looks four times per duration, by the real clock, so it is late by up to a
+    /// quarter. Each run costs a lock and two atomic stores. The thread starts with the first run
+    /// and ends with the kernel. It does not see what holds the CPU outside a run of a task, in the
+    /// kernel or between two calls of `run`.
     pub watchdog: Option<Duration> = None;
 }
 
 impl Options {
-    /// The defaults.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Options {
         Options::default()
     }
 
-    /// With a shutdown that begins when one of `signals` arrives, in that very turn; main is told
-    /// by [`traps::shutdown::begun`]. Another of them ends the drain. From the first run on they
-    /// do not end the process any more.
+    /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Main can
+    /// see it through [`traps::shutdown::begun`]. A second of these signals ends the drain. From
+    /// the first run on, these signals no longer end the process.
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
         self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
         self
     }
 
-    /// As they are in force over a machine that asks for this tick.
+    /// Returns the options within their bounds. `of_machine` is the tick that the machine asks for.
     pub(crate) fn in_bounds(mut self, of_machine: Option<Duration>) -> Options {
         self.tick = Some(self.tick.or(of_machine).unwrap_or(TICK).max(LEAST_TICK));
         self.budget = self.budget.max(2);
@@ -115,13 +129,13 @@ impl Options {
         self
     }
 
-    /// The tick in force.
+    /// Returns the tick of the deadline table that is in force.
     #[inline]
     pub(crate) fn tick_in_force(&self) -> Duration {
         self.tick.unwrap_or(TICK)
     }
 
-    /// In words, for the first line of a timed trace.
+    /// Describes the options in one line, for the `boot` line of a timed trace.
     pub(crate) fn facts(&self, clock: &str) -> String {
         let Options { policy, budget, grace, threads, longrun, watchdog, .. } = self;
         let span = |span: &Option<Duration>| {
@@ -159,20 +173,30 @@ impl FromStr for Policy {
     }
 }
 
-/// Why a kernel stopped without main's output.
+/// The reason why a kernel stopped without main's output.
 #[non_exhaustive]
 pub enum Error {
-    /// The machine below failed; the kernel cannot go on.
+    /// The machine below the kernel failed, so the kernel cannot continue.
     Machine(io::Error),
-    /// Every task is blocked and nothing is left that could wake one. The report is the table of
-    /// tasks, with those that wait for each other in a circle. On [`Real`](crate::Real) it is given
-    /// if no thread, waker, signal or descriptor could wake a task, no [`Remote`](crate::Remote)
-    /// exists, and [`Options::shutdown_on`] is empty.
+    /// Every task is blocked, and nothing is left that could wake a task. The report is the table
+    /// of tasks, with those that wait for each other in a circle. On [`Real`](crate::Real) it is
+    /// given if no thread, waker, signal or descriptor could wake a task, no
+    /// [`Remote`](crate::Remote) exists, and [`Options::shutdown_on`] is empty. The kernel looks
+    /// before it sleeps. It counts wakers, not their holders, so a task that waits at a universal
+    /// queue or event could be woken although only tasks have that. It does not look again when
+    /// another thread drops the last waker.
     Hang(String),
-    /// The kernel was shut down, or it failed before.
+    /// The kernel has been shut down already, or its machine has failed.
     Shut,
-    /// A shutdown cancelled main, and main did not end within the grace: it was dropped.
+    /// A shutdown cancelled main, main did not end within the grace period, and the kernel dropped
+    /// it.
     Overdue,
+    /// A replay differs from its record. The report has what the record has, what the program did,
+    /// and where.
+    Diverged(String),
+    /// A replay has stopped, because its record ends, or at the line of
+    /// [`Kernel::stop_at`](crate::Kernel::stop_at). The report has the table of tasks.
+    Stopped(String),
 }
 
 impl fmt::Display for Error {
@@ -181,12 +205,14 @@ impl fmt::Display for Error {
             Error::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
             Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
             Error::Shut => f.write_str("the kernel was shut down and does not run again"),
+            Error::Diverged(report) => write!(f, "the program differs from its record\n{report}"),
+            Error::Stopped(report) => f.write_str(report),
             Error::Overdue => f.write_str("main did not end within the grace of the shutdown"),
         }
     }
 }
 
-/// As it is displayed: a `main` that returns the error prints a report that can be read.
+/// Prints the error as `Display` does, so that a `main` that returns it prints a readable report.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -197,7 +223,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Machine(error) => Some(error),
-            Error::Hang(_) | Error::Shut | Error::Overdue => None,
+            _ => None,
         }
     }
 }
@@ -210,3 +236,29 @@ impl From<Error> for io::Error {
         }
     }
 }
+
+/// The default tick of the deadline table.
+pub(crate) const TICK: Duration = Duration::from_millis(300);
+
+/// The shortest tick of the deadline table: scans must be rare compared with the deadlines that
+/// they look for.
+pub(crate) const LEAST_TICK: Duration = Duration::from_millis(10);
+
+/// The largest number of turns in a row without a look at the machine, while tasks only hand work
+/// to each other. A look comes earlier if the coarse clock moves.
+pub(crate) const SKIPPED: u32 = 61;
+
+/// The largest number of arrivals that one wait returns; the next wait returns the others.
+pub(crate) const ARRIVALS: usize = 1024;
+
+/// The largest number of signal listeners in a process, one for each kernel that waits for signals.
+pub(crate) const LISTENERS: usize = 64;
+
+/// The largest number of worker threads, whatever the option says.
+pub(crate) const MOST_THREADS: usize = 1 << 16;
+
+/// The pause between a failed attempt to start a thread and the next attempt.
+pub(crate) const THREAD_PAUSE: Duration = Duration::from_millis(100);
+
+/// The stack size of a worker thread, in bytes.
+pub(crate) const WORKER_STACK: usize = 2 << 20;

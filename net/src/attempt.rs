@@ -1,17 +1,21 @@
-//! Try first, trap on "not yet": the one loop behind every operation of this crate.
+//! Try first, and trap only if the operation would block: the loop behind every operation of this
+//! crate.
 
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::task::Poll;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use traps::core::names::Site;
-use traps::{budget_from, take_budget};
+use traps::core::table::Site;
+use traps::{budget_from, is_traced, take_budget, tape};
 
-/// What an operation of the system comes to, tried once; `None` where it would block.
+use crate::door::{self, Handle};
+
+/// Runs `operation`, again after each `EINTR`. Returns `None` if `operation` would block
+/// (`EAGAIN`).
 #[inline(always)]
 pub(crate) fn attempt<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Option<io::Result<T>> {
     loop {
@@ -23,16 +27,44 @@ pub(crate) fn attempt<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Opt
     }
 }
 
-/// Whether one of those is so now, or the descriptor has failed.
-pub(crate) fn is_any(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
+/// The largest number of slices that one system call takes: Linux's `UIO_MAXIOV`. The standard
+/// library does not export this number.
+const MOST_SLICES: usize = 1024;
+
+/// Returns the slices for one system call, from the first slice that is not empty. If the system
+/// were given empty slices only, it would write nothing, and the stream would look as if it took no
+/// bytes.
+pub(crate) fn for_one_call<'a, 'b>(slices: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
+    let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
+    &slices[from..slices.len().min(from + MOST_SLICES)]
+}
+
+/// Returns whether one of `flags` holds for the descriptor now, or the descriptor has failed.
+pub(crate) fn is_any<const KIND: char>(
+    handle: &Handle<KIND>,
+    flags: PollFlags,
+) -> io::Result<bool> {
+    door::call("poll", || Ok(polls(handle.get()?, flags)?))
+}
+
+/// Polls a descriptor as [`is_any`] does, within another system call that has a door.
+pub(crate) fn polls(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(&descriptor, flags)], Some(&Timespec::default()))? > 0)
 }
 
-/// Makes attempts until one comes to something, and waits before each but the first; before that
-/// too if it is known to find nothing. Takes one operation from the budget.
+/// Tells the tape the call site of an operation, for the report of a divergence.
+pub(crate) fn tell(site: Site) {
+    if is_traced() {
+        tape::at(site);
+    }
+}
+
+/// Repeats `attempt` until it does not return `None`, and waits before each retry. If `waits_first`
+/// is set, the caller knows that the first attempt would find nothing, and the wait comes first.
+/// Takes one operation from the budget.
 ///
-/// Nothing is held over from a wait that was interrupted or dropped: the next operation tries
-/// first, so readiness that went to a wait which nobody finished is found by the try.
+/// No state survives a wait that was interrupted or dropped. The next operation tries first, so it
+/// finds what the readiness of the lost wait announced.
 #[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 #[inline]
 pub(crate) fn until_done<T, W, U, E>(
@@ -62,8 +94,9 @@ where
     }
 }
 
-/// What the future that `make` gives comes to without waiting. Else it is dropped and its requests
-/// are withdrawn: they never happened. It is nowhere but on the stack.
+/// Makes a future with `make`, and polls it once. Returns its output, or `None` if the future would
+/// wait. A future that would wait is dropped and its requests are withdrawn, as if it had never
+/// been made. The future is only ever on the stack.
 pub(crate) async fn now<F: Future>(make: impl FnOnce() -> F) -> Option<F::Output> {
     let mut make = Some(make);
     poll_fn(|cx| {

@@ -1,7 +1,7 @@
-//! What a listener does when the machine has run out of something: it waits, longer and longer, and
-//! says so.
+//! The back-off of a listener: when the machine has run out of descriptors or memory, the listener
+//! waits, longer each time, and logs a warning.
 //!
-//! It may not accept.
+//! This module must not accept connections.
 
 use std::io;
 use std::mem;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use rustix::io::Errno;
 use traps::{ConnectionDeadline, Time, note_warning};
 
-use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, BACK_OFF_OVER};
+use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, BACK_OFF_PAUSE};
 
-/// The fault when an accept fails, though the listener is not.
+/// The reason why an accept failed although the listener is sound.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The connection that would have been accepted; the next one may be well.
+    /// A connection in the backlog had failed. The next connection may be sound.
     Connection,
-    /// The machine has run out of this, and the connection is still there.
+    /// The machine has run out of the named resource. The connection is still in the backlog.
     Exhausted(&'static str),
 }
 
 impl Trouble {
     pub(crate) fn of(error: &io::Error) -> Option<Trouble> {
         Some(match Errno::from_io_error(error)? {
-            // Linux hands on a network error that the new socket has pending: see accept(2).
+            // Linux passes a pending network error of the new socket on as its own: see accept(2).
             Errno::CONNABORTED
             | Errno::PERM
             | Errno::PROTO
@@ -44,75 +44,84 @@ impl Trouble {
     }
 }
 
-/// One episode of backing off after another; it outlives an accept that is interrupted.
+/// The back-off state of one listener. It outlives an interrupted accept.
 ///
-/// An episode goes on while descriptors come free one by one and are gone again: it would fill the
-/// log with its ends and beginnings.
+/// Back-offs in a row are an *episode*, which ends with the next successful accept. If descriptors
+/// are freed one by one and taken again at once, one episode follows another. To keep the log
+/// short, an episode gets its two log lines only if it begins, or still lasts, [`BACK_OFF_PAUSE`]
+/// after the last log line.
 #[derive(Default)]
 pub(crate) struct BackOff {
-    /// Called at every back-off, to have somebody free what has run out.
+    /// The function to call at every back-off, to free some of the exhausted resource.
     pub(crate) make_room: Option<Box<dyn Fn()>>,
-    /// How often since the last accept, or since the shutdown began.
+    /// The number of back-offs since the last accept, or since the shutdown began.
     pub(crate) row: u32,
-    /// How often in this episode; zero: there is none.
+    /// The number of back-offs since the last log line about the end of an episode.
     count: u64,
-    /// When the last of them began.
-    last: Time,
-    /// As long as there is an episode.
+    /// The clock that gives the time of an episode's last log line. Set while the log has the
+    /// episode's first line only.
     clock: Option<ConnectionDeadline>,
+    /// The time of the last log line about a back-off, at the start or the end of an episode.
+    said_at: Option<Time>,
 }
 
 impl BackOff {
-    /// How long to back off now, by a new `clock`, that there is no more of `what`; says so when
-    /// that begins.
+    /// Returns how long to back off now because `what` has run out. `clock` is a new deadline, to
+    /// read the time. Logs a warning unless the log has the beginning of this episode, or its last
+    /// line about a back-off is too recent.
     pub(crate) fn next(&mut self, what: &str, clock: ConnectionDeadline) -> Duration {
-        let now = clock.now();
-        let ends = if self.row == 0 { self.words_if_over(now) } else { None };
-        let (span, begins) = self.back_off(what, now);
-        ends.into_iter().chain(begins).for_each(note_warning);
-        self.clock = Some(clock);
+        let span = self.lengthen();
+        if self.clock.is_none()
+            && let Some(words) = self.first_words(what, clock.now())
+        {
+            note_warning(words);
+            self.clock = Some(clock);
+        }
         if let Some(make_room) = &self.make_room {
             make_room();
         }
         span
     }
 
-    /// The span, and what is to be said.
-    fn back_off(&mut self, what: &str, now: Time) -> (Duration, Option<String>) {
-        let begins = self.count == 0;
-        // Eight doublings pass the longest; more could overflow.
+    fn lengthen(&mut self) -> Duration {
+        // Eight doublings exceed the longest wait; more could overflow.
         let span = BACK_OFF_FIRST * (1 << self.row.min(8));
         self.row = self.row.saturating_add(1);
         self.count += 1;
-        self.last = now;
-        let words = || format!("accept backs off: {what}; tries again after 5 ms to 1 s");
-        (span.min(BACK_OFF_LONGEST), begins.then(words))
+        span.min(BACK_OFF_LONGEST)
     }
 
-    /// It need not back off.
+    /// Returns the text of an episode's first log line, or `None` if the last log line about a
+    /// back-off is too recent.
+    fn first_words(&mut self, what: &str, now: Time) -> Option<String> {
+        if self.said_at.is_some_and(|at| now.since(at) < BACK_OFF_PAUSE) {
+            return None;
+        }
+        self.said_at = Some(now);
+        Some(format!("accept backs off: {what}; tries again after 5 ms to 1 s"))
+    }
+
+    /// Records a successful accept, which ends the episode.
     #[inline]
     pub(crate) fn accepted(&mut self) {
         self.row = 0;
-        if let Some(clock) = &self.clock {
-            let now = clock.now();
-            self.words_if_over(now).into_iter().for_each(note_warning);
+        if self.clock.is_some() {
+            self.end();
         }
     }
 
+    /// Ends the episode, and logs its end if the log has its beginning.
     #[cold]
-    fn words_if_over(&mut self, now: Time) -> Option<String> {
-        if now.since(self.last) < BACK_OFF_OVER { None } else { self.last_words() }
-    }
-
-    /// Ends the episode, if there is one, and says so.
     pub(crate) fn end(&mut self) {
-        self.last_words().into_iter().for_each(note_warning);
+        if let Some(clock) = self.clock.take() {
+            note_warning(self.last_words(clock.now()));
+        }
     }
 
-    fn last_words(&mut self) -> Option<String> {
-        self.clock = None;
+    fn last_words(&mut self, now: Time) -> String {
+        self.said_at = Some(now);
         let count = mem::take(&mut self.count);
-        (count > 0).then(|| format!("accept goes on after backing off {count} times"))
+        format!("accept goes on after backing off {count} times")
     }
 }
 
@@ -125,33 +134,37 @@ mod tests {
     #[test]
     fn back_off_doubles_to_a_second_and_begins_anew_after_an_accept() {
         let mut back_off = BackOff::default();
-        let mut next = || back_off.back_off("room", Time::ZERO).0.as_millis();
-        let spans: Vec<u128> = (0..10).map(|_| next()).collect();
+        let spans: Vec<u128> = (0..10).map(|_| back_off.lengthen().as_millis()).collect();
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         back_off.accepted();
-        assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
+        assert_eq!(back_off.lengthen(), BACK_OFF_FIRST);
         back_off.row = 0;
-        assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
+        assert_eq!(back_off.lengthen(), BACK_OFF_FIRST);
     }
 
     #[test]
-    fn d26_an_episode_is_two_lines_however_often_one_descriptor_comes_free() {
+    fn d26_the_end_is_said_at_once_and_a_new_beginning_ten_seconds_later() {
         let mut back_off = BackOff::default();
         let (mut now, mut said) = (Time::ZERO, Vec::new());
-        for _ in 0..1000 {
-            let (span, words) = back_off.back_off("room", now);
-            said.extend(words);
-            now = now + span;
-            back_off.accepted();
-            said.extend(back_off.words_if_over(now));
+        // For 25 s, descriptors are freed one by one.
+        for _ in 0..5000 {
+            let span = back_off.lengthen();
+            if let Some(begins) = back_off.first_words("room", now) {
+                said.push((now, begins));
+                now = now + span;
+                said.push((now, back_off.last_words(now)));
+            } else {
+                now = now + span;
+            }
+            back_off.row = 0;
         }
-        now = now + BACK_OFF_OVER;
-        for _ in 0..2 {
-            said.extend(back_off.words_if_over(now));
-        }
-        let begins = "accept backs off: room; tries again after 5 ms to 1 s";
-        assert_eq!(said, [begins, "accept goes on after backing off 1000 times"]);
-        assert_eq!(back_off.back_off("room", now).1.as_deref(), Some(begins));
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        let begins = || "accept backs off: room; tries again after 5 ms to 1 s".to_owned();
+        let ends = |count| format!("accept goes on after backing off {count} times");
+        let first = [(at(0), begins()), (at(5), ends(1))];
+        let later = [(at(10_005), begins()), (at(10_010), ends(2001))];
+        let last = [(at(20_010), begins()), (at(20_015), ends(2001))];
+        assert_eq!(said, [first, later, last].concat());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reading by lines and by counts: a buffer in front of a stream.
+//! A buffer in front of a stream, to read lines and fixed counts of bytes.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -6,21 +6,21 @@ use std::net::SocketAddr;
 use std::panic::Location;
 use std::task::Context;
 
-use traps::core::names::Site;
+use traps::core::table::Site;
 
 use crate::stream::Stream;
 
-/// A [`Stream`] with a buffer in front of its reading side. It takes any stream, also one that is
-/// lent (`&mut`), and a half of one.
+/// A [`Stream`] with a buffer in front of its reading side. It takes any stream, including a
+/// borrowed one (`&mut`) and a half of a stream.
 ///
-/// Unconsumed bytes stay in the buffer: a call that ends in an error, an
-/// interrupt included, has consumed nothing, and can simply be made again.
+/// Unconsumed bytes stay in the buffer. A call that returns an error, even an interrupt, has
+/// consumed nothing, and can be repeated.
 ///
 /// ```
 /// use std::io;
 /// use net::{BufReader, Stream};
 ///
-/// /// Reads a head of lines that ends at an empty one, and what follows.
+/// /// Reads lines up to an empty one, and then the bytes up to the end.
 /// async fn message(stream: &mut impl Stream) -> io::Result<(Vec<String>, Vec<u8>)> {
 ///     let mut reader = BufReader::new(stream);
 ///     let (mut head, mut body) = (Vec::new(), Vec::new());
@@ -35,40 +35,41 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct BufReader<S> {
     stream: S,
-    /// Room for bytes, of which those from `start` to `end` were read and not consumed.
+    /// The storage of the buffer. The bytes from `start` to `end` were read and are not consumed
+    /// yet.
     room: Vec<u8>,
     start: usize,
     end: usize,
-    /// The size to which the room returns when it is empty.
+    /// The size to which `room` shrinks when it becomes empty.
     capacity: usize,
 }
 
 impl<S: Stream> BufReader<S> {
-    /// A reader with a buffer of 8 KiB.
+    /// Makes a reader with a buffer of 8 KiB.
     #[must_use]
     pub fn new(stream: S) -> BufReader<S> {
         BufReader::with_capacity(8 * 1024, stream)
     }
 
-    /// A reader with a buffer of `capacity` bytes (at least one). It grows for a line or a count
-    /// that is longer, as far as the call allows, and shrinks again.
+    /// Makes a reader with a buffer of `capacity` bytes (at least one). The buffer grows for a
+    /// longer line or count, up to the limit of the call, and shrinks again once it is empty.
     #[must_use]
     pub fn with_capacity(capacity: usize, stream: S) -> BufReader<S> {
         let capacity = capacity.max(1);
         BufReader { stream, room: vec![0; capacity], start: 0, end: 0, capacity }
     }
 
-    /// Bytes that were read and not consumed.
+    /// Returns the bytes that were read and are not consumed yet.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         &self.room[self.start..self.end]
     }
 
-    /// Counts the first `n` bytes of the buffer as used.
+    /// Consumes the first `n` bytes of the buffer.
     ///
     /// # Panics
     ///
-    /// If the buffer has fewer.
+    /// Panics if the buffer has fewer than `n` bytes.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.buffer().len(), "rule: only what is in the buffer can be consumed");
         self.start += n;
@@ -79,35 +80,35 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
-    /// The stream, to write to. Reading from it directly goes past the buffer.
+    /// Returns the stream, for writing. A direct read from it bypasses the buffer.
     pub fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// The stream, and what was read and not consumed.
+    /// Returns the stream, and the bytes that were read and not consumed.
     #[must_use]
     pub fn into_parts(self) -> (S, Vec<u8>) {
         let rest = self.buffer().to_vec();
         (self.stream, rest)
     }
 
-    /// Reads once, behind what is in the buffer, which grows if it is full. Returns how many bytes
-    /// came; zero: the peer has finished.
+    /// Reads once, and appends the bytes to the buffer, which grows if it is full. Returns the
+    /// number of bytes read. Zero means that the peer has finished.
     ///
     /// # Errors
     ///
-    /// Those of the stream.
+    /// Returns an error if the stream fails.
     #[track_caller]
     pub fn fill_more(&mut self) -> impl Future<Output = io::Result<usize>> {
         self.read_behind(0, Location::caller())
     }
 
-    /// Reads once if the buffer is empty. Returns how many bytes it holds; zero: the peer has
-    /// finished.
+    /// Reads once if the buffer is empty. Returns the number of bytes in the buffer. Zero means
+    /// that the peer has finished.
     ///
     /// # Errors
     ///
-    /// Those of the stream.
+    /// Returns an error if the stream fails.
     #[track_caller]
     pub fn fill(&mut self) -> impl Future<Output = io::Result<usize>> {
         let site = Location::caller();
@@ -119,13 +120,14 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
-    /// Appends a line to `line`, without its end (`\n` or `\r\n`), and returns whether there was
-    /// one: `false` at the end of the stream. The last line need not have an end.
+    /// Appends the next line to `line`, without its end (`\n` or `\r\n`). Returns `false` at the
+    /// end of the stream, and `true` otherwise. The last line need not have an end.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the first `limit` bytes have no end of a line, which says the limit; those
-    /// of the stream. Nothing is consumed or appended then.
+    /// Returns `InvalidData`, with the limit in its text, if the first `limit` bytes contain no end
+    /// of a line. Returns an error if the stream fails. After an error nothing is consumed or
+    /// appended.
     #[track_caller]
     pub fn read_line(
         &mut self,
@@ -149,16 +151,17 @@ impl<S: Stream> BufReader<S> {
         Ok(size > 0)
     }
 
-    /// The lines from here on, each of at most `limit` bytes with its end.
+    /// Returns the lines that follow. Each may have at most `limit` bytes, its end included.
     pub fn lines(&mut self, limit: usize) -> Lines<'_, S> {
         Lines { reader: self, limit, line: Vec::new() }
     }
 
-    /// Fills all of `buf`; the bytes are gathered in the buffer first.
+    /// Fills all of `buf`. The bytes are gathered in the buffer first.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the stream ends before; those of the stream. Nothing is consumed then.
+    /// Returns `UnexpectedEof` if the stream ends too early, and an error if the stream fails.
+    /// After an error nothing is consumed.
     #[track_caller]
     pub fn read_exact(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
@@ -174,7 +177,8 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
-    /// How long the first line is, its end included; at the end of the stream, how much is left.
+    /// Returns the length of the next line, its end included. At the end of the stream, returns the
+    /// number of bytes left.
     async fn find_line(&mut self, limit: usize, site: Site) -> io::Result<usize> {
         let mut searched = 0;
         loop {
@@ -193,7 +197,7 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
-    /// Fills `buf` from the buffer, as far as that goes.
+    /// Moves bytes from the buffer to `buf`: as many as there are, up to the length of `buf`.
     fn take(&mut self, buf: &mut [u8]) -> usize {
         let n = buf.len().min(self.buffer().len());
         buf[..n].copy_from_slice(&self.buffer()[..n]);
@@ -201,14 +205,14 @@ impl<S: Stream> BufReader<S> {
         n
     }
 
-    /// Reads once, behind what is in the buffer, which has room for `want` bytes then and for one
-    /// more than it holds.
+    /// Reads once, and appends the bytes to the buffer. Makes the buffer at least `want` bytes
+    /// large first, and at least one byte larger than its contents.
     pub(crate) async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
         self.room.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let want = want.max(self.end + 1);
         if self.room.len() < want {
-            // Doubling, so that growing byte by byte copies each byte a few times at most.
+            // Double the size, so that growth byte by byte copies each byte only a few times.
             self.room.resize(want.max(self.room.len() * 2), 0);
         }
         let n = self.stream.read_from(&mut self.room[self.end..], site).await?;
@@ -217,7 +221,7 @@ impl<S: Stream> BufReader<S> {
     }
 }
 
-/// The lines of a stream; made by [`BufReader::lines`].
+/// The lines of a stream, made by [`BufReader::lines`].
 #[derive(Debug)]
 pub struct Lines<'r, S> {
     reader: &'r mut BufReader<S>,
@@ -226,13 +230,13 @@ pub struct Lines<'r, S> {
 }
 
 impl<S: Stream> Lines<'_, S> {
-    /// The next line, without its end (`\n` or `\r\n`); `None` at the end of the stream. *Blocks*
-    /// until a whole line is there. The last line need not have an end.
+    /// Returns the next line, without its end (`\n` or `\r\n`), or `None` at the end of the stream.
+    /// *Blocks* until a whole line has arrived. The last line need not have an end.
     ///
     /// # Errors
     ///
-    /// Those of [`BufReader::read_line`]. Nothing is lost then: the next call begins with the same
-    /// bytes, so a line that is too long is the same error again.
+    /// Returns the errors of [`BufReader::read_line`]. An error loses no bytes: the next call
+    /// starts with the same bytes. So a line that is too long fails again.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot wait")]
     #[track_caller]
     pub fn next(&mut self) -> impl Future<Output = io::Result<Option<&[u8]>>> {
@@ -248,7 +252,8 @@ impl<S: Stream> Lines<'_, S> {
 impl<S: Stream> Stream for BufReader<S> {
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
         if self.buffer().is_empty() && !buf.is_empty() {
-            // Nothing to keep in order with: a large read saves a copy.
+            // The buffer is empty, so order is no concern: a large read goes past it and saves a
+            // copy.
             if buf.len() >= self.capacity {
                 return self.stream.read_from(buf, site).await;
             }
@@ -257,7 +262,9 @@ impl<S: Stream> Stream for BufReader<S> {
         Ok(self.take(buf))
     }
 
-    /// As the stream does it, which may look where a read would begin with a wait.
+    /// Takes bytes from the buffer, or tries to read from the stream if the buffer is empty.
+    /// `Stream::read` would begin with a wait if the socket is known to be empty; a direct try
+    /// looks into the socket.
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         if self.buffer().is_empty() && !buf.is_empty() {
             return self.stream.try_read(buf, cx);
@@ -286,6 +293,10 @@ impl<S: Stream> Stream for BufReader<S> {
     #[track_caller]
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         self.stream.closed()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.stream.has_failed()
     }
 
     #[track_caller]

@@ -1,4 +1,4 @@
-//! From one stream to another.
+//! Copying from one stream to another.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
@@ -7,19 +7,21 @@ use std::pin::pin;
 use std::task::Poll;
 
 use traps::branch;
-use traps::core::names::Site;
+use traps::core::table::Site;
 
 use crate::halves::Split;
 use crate::limits::READ_BUFFER;
 use crate::stream::Stream;
 
-/// Writes to `to` what `from` gives, until its end, and returns how many bytes that were. *Blocks*
-/// whenever there is nothing to read or no room to write. The end is not passed on: shut `to` down.
+/// Copies from `from` to `to` until `from` ends, and returns the number of bytes. *Blocks* when
+/// there is nothing to read or no room to write. Does not pass the end on: to do so, shut `to`
+/// down.
 ///
 /// # Errors
 ///
-/// Those of either stream, `WriteZero` if `to` takes nothing; the interrupt that ended a wait. What
-/// was read and not yet written is lost then, 16 KiB at most.
+/// Returns an error if either stream fails, `WriteZero` if `to` takes no bytes, and the interrupt
+/// that ended a wait. After an error, the bytes that were read and not yet written are lost: 16 KiB
+/// at most.
 #[track_caller]
 pub fn copy(from: &mut impl Stream, to: &mut impl Stream) -> impl Future<Output = io::Result<u64>> {
     copy_from(from, to, Location::caller())
@@ -41,15 +43,16 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
     }
 }
 
-/// Copies in both directions at the same time, in one task. The end of a stream is passed on to the
-/// other as a shutdown, after all that came before it, and the other direction goes on. Returns,
-/// when both have ended, how many bytes went from `a` to `b` and from `b` to `a`. *Blocks*. Where
-/// both directions can go on, that from `a` to `b` goes first.
+/// Copies in both directions at the same time, in one task. When one stream ends, the other is shut
+/// down after the last byte, and the other direction continues. When both directions have ended,
+/// returns the number of bytes from `a` to `b` and from `b` to `a`. *Blocks*. If both directions
+/// can continue, `a` to `b` goes first.
 ///
 /// # Errors
 ///
-/// As for [`copy`], of the direction that failed first; the other one is given up then. To have
-/// neither peer take a part for the whole, [reset](Stream::reset) both streams, if they are of TCP.
+/// Returns the error of [`copy`] in the direction that failed first. The other direction is
+/// abandoned. Then [reset](Stream::reset) both streams, if they are TCP, so that neither peer takes
+/// a part of the data for the whole.
 #[track_caller]
 pub fn copy_bidirectional(
     a: &mut impl Split,
@@ -79,11 +82,11 @@ pub fn copy_bidirectional(
     }
 }
 
-/// Copies, and passes the end on.
+/// Copies until `from` ends, and then shuts `to` down.
 async fn direction(mut from: impl Stream, mut to: impl Stream, site: Site) -> io::Result<u64> {
     let copied = copy_from(&mut from, &mut to, site).await?;
     match to.shutdown() {
-        // It has gone, and needs no end.
+        // The peer of `to` has gone already, so it needs no end.
         Err(error) if error.kind() != ErrorKind::NotConnected => Err(error),
         _ => Ok(copied),
     }

@@ -1,34 +1,36 @@
-//! Sockets of datagrams of either family, and UDP.
+//! Datagram sockets of either address family, and the functions of UDP.
 
 use std::cell::Cell;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::panic::Location;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, connect, recvfrom, send, sendto};
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::ignore_after;
 use traps::io::{Direction, Io};
 
-use crate::attempt::{attempt, until_done};
+use crate::attempt::{attempt, tell, until_done};
+use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::BACK_OFF_FIRST;
 use crate::resolve::{failed, ip_address};
 use crate::socket::bound;
 
-/// A socket of datagrams of a family: a [`UdpSocket`] or a [`UnixDatagram`](crate::UnixDatagram).
+/// A datagram socket of an address family: a [`UdpSocket`] or a
+/// [`UnixDatagram`](crate::UnixDatagram).
 ///
-/// All its methods take `&self`: one task may send while another receives, with the socket in an
-/// `Rc`. A datagram is sent and received whole, so an operation that was interrupted has sent or
-/// received none.
+/// All methods take `&self`. If the socket is in an `Rc`, one task can send while another receives.
+/// A datagram is sent or received as a whole, so an interrupted operation has sent or received
+/// nothing.
 #[derive(Debug)]
 pub struct DatagramSocket<F> {
-    pub(crate) io: Io<OwnedFd>,
-    /// Bytes of the datagram that was received last.
+    pub(crate) io: Io<Handle>,
+    /// The full length of the last received datagram, in bytes.
     len: Cell<usize>,
     family: PhantomData<F>,
 }
@@ -40,12 +42,12 @@ pub struct DatagramSocket<F> {
 /// use net::UdpSocket;
 /// use traps::Interruptible;
 ///
-/// /// Sends each datagram back to where it came from.
+/// /// Sends each datagram back to its sender.
 /// async fn echo(socket: UdpSocket) -> io::Result<()> {
 ///     let mut buf = [0; 1500];
 ///     loop {
 ///         let (n, peer) = socket.recv_from(&mut buf).await?;
-///         // Whoever sends may name an address to which nothing can be sent.
+///         // A sender can give an address to which the system cannot send.
 ///         if let Err(error) = socket.send_to(&buf[..n], peer).await
 ///             && error.interrupt().is_some()
 ///         {
@@ -57,100 +59,106 @@ pub struct DatagramSocket<F> {
 pub type UdpSocket = DatagramSocket<Inet>;
 
 impl DatagramSocket<Inet> {
-    /// Takes an IP address and port; port 0 lets the system choose. Never blocks, so it looks up no
-    /// names.
+    /// Makes a socket with the given IP address and port. With port 0 the system chooses a port.
+    /// Never blocks, so it looks up no names.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the address named: `AddrInUse`, `PermissionDenied`.
-    /// `InvalidInput` for a name.
+    /// Returns the system's error, with the same kind and with the address in its text:
+    /// `AddrInUse`, `PermissionDenied`. Returns `InvalidInput` if `address` is a name.
     pub fn bind(address: impl ToString) -> io::Result<UdpSocket> {
         let address = address.to_string();
-        let socket = ip_address(&address).and_then(|ip| Ok(bound(SocketType::DGRAM, &ip)?));
+        let bound = |ip| door::call("bind", || Ok(bound(SocketType::DGRAM, &ip)?.into()));
+        let socket = ip_address(&address).and_then(bound);
         let socket = socket.map_err(|error| failed(format!("bind {address}"), error))?;
         Ok(DatagramSocket::from_socket(socket))
     }
 
-    /// From now on [`send`](DatagramSocket::send) sends to that address, and datagrams are received
-    /// from there only. Never blocks.
+    /// Connects the socket to an address. From now on [`send`](DatagramSocket::send) sends to this
+    /// address, and the socket receives only datagrams from it. Never blocks.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the address named.
+    /// Returns the system's error, with the same kind and with the address in its text.
     pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
-        let connected = connect(&*self.io, &address);
-        connected.map_err(|error| failed(format!("connect to {address}"), error.into()))
+        let connected = door::call("connect", || Ok(connect(self.io.get()?, &address)?));
+        connected.map_err(|error| failed(format!("connect to {address}"), error))
     }
 
-    /// Sends a datagram to that address, blocking while the system has no room for it. Returns how
-    /// many bytes it took: all of them.
+    /// Sends a datagram to `address`. Blocks while the system has no room for it. Returns the
+    /// number of bytes sent, which is all of them.
     ///
     /// # Errors
     ///
-    /// As for [`DatagramSocket::send`].
+    /// Returns the errors of [`DatagramSocket::send`].
     #[track_caller]
     pub fn send_to(
         &self,
         buf: &[u8],
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<usize>> {
-        let send = move |io: &_| sendto(io, buf, SendFlags::NOSIGNAL, &address);
-        self.send_by(send, Location::caller())
+        let send = move |fd: BorrowedFd<'_>| sendto(fd, buf, SendFlags::NOSIGNAL, &address);
+        self.send_by(buf, send, Location::caller())
     }
 }
 
 impl<F: Family> DatagramSocket<F> {
-    /// Takes a socket in non-blocking mode.
-    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> DatagramSocket<F> {
-        DatagramSocket { io: Io::new(socket.into()), len: Cell::new(0), family: PhantomData }
+    /// Takes ownership of a socket in non-blocking mode.
+    pub(crate) fn from_socket(socket: Handle) -> DatagramSocket<F> {
+        DatagramSocket { io: Io::new(socket), len: Cell::new(0), family: PhantomData }
     }
 
-    /// Makes attempts to send until one comes to something. While there is no room it looks again
-    /// every 5 ms as well: the system does not tell when another socket has room, unless this one
-    /// is connected to it.
+    /// Repeats `send` until it does not fail with `EAGAIN`. While there is no room, tries again
+    /// every 5 ms as well: the system reports room in the receiver's queue only if this socket is
+    /// connected to the receiver.
     pub(crate) async fn send_by(
         &self,
-        send: impl Fn(&OwnedFd) -> Result<usize, Errno>,
+        buf: &[u8],
+        send: impl Fn(BorrowedFd<'_>) -> Result<usize, Errno>,
         site: Site,
     ) -> io::Result<usize> {
+        tell(site);
         let wait = || ignore_after(BACK_OFF_FIRST, self.io.ready(Direction::Write, site));
-        let n = until_done(false, site, wait, || attempt(|| send(&self.io))).await?;
+        let send = || attempt(|| send(self.io.get()?));
+        let send = || door::sent(&[IoSlice::new(buf)], send);
+        let n = until_done(false, site, wait, send).await?;
         self.io.note(Direction::Write, n);
         Ok(n)
     }
 
-    /// Sends a datagram to the address that the socket is connected to, blocking while there is no
-    /// room for it. Returns how many bytes the system took: all of them.
+    /// Sends a datagram to the connected address. Blocks while there is no room for it. Returns the
+    /// number of bytes sent, which is all of them.
     ///
     /// # Errors
     ///
-    /// The system's, for example that it is not connected, or `ConnectionRefused` for an earlier
-    /// datagram; `ResourceBusy` if another task waits to send already; the interrupt that ended the
-    /// wait: nothing was sent then.
+    /// Returns the system's error, for example if the socket is not connected, or
+    /// `ConnectionRefused` for an earlier datagram. Returns `ResourceBusy` if another task is
+    /// waiting to send, and the interrupt that ended the wait. After an error nothing was sent.
     #[track_caller]
     pub fn send(&self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.send_by(|io| send(io, buf, SendFlags::NOSIGNAL), Location::caller())
+        self.send_by(buf, |fd| send(fd, buf, SendFlags::NOSIGNAL), Location::caller())
     }
 
-    /// Receives a datagram into `buf`; blocks while there is none. Returns how many bytes of `buf`
-    /// it has filled. What does not fit is lost, and [`DatagramSocket::last_len`] tells so.
+    /// Receives a datagram into `buf`. Blocks while there is none. Returns the number of bytes
+    /// written to `buf`. The part that does not fit is lost; [`DatagramSocket::last_len`] returns
+    /// the full length.
     ///
     /// # Errors
     ///
-    /// The system's, for example `ConnectionRefused` for an earlier datagram of ours;
-    /// `ResourceBusy` if another task waits to receive already; the interrupt that ended the wait:
-    /// nothing was received then.
+    /// Returns the system's error, for example `ConnectionRefused` for a datagram that this socket
+    /// sent. Returns `ResourceBusy` if another task is waiting to receive, and the interrupt that
+    /// ended the wait. After an error nothing was received.
     #[track_caller]
     pub fn recv(&self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
         let received = self.receive(buf, Location::caller());
         async { Ok(received.await?.0) }
     }
 
-    /// Like [`DatagramSocket::recv`], with the address that the datagram came from.
+    /// Receives like [`DatagramSocket::recv`], and also returns the address of the sender.
     ///
     /// # Errors
     ///
-    /// As for [`DatagramSocket::recv`].
+    /// Returns the errors of [`DatagramSocket::recv`].
     #[track_caller]
     pub fn recv_from(
         &self,
@@ -160,28 +168,33 @@ impl<F: Family> DatagramSocket<F> {
     }
 
     async fn receive(&self, buf: &mut [u8], site: Site) -> io::Result<(usize, F::Address)> {
+        tell(site);
         let io = &self.io;
-        let receive = || attempt(|| recvfrom(&**io, &mut *buf, RecvFlags::TRUNC));
+        let receive = |buf: &mut [u8]| {
+            let received = attempt(|| recvfrom(io.get()?, &mut *buf, RecvFlags::TRUNC));
+            received.map(|it| it.map(|(n, len, from)| (n, (len as u64, from))))
+        };
+        let receive = || door::received("receive", buf, receive);
         let received = until_done(false, site, || io.ready(Direction::Read, site), receive);
-        let (n, len, from) = received.await?;
-        self.len.set(len);
+        let (n, (len, from)) = received.await?;
+        self.len.set(usize::try_from(len).unwrap_or(usize::MAX));
         io.note(Direction::Read, n);
         Ok((n, F::address(from).expect("a datagram comes from the socket's family")))
     }
 
-    /// How many bytes the datagram had that was received last. If they are more than were given,
-    /// its rest is lost.
+    /// Returns the full length of the last received datagram. If it is longer than the buffer was,
+    /// the rest is lost.
     #[must_use]
     pub fn last_len(&self) -> usize {
         self.len.get()
     }
 
-    /// The address of this end.
+    /// Returns the local address of the socket.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<F::Address> {
-        local_addr::<F>(&*self.io)
+        local_addr::<F, _>(&self.io)
     }
 }

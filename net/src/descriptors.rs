@@ -1,16 +1,16 @@
-//! How many descriptors this process may have open.
+//! The number of descriptors that this process may have open.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard limit, which any process may do. Gives the limit
-/// that is in force then; `u64::MAX` if there is none. Programs that this process starts inherit
-/// it.
+/// Raises the soft limit of open files to the hard limit, which any process is allowed to do.
+/// Returns the limit now in force, or `u64::MAX` if there is none. Child processes inherit the
+/// limit.
 ///
 /// # Errors
 ///
-/// The system's. The limit is as it was then.
+/// Returns the system's error. Then the limit is unchanged.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

@@ -1,37 +1,38 @@
-//! The two families of sockets: what their addresses are.
+//! The two families of sockets, and their addresses.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 
-/// What a socket's addresses are: [`Inet`] or [`Unix`].
+use crate::door::{self, Handle};
+
+/// A family of socket addresses: [`Inet`] or [`Unix`].
 pub trait Family: fmt::Debug + 'static {
-    /// Whether a read that is short has taken all that was there.
+    /// Whether a short read has always taken all the bytes that had arrived.
     #[doc(hidden)]
     const SHORT_IS_ALL: bool;
 
-    /// An address of one end.
+    /// The address of a socket of this family.
     type Address;
 
-    /// Reads an address of the system, which may give none for a Unix socket without a name; `None`
-    /// if it is of another family.
+    /// Converts an address from the system. The system may return no address for a Unix socket
+    /// without a name. Returns `None` if the address is of another family.
     #[doc(hidden)]
     fn address(found: Option<SocketAddrAny>) -> Option<Self::Address>;
 }
 
-/// IP addresses and ports, of either version.
+/// The family of IPv4 and IPv6 addresses, with ports.
 #[derive(Debug)]
 pub enum Inet {}
 
-/// Paths in the file system, abstract names, or none. The address of a socket whose path has 108
-/// bytes, the most possible, is reported as none.
+/// The family of Unix addresses: paths in the file system, abstract names, or no name. A path of
+/// 108 bytes, the longest possible, is reported as no name.
 #[derive(Debug)]
 pub enum Unix {}
 
@@ -51,7 +52,8 @@ impl Family for Unix {
     type Address = net::SocketAddr;
 
     fn address(found: Option<SocketAddrAny>) -> Option<net::SocketAddr> {
-        // One without a name has two bytes, and that of the longest path is longer than its type.
+        // A nameless address has two bytes. The address of the longest path is larger than its
+        // type.
         let shown = found.filter(|found| (3..=110).contains(&found.addr_len()));
         let Some(found) = shown else { return net::SocketAddr::from_pathname("").ok() };
         let found = SocketAddrUnix::try_from(found).ok()?;
@@ -63,12 +65,18 @@ impl Family for Unix {
     }
 }
 
-/// The address of this end of a socket.
-pub(crate) fn local_addr<F: Family>(socket: impl AsFd) -> io::Result<F::Address> {
-    F::address(Some(getsockname(socket)?)).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
+/// Returns the address of this end of a socket.
+pub(crate) fn local_addr<F: Family, const KIND: char>(
+    socket: &Handle<KIND>,
+) -> io::Result<F::Address> {
+    let found = door::call("sockname", || Ok(getsockname(socket.get()?)?))?;
+    F::address(Some(found)).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
 }
 
-/// The address of the other end of a socket.
-pub(crate) fn peer_addr<F: Family>(socket: impl AsFd) -> io::Result<F::Address> {
-    F::address(getpeername(socket)?).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
+/// Returns the address of the other end of a socket.
+pub(crate) fn peer_addr<F: Family, const KIND: char>(
+    socket: &Handle<KIND>,
+) -> io::Result<F::Address> {
+    let found = door::call("peername", || Ok(getpeername(socket.get()?)?))?;
+    F::address(found).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
 }

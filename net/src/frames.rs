@@ -1,17 +1,18 @@
-//! Messages with their length in front.
+//! Messages with a length prefix.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
 use std::panic::Location;
 
-use traps::core::names::Site;
+use traps::core::table::Site;
 
 use crate::buffer::BufReader;
 use crate::stream::Stream;
 
-/// A stream of frames: each is a length, big-endian, in four bytes unless said otherwise, and so
-/// many bytes. A frame may be empty. Over a half of a stream it reads or writes only.
+/// A stream of frames. A frame is a length, big-endian and in four bytes by default, and then
+/// `length` bytes. A frame may be empty. Over a half of a stream only one of `read` and `write`
+/// works.
 ///
 /// ```
 /// use std::io;
@@ -30,40 +31,41 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Frames<S> {
     reader: BufReader<S>,
-    /// Bytes of a length.
+    /// The number of bytes of a length prefix.
     width: usize,
-    /// The most bytes of a frame, without its length.
+    /// The longest frame allowed, in bytes, not counting its length prefix.
     limit: usize,
-    /// Bytes at the head of the buffer that were given out: those of the last frame.
+    /// The number of bytes at the start of the buffer that belong to the frame returned last.
     given: usize,
 }
 
 impl<S: Stream> Frames<S> {
-    /// Frames of at most `limit` bytes, with lengths of four bytes.
+    /// Makes a stream of frames of at most `limit` bytes, with length prefixes of four bytes.
     #[must_use]
     pub fn new(stream: S, limit: usize) -> Frames<S> {
         Frames::with_width(stream, 4, limit)
     }
 
-    /// Frames of at most `limit` bytes, with lengths of `width` bytes.
+    /// Makes a stream of frames of at most `limit` bytes, with length prefixes of `width` bytes.
     ///
     /// # Panics
     ///
-    /// If `width` is not from 1 to 8.
+    /// Panics if `width` is not from 1 to 8.
     #[must_use]
     pub fn with_width(stream: S, width: usize, limit: usize) -> Frames<S> {
         assert!((1..=8).contains(&width), "rule: a length has from one to eight bytes");
         Frames { reader: BufReader::new(stream), width, limit, given: 0 }
     }
 
-    /// The next frame, without its length; `None` at the end of the stream. *Blocks* until a whole
-    /// frame is there. Memory grows with what has come, not with the length that was announced.
+    /// Returns the next frame, without its length prefix, or `None` at the end of the stream.
+    /// *Blocks* until a whole frame has arrived. Memory grows with the bytes that have arrived, not
+    /// with the announced length.
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a length above the limit, before anything of the frame is read;
-    /// `UnexpectedEof` if the stream ends within a frame; those of the stream. Nothing is lost when
-    /// the wait is interrupted or dropped: the next call goes on with the same frame.
+    /// Returns `InvalidData` for a length above the limit, without waiting for the frame. Returns
+    /// `UnexpectedEof` if the stream ends within a frame, and an error if the stream fails. An
+    /// interrupted or dropped wait loses no bytes: the next call continues with the same frame.
     #[track_caller]
     pub fn read(&mut self) -> impl Future<Output = io::Result<Option<&[u8]>>> {
         let site = Location::caller();
@@ -74,13 +76,14 @@ impl<S: Stream> Frames<S> {
         }
     }
 
-    /// Writes a frame. *Blocks* whenever there is no room.
+    /// Writes a frame. *Blocks* when there is no room.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a frame above the limit, or one whose length its bytes do not hold;
-    /// nothing is written then. Those of the stream, `WriteZero` if it takes nothing: some of the
-    /// frame may be written then, and no other can follow.
+    /// Returns `InvalidInput` if the frame is above the limit, or if its length does not fit in
+    /// `width` bytes; then nothing was written. Returns an error if the stream fails, and
+    /// `WriteZero` if the stream takes no bytes. Then a part of the frame may have been written, so
+    /// no other frame can follow.
     #[track_caller]
     pub fn write(&mut self, frame: &[u8]) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
@@ -101,19 +104,20 @@ impl<S: Stream> Frames<S> {
         }
     }
 
-    /// The stream, to shut it down for example.
+    /// Returns the stream, for example to shut it down.
     pub fn stream(&mut self) -> &mut S {
         self.reader.stream()
     }
 
-    /// The stream, and what was read and not given out.
+    /// Returns the stream, and the bytes that were read and not returned as a frame.
     #[must_use]
     pub fn into_parts(mut self) -> (S, Vec<u8>) {
         self.reader.consume(self.given);
         self.reader.into_parts()
     }
 
-    /// How long the first frame is, with its length; zero at the end of the stream.
+    /// Returns the length of the first frame, its length prefix included, or zero at the end of the
+    /// stream.
     async fn find_frame(&mut self, site: Site) -> io::Result<usize> {
         loop {
             let bytes = self.reader.buffer();

@@ -1,12 +1,12 @@
-//! The two directions of a stream, each a stream of its own.
+//! The two directions of a stream, as two streams.
 
 use crate::family::Family;
 use crate::stream::Stream;
 use crate::stream_socket::StreamSocket;
 
-/// A stream whose two directions can be used at the same time, by two branches of a task.
+/// A stream that two branches of a task can use at the same time, one for each direction.
 pub trait Split {
-    /// A stream to read from, and one to write to.
+    /// Returns a stream to read from, and a stream to write to.
     fn split(&mut self) -> (impl Stream, impl Stream);
 }
 

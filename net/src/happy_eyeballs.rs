@@ -1,18 +1,36 @@
-//! Which of several addresses to connect to: the first that answers (RFC 8305).
+//! Connecting to one of several addresses: the first that succeeds wins (RFC 8305, "happy
+//! eyeballs").
+//!
+//! A name often has addresses of both IP versions, and one version might fail on this network. To
+//! try the addresses one by one would wait for a whole connect timeout at each dead address. So the
+//! attempts overlap: the next address is tried as soon as an attempt fails, or [`ATTEMPT_DELAY`]
+//! (250 ms) after the last attempt began. Earlier attempts continue.
+//!
+//! The two IP versions take turns, so a version that does not work costs one delay only. Suppose
+//! the resolver returns `a6 b6 c4 d4`, and no IPv6 packet gets through:
+//!
+//! ```text
+//! 0 ms    try a6
+//! 250 ms  try c4
+//! 280 ms  c4 connects: a6 is dropped, b6 and d4 are never tried
+//! ```
+//!
+//! Each attempt is a branch of the calling task, not a task of its own. So an interrupt of the
+//! caller ends all of them, and no attempt can outlive the call.
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::task::Poll;
 
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::{Interruptible, branch, sleep_from};
 
 use crate::limits::ATTEMPT_DELAY;
 
-/// Tries the addresses until one succeeds: the next one as soon as one has failed, or a while after
-/// the last try began. The first success ends the tries that still run, and so does an interrupt.
-/// If all fail, it gives the last error.
+/// Tries the addresses until one attempt succeeds, as the head of this file describes. The first
+/// success drops the other attempts, and so does an interrupt. If all attempts fail, returns the
+/// last error.
 pub(crate) async fn first<T, F: Future<Output = io::Result<T>>>(
     addresses: Vec<SocketAddr>,
     site: Site,
@@ -43,18 +61,21 @@ pub(crate) async fn first<T, F: Future<Output = io::Result<T>>>(
         match ended.await {
             Some(Err(error)) if error.interrupt().is_none() => last = Some(Err(error)),
             Some(done) => return done,
-            // The pause is over.
+            // The pause has ended without a result.
             None => {}
         }
     }
 }
 
-/// The addresses of both versions of IP in turn, each in its order, IPv6 first.
+/// Interleaves the addresses of the two IP versions; each version keeps its order. The version of
+/// the first address goes first: the resolver knows best which one works here (RFC 8305, section
+/// 4).
 fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let count = addresses.len();
-    let (six, four): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
-    let (mut six, mut four) = (six.into_iter(), four.into_iter());
-    (0..count).flat_map(|_| [six.next(), four.next()]).flatten().collect()
+    let (count, is_six) = (addresses.len(), addresses.first().is_some_and(SocketAddr::is_ipv6));
+    let (first, second): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|address| address.is_ipv6() == is_six);
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    (0..count).flat_map(|_| [first.next(), second.next()]).flatten().collect()
 }
 
 #[cfg(test)]

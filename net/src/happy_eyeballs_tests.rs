@@ -1,4 +1,4 @@
-//! On the virtual clock, with attempts that the test scripts.
+//! Tests on the virtual clock, with scripted attempts.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// After so many milliseconds it answers, or refuses.
+/// A peer that accepts or refuses a connection after this many milliseconds.
 #[derive(Clone, Copy)]
 enum Peer {
     Answers(u32),
@@ -23,7 +23,7 @@ use Peer::{Answers, Refuses};
 
 const NEVER: Peer = Answers(1 << 20);
 
-/// An address of IPv6 or IPv4, by the port that tells it from the others.
+/// Makes an IPv6 address. The port identifies it.
 fn six(port: u16) -> SocketAddr {
     (std::net::Ipv6Addr::LOCALHOST, port).into()
 }
@@ -32,15 +32,15 @@ fn four(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }
 
-/// The port of each attempt, and when it began, in milliseconds.
+/// The port and the start, in milliseconds, of each attempt.
 type Begun = Rc<RefCell<Vec<(u16, u64)>>>;
 
 fn since_start(now: Time) -> u64 {
     now.since(Time::ZERO).as_millis().try_into().unwrap()
 }
 
-/// Connects to the addresses, whose peers are at the ports from 0 on. Gives the port that answered,
-/// and notes when each attempt begins.
+/// Connects to the addresses. `peers[port]` is the peer at a port. Returns the port that accepted,
+/// and records the start of each attempt.
 async fn connect(addresses: Vec<SocketAddr>, peers: &[Peer], begun: Begun) -> io::Result<u16> {
     let alive = Rc::new(());
     let try_one = async |at: SocketAddr| {
@@ -71,11 +71,24 @@ fn ran(
 
 #[test]
 fn the_versions_take_turns_and_each_try_begins_250_ms_after_the_last() {
-    let addresses = vec![four(3), four(4), six(0), four(5), six(1), six(2)];
+    let addresses = vec![six(3), six(4), four(0), six(5), four(1), four(2)];
     let (ran, begun) = ran(addresses, &[NEVER, NEVER, NEVER, NEVER, NEVER, Answers(100)]);
-    assert_eq!(begun, [(0, 0), (3, 250), (1, 500), (4, 750), (2, 1000), (5, 1250)]);
+    assert_eq!(begun, [(3, 0), (0, 250), (4, 500), (1, 750), (5, 1000)]);
     assert_eq!(ran.output.unwrap(), 5);
-    assert_eq!(ran.took, 1350 * MS);
+    assert_eq!(ran.took, 1100 * MS);
+}
+
+#[test]
+fn the_version_of_the_first_address_is_the_first_to_be_tried() {
+    let order = |addresses: Vec<SocketAddr>| {
+        interleaved(addresses).iter().map(SocketAddr::port).collect::<Vec<_>>()
+    };
+    assert_eq!(order(vec![four(0), six(1), four(2), six(3)]), [0, 1, 2, 3]);
+    assert_eq!(order(vec![six(0), four(1), six(2), four(3)]), [0, 1, 2, 3]);
+    assert_eq!(order(vec![four(0), four(1), four(2), six(3)]), [0, 3, 1, 2]);
+    assert_eq!(order(vec![six(0), six(1), four(2), six(3)]), [0, 2, 1, 3]);
+    assert_eq!(order(vec![four(0), four(1)]), [0, 1]);
+    assert!(order(vec![]).is_empty());
 }
 
 #[test]

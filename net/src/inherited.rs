@@ -1,4 +1,4 @@
-//! Listeners that whoever started the process has opened for it, as systemd does: sd_listen_fds(3).
+//! Listeners that the parent process has opened, for example systemd: see sd_listen_fds(3).
 
 use std::env;
 use std::io::{self, ErrorKind};
@@ -9,32 +9,45 @@ use listenfd::ListenFd;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::socket_acceptconn;
 
-use crate::family::Family;
+use crate::door::{self, Handle};
 use crate::listener::{Listener, TcpListener};
 use crate::unix::UnixListener;
 
-/// A listener that the process was given.
+/// A listener that the process has inherited.
 #[derive(Debug)]
 pub enum Inherited {
-    /// Of TCP.
+    /// A TCP listener.
     Tcp(TcpListener),
-    /// Of Unix connections.
+    /// A Unix listener.
     Unix(UnixListener),
 }
 
-/// The listeners in the descriptors from 3 on, in their order. `LISTEN_FDS` says how many there
-/// are, and `LISTEN_PID` for which process. None if they are not set.
+/// Takes the listeners in the descriptors from 3 on, in order. `LISTEN_FDS` is the number of
+/// descriptors, and `LISTEN_PID` is the process that they are meant for. If `LISTEN_FDS` is not
+/// set, returns no listeners.
 ///
-/// Both are unset then, so that no other process takes the descriptors for its own, and the
-/// listeners belong to the caller: a second call gives none. Call it before there are other
-/// threads. The listeners are in non-blocking mode, and no process that is started has them.
+/// Both variables are removed, so that no other process takes the descriptors for its own. The
+/// caller owns the listeners: a second call returns none. Call this function before the process
+/// starts other threads. The listeners are in non-blocking mode, and child processes do not inherit
+/// them.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if the variables are meant for another process (where sd_listen_fds gives none),
-/// if they are no numbers, or if a descriptor is not open, is no socket of the two kinds or does
-/// not listen; the error names it. The listeners are closed then, and other descriptors stay open.
+/// Returns `InvalidInput` if the variables are meant for another process (sd_listen_fds would
+/// return 0), or if they are not numbers. Also returns an error if a descriptor is not open, is not
+/// a stream socket of one of the two kinds, or does not listen. After an error the inherited
+/// listeners are closed, and other descriptors stay open.
 pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
+    let taken = door::call("inherited", inherited)?.into_iter();
+    let listener = |(is_unix, socket)| match is_unix {
+        false => Inherited::Tcp(Listener::from_socket(socket, u32::MAX)),
+        true => Inherited::Unix(Listener::from_socket(socket, u32::MAX)),
+    };
+    Ok(taken.map(listener).collect())
+}
+
+/// Takes the inherited sockets, and whether each is a Unix socket.
+fn inherited() -> io::Result<Vec<(bool, Handle<'l'>)>> {
     let (Ok(count), pid) = (env::var("LISTEN_FDS"), env::var("LISTEN_PID")) else {
         return Ok(Vec::new());
     };
@@ -50,21 +63,21 @@ pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
     let mut given = ListenFd::from_env();
     let count = given.len();
     let take = |at| match given.take_tcp_listener(at) {
-        Ok(tcp) => listening(tcp, at).map(Inherited::Tcp),
-        Err(_) => listening(given.take_unix_listener(at)?, at).map(Inherited::Unix),
+        Ok(tcp) => listening(tcp, at).map(|socket| (false, socket)),
+        Err(_) => Ok((true, listening(given.take_unix_listener(at)?, at)?)),
     };
-    // All are taken, so that an error closes those behind it too.
-    let taken: Vec<io::Result<Inherited>> = (0..count).map(take).collect();
+    // Take all descriptors before looking for an error, so that an error closes the later ones too.
+    let taken: Vec<io::Result<_>> = (0..count).map(take).collect();
     taken.into_iter().collect()
 }
 
-/// Takes the socket if it listens.
-fn listening<F: Family, S: Into<OwnedFd>>(socket: Option<S>, at: usize) -> io::Result<Listener<F>> {
+/// Prepares the socket of descriptor `3 + at`. Returns an error if the socket does not listen.
+fn listening(socket: Option<impl Into<OwnedFd>>, at: usize) -> io::Result<Handle<'l'>> {
     let socket = socket.expect("no descriptor is taken twice").into();
     if !socket_acceptconn(&socket)? {
         let why = format!("descriptor {} does not listen", 3 + at);
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     }
     ioctl_fionbio(&socket, true)?;
-    Ok(Listener::from_socket(socket, u32::MAX))
+    Ok(socket.into())
 }

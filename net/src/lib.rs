@@ -1,18 +1,20 @@
-//! Sockets, streams, processes and a minimal HTTP handler, made of traps.
+//! Sockets, streams, processes and a small HTTP server, made of traps.
 //!
-//! [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]: a [`Listener`] and a
-//! [`StreamSocket`], each of a [`Family`] of addresses; [`UdpSocket`] and [`UnixDatagram`], which
-//! are a [`DatagramSocket`]; [`Stream`], what the HTTP handler needs of either end, and [`pipe`], a
-//! stream in memory; [`BufReader`] for lines, [`Frames`], [`copy`] and [`copy_bidirectional`] over
-//! any stream; [`WriteDeadline`] and [`MinRate`] against peers that stall; [`serve`](serve()), a
-//! server that ends when its kernel does, and [`http::serve`], one of HTTP; [`web`], what its
-//! handlers are made of, and a client; [`process`], processes and their pipes.
+//! - Sockets: a [`Listener`] and a [`StreamSocket`] are generic over a [`Family`] of addresses. The
+//!   concrete types are [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]. A
+//!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`].
+//! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
+//!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
+//!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
+//! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
+//!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
+//! - Processes: [`process`] has processes and their pipes.
 //!
-//! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
-//! plain function returning a future, so that the log names the line that called it. Not so in
-//! [`http`], [`serve`](serve()) and [`WriteDeadline`], whose waits are those of a phase and not of
-//! one call (to read a body may first write the answers before it): there the log names the line
-//! of this crate that waits, which tells the phase.
+//! Every operation is tried first, and traps only if it would block (`attempt.rs`). A function that
+//! can wait is a plain function that returns a future, so that the log names the line of its
+//! caller. The exceptions are [`http`], [`serve`](serve()) and [`WriteDeadline`]. Their waits
+//! belong to a phase, not to one call: reading a body, for example, may first have to write earlier
+//! responses. For these waits the log names the line in this crate, which identifies the phase.
 
 #![forbid(unsafe_code)]
 
@@ -22,10 +24,11 @@ mod buffer;
 mod copy;
 mod datagram_socket;
 mod descriptors;
+mod door;
 mod family;
 mod frames;
 pub mod guide {
-    //! Pages to read: the states of an HTTP connection ([`connection`]), and which test holds which
+    //! Pages to read: the states of an HTTP connection ([`connection`]), and the tests behind each
     //! rule of HTTP ([`conformance`]).
 
     pub mod connection {

@@ -1,83 +1,87 @@
-//! The numbers that bound something in this crate and have no option of their own.
-//!
-//! Those with an option have their defaults beside it.
+//! The fixed limits of this crate. A limit with an option has its default next to the option.
 
 use std::time::Duration;
 
-/// Bytes that are offered to a stream at a time under a write deadline: progress within them is
-/// seen at their end at the latest.
+/// The largest number of bytes offered to a stream at once under a write deadline. Progress within
+/// a piece is seen at its end at the latest.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// How long a listener backs off first when descriptors or memory run out.
+/// The length of a listener's first back-off, when descriptors or memory have run out.
 pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(5);
 
-/// The longest that it backs off, after doubling.
+/// The length of a listener's longest back-off; the back-offs double up to this length.
 pub(crate) const BACK_OFF_LONGEST: Duration = Duration::from_secs(1);
 
-/// How often a listener backs off once the kernel shuts down.
+/// The number of back-offs of a listener once the kernel shuts down.
 pub(crate) const LAST_TRIES: u32 = 3;
 
-/// The most field lines that a head may have.
+/// The largest number of field lines in a header section.
 pub(crate) const FIELDS: usize = 100;
 
-/// Empty lines that a client may send before a request.
+/// The largest number of empty lines that a client can send before a request.
 pub(crate) const EMPTY_LINES: usize = 8;
 
-/// Bytes of all chunk extensions of a body together.
+/// The largest number of bytes in all chunk extensions of a body together.
 pub(crate) const EXTENSIONS: u32 = 4096;
 
-/// Bytes of all trailer fields of a body together.
+/// The largest number of bytes in all trailer fields of a body together.
 pub(crate) const TRAILERS: u32 = 16 * 1024;
 
-/// Digits of a chunk's size: as many as a u64 has, leading zeros included.
+/// The largest number of digits of a chunk size, leading zeros included: enough for any u64.
 pub(crate) const DIGITS: u8 = 16;
 
-/// Bytes that wait to be written before no more are gathered.
+/// The number of bytes that an HTTP connection gathers before it writes them.
 pub(crate) const GATHER: usize = 16 * 1024;
 
-/// Bytes of a streamed body that a handler may write to a client that wants none, before a write
-/// fails as if the client had gone: one that never ends would go on without anybody.
+/// The number of bytes of a streamed body that a handler can write to a client that wants no body.
+/// The next write fails as if the client had gone. Otherwise an endless body would continue without
+/// a reader.
 pub(crate) const DISCARDED: usize = 1 << 20;
 
-/// Bytes of an answer for which another operation is taken from the budget of the task that writes.
+/// The number of bytes of a response that cost the writing task one more operation of its budget.
 pub(crate) const OPERATION: usize = 2 * 1024;
 
-/// Bytes that are read and thrown away from a peer that goes on sending after the last answer, so
-/// that it reads the answer and not a reset. Twice the longest body, for a client that sends all of
-/// one before it reads; `Deadlines::linger` bounds it in time.
+/// The largest number of bytes that the server reads and discards after the last response, so that
+/// a client that is still sending reads the response and not a reset. Twice the longest body, for a
+/// client that sends a whole body before it reads. `Deadlines::linger` bounds the time.
 pub(crate) const LINGER: u64 = 16 << 20;
 
-/// Bytes of a read buffer.
+/// The size of a read buffer, in bytes.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
-/// How long a listener has to go on without a back-off before that is over.
-pub(crate) const BACK_OFF_OVER: Duration = Duration::from_secs(10);
+/// The shortest time from a log line about back-offs to a log line about a new episode.
+pub(crate) const BACK_OFF_PAUSE: Duration = Duration::from_secs(10);
 
-/// How old the last `cap` line of a limit is, at least, before there is another.
+/// The shortest time between two `cap` lines in the log about the same limit.
 pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that were refused because there were too many, and that may still read why.
+/// The largest number of refused connections that the server keeps so that their clients can read
+/// the reason.
 pub(crate) const TURNED_AWAY: usize = 1024;
 
-/// How long a connection that is new, and has sent nothing, may still take to do so once the
-/// server drains: its first request may be on its way.
+/// The time that a new connection has to send its first byte once the server drains: its first
+/// request may be under way.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 
-/// How long a handler may go on whose client has left: it may only have closed its sending side.
+/// The time that a handler has left once its client has gone. The client may have closed its
+/// sending side only.
 pub(crate) const LEFT: Duration = Duration::from_millis(250);
 
-/// Bytes of a file that are read at a time.
+/// The time for which a client that holds memory may be slow while others wait for memory.
+pub(crate) const SLOW: Duration = Duration::from_millis(250);
+
+/// The number of bytes of a file that are read at a time.
 pub(crate) const FILE_PIECE: usize = 128 * 1024;
 
-/// Bytes of an answer's head that a client takes.
+/// The largest header section of a response that a client accepts, in bytes.
 pub(crate) const REPLY_HEAD: usize = 64 * 1024;
 
-/// Interim answers (100 to 199) that a client passes over before the final one.
+/// The largest number of interim responses (100 to 199) that a client skips before the final one.
 pub(crate) const INTERIM: usize = 8;
 
-/// Buffers that wait for their next use; more are freed.
+/// The largest number of unused buffers that are kept for reuse; further buffers are freed.
 pub(crate) const SPARE: usize = 64;
 
-/// How long a connection to one address of several may take before the next address is tried as
-/// well: what RFC 8305 recommends.
+/// The time that a connection attempt has before the next of several addresses is tried as well.
+/// RFC 8305 recommends this value.
 pub(crate) const ATTEMPT_DELAY: Duration = Duration::from_millis(250);

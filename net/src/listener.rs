@@ -1,38 +1,43 @@
-//! Listening for connections of either family.
+//! Listeners: sockets that accept connections of either family.
 
 use std::ffi::c_int;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
-use std::net::{self, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::panic::Location;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{accept_with, acceptfrom_with};
+use socket2::SockRef;
 use traps::connection_deadline;
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
 
-use crate::attempt::{attempt, is_any, now, until_done};
+use crate::attempt::{attempt, now, polls, tell, until_done};
 use crate::back_off::{BackOff, Trouble};
+use crate::door::{self, Attempt, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
 use crate::resolve::{failed, ip_address};
 use crate::socket::{FLAGS, tcp_socket};
 use crate::stream_socket::StreamSocket;
 
-/// How to listen.
+/// Options of a new listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many connections may wait to be accepted; the system caps it (`somaxconn`).
+    /// The largest number of connections that wait to be accepted. The system caps this number at
+    /// `somaxconn`.
     pub backlog: u32,
-    /// Whether to take a port that has old connections of an earlier listener.
+    /// Whether to take a port that still has old connections of an earlier listener.
     pub reuse_address: bool,
-    /// Whether other listeners of the same user may share the port.
+    /// Whether to share the port with other listeners of the same user that set this option too. In
+    /// a server with several workers, only the later workers set this option: the first worker
+    /// takes the port alone, and then [shares](Listener::share_port) it.
     pub reuse_port: bool,
 }
 
@@ -42,11 +47,10 @@ impl Default for Options {
     }
 }
 
-/// A socket that accepts connections of a family: a [`TcpListener`] or a
+/// A socket that accepts connections of an address family: a [`TcpListener`] or a
 /// [`UnixListener`](crate::UnixListener).
 pub struct Listener<F> {
-    /// Of either family, whatever the name of the type.
-    io: Io<net::TcpListener>,
+    io: Io<Handle<'l'>>,
     backlog: u32,
     back_off: BackOff,
     family: PhantomData<F>,
@@ -61,83 +65,106 @@ impl<F: Family> fmt::Debug for Listener<F> {
     }
 }
 
+/// A connection, and the address of its peer if the caller wants it.
+type Known<F> = (StreamSocket<F>, Option<<F as Family>::Address>);
+
 impl Listener<Inet> {
-    /// Listens on an IP address and port with the default [`Options`]; port 0 lets the system
-    /// choose. Never blocks, so it looks up no names.
+    /// Listens on an IP address and port with the default [`Options`]. With port 0 the system
+    /// chooses a port. Never blocks, so it looks up no names.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the address named: `AddrInUse`, `PermissionDenied`.
-    /// `InvalidInput` for a name.
+    /// Returns the system's error, with the same kind and with the address in its text:
+    /// `AddrInUse`, `PermissionDenied`. Returns `InvalidInput` if `address` is a name.
     pub fn bind(address: impl ToString) -> io::Result<TcpListener> {
         TcpListener::bind_with(address, Options::default())
     }
 
-    /// Like [`Listener::bind`], with options.
+    /// Listens like [`Listener::bind`], with the given options.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::bind`].
+    /// Returns the errors of [`Listener::bind`].
     pub fn bind_with(address: impl ToString, options: Options) -> io::Result<TcpListener> {
         let address = address.to_string();
-        let socket = ip_address(&address).and_then(|known| listen(known, options));
+        let listening = |known| door::call("listen", || Ok(listen(known, options)?.into()));
+        let socket = ip_address(&address).and_then(listening);
         let socket = socket.map_err(|error| failed(format!("listen on {address}"), error))?;
         Ok(Listener::from_socket(socket, options.backlog))
+    }
+
+    /// Lets later listeners of the same user share the port, if they set [`Options::reuse_port`].
+    /// The system spreads the connections over all of them.
+    ///
+    /// A listener bound without this option has the port alone until it calls this function. So if
+    /// two servers start at the same time, one of them fails with `AddrInUse`. If both had set the
+    /// option from the start, they would share the port unnoticed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    pub fn share_port(&self) -> io::Result<()> {
+        door::call("reuseport", || SockRef::from(&self.io.get()?).set_reuse_port(true))
     }
 }
 
 impl<F: Family> Listener<F> {
-    /// Takes a socket in non-blocking mode that listens, with the backlog that was asked for.
-    pub(crate) fn from_socket(socket: impl Into<OwnedFd>, backlog: u32) -> Listener<F> {
+    /// Takes ownership of a listening socket in non-blocking mode. `backlog` is the requested
+    /// backlog.
+    pub(crate) fn from_socket(socket: Handle<'l'>, backlog: u32) -> Listener<F> {
         let backlog = backlog.min(most_backlog().unwrap_or(u32::MAX));
-        let io = Io::new(socket.into().into());
+        let io = Io::new(socket);
         Listener { io, backlog, back_off: BackOff::default(), family: PhantomData }
     }
 
-    /// How many connections may wait to be accepted: what was asked for, or the system's
-    /// `net.core.somaxconn` as it was at the time, which cuts it silently. What was asked for an
-    /// inherited listener is not known: then it is the system's.
+    /// Returns the largest number of connections that the backlog can hold: the requested number,
+    /// or `net.core.somaxconn` if this cap was smaller when the listener was made. The system
+    /// applies this cap silently. For an inherited listener, the requested number is not known, so
+    /// this returns the system's cap.
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.backlog
     }
 
-    /// Has `make_room` called whenever descriptors or memory have run out, before it backs off.
+    /// Sets a function to call before each back-off, when descriptors or memory have run out.
     pub(crate) fn on_exhausted(&mut self, make_room: impl Fn() + 'static) {
         self.back_off.make_room = Some(Box::new(make_room));
     }
 
-    /// The address that it listens on.
+    /// Returns the address of the listener.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<F::Address> {
-        local_addr::<F>(&*self.io)
+        local_addr::<F, _>(&self.io)
     }
 
-    /// Accepts one connection, with the address of its peer; blocks while none is there. One
-    /// system call for each connection that waits already, one more when none is left.
+    /// Accepts one connection, and returns it with the address of its peer. Blocks while there is
+    /// none. Costs one system call per connection in the backlog, and one more if the backlog is
+    /// empty.
     ///
-    /// A connection that failed before it was accepted is skipped. When descriptors or memory run
-    /// out it backs off, from 5 ms doubling to 1 s, and tries again until some are free; the log
-    /// has a `warn` line when that starts, and one when it was over for ten seconds.
+    /// Skips a connection that failed before it was accepted. If descriptors or memory run out,
+    /// backs off and tries again until some are free. The back-offs double from 5 ms to 1 s. The
+    /// log has a `warn` line when an episode of back-offs begins, and one when it ends. A new
+    /// episode within ten seconds of such a line is not logged.
     ///
     /// # Errors
     ///
-    /// `ResourceBusy` if another task accepts already; the interrupt that ended the wait: no
-    /// connection was accepted then. Any other error of the system means that it does not listen.
+    /// Returns `ResourceBusy` if another task is accepting, and the interrupt that ended the wait;
+    /// then no connection was accepted. Any other error of the system means that the socket does
+    /// not listen.
     #[track_caller]
     pub fn accept(&mut self) -> impl Future<Output = io::Result<(StreamSocket<F>, F::Address)>> {
         self.accept_by(accept_from, Location::caller())
     }
 
-    /// Like [`Listener::accept`] for who does not need the address of each peer, which the
-    /// system then does not copy ([`StreamSocket::peer_addr`] asks for it).
+    /// Accepts like [`Listener::accept`], without the peer's address. So the system need not copy
+    /// the address ([`StreamSocket::peer_addr`] asks for it later).
     ///
     /// # Errors
     ///
-    /// As for [`Listener::accept`].
+    /// Returns the errors of [`Listener::accept`].
     #[track_caller]
     pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<StreamSocket<F>>> {
         self.accept_by(accept_stream, Location::caller())
@@ -145,13 +172,14 @@ impl<F: Family> Listener<F> {
 
     async fn accept_by<T>(
         &mut self,
-        accept: impl Fn(&Io<net::TcpListener>) -> Result<T, Errno>,
+        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
         site: Site,
     ) -> io::Result<T> {
         loop {
             let io = &self.io;
             let wait = || io.ready(Direction::Read, site);
-            match until_done(false, site, wait, || attempt(|| accept_one(io, &accept))).await {
+            tell(site);
+            match until_done(false, site, wait, || accept(io)).await {
                 Ok(accepted) => {
                     self.back_off.accepted();
                     return Ok(accepted);
@@ -161,7 +189,7 @@ impl<F: Family> Listener<F> {
         }
     }
 
-    /// Skips a connection that failed, and backs off where something has run out.
+    /// Handles a failed accept: skips a failed connection, and backs off if a resource has run out.
     async fn meet(&mut self, error: io::Error) -> io::Result<()> {
         match Trouble::of(&error) {
             Some(Trouble::Connection) => {}
@@ -174,35 +202,60 @@ impl<F: Family> Listener<F> {
         Ok(())
     }
 
-    /// Like [`Listener::accept_stream`] until the kernel shuts down; then gives, one after the
-    /// other, the connections that wait in the backlog already, and at last `None`; also if
+    /// Accepts like [`Listener::accept_stream`] until the kernel shuts down. After that, returns
+    /// the connections still in the backlog, one per call, and then `None`. Also returns `None` if
     /// descriptors have run out and none is free after three short back-offs. Drop the listener
-    /// then: whom the system has let in since that last look is reset, and nobody else gets in.
+    /// after the `None`: the system resets connections that arrived after the last look, and
+    /// refuses new ones.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::accept`].
+    /// Returns the errors of [`Listener::accept`].
     #[track_caller]
     pub fn accept_until_shutdown(
         &mut self,
     ) -> impl Future<Output = io::Result<Option<StreamSocket<F>>>> {
-        let site = Location::caller();
-        async move {
-            match until_begun(self.accept_by(accept_stream, site)).await {
-                Some(accepted) => accepted.map(Some),
-                None => self.accept_waiting(site).await,
-            }
+        self.accept_late(accept_stream, Location::caller())
+    }
+
+    /// Accepts like [`Listener::accept_until_shutdown`], with the peer's address if it `is_wanted`.
+    /// If a connection was reset in the backlog, its address cannot be asked for later.
+    #[track_caller]
+    pub(crate) fn accept_known(
+        &mut self,
+        is_wanted: bool,
+    ) -> impl Future<Output = io::Result<Option<Known<F>>>> {
+        let accept = move |io: &_| match is_wanted {
+            true => accept_from(io).map(|it| it.map(|(stream, peer)| (stream, Some(peer)))),
+            false => accept_stream(io).map(|it| it.map(|stream| (stream, None))),
+        };
+        self.accept_late(accept, Location::caller())
+    }
+
+    async fn accept_late<T>(
+        &mut self,
+        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
+        site: Site,
+    ) -> io::Result<Option<T>> {
+        match until_begun(self.accept_by(&accept, site)).await {
+            Some(accepted) => accepted.map(Some),
+            None => self.accept_waiting(accept, site).await,
         }
     }
 
-    /// One that waits in the backlog, if one does.
-    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<StreamSocket<F>>> {
-        // Those who wait must not hold up the end of those who are served for long.
+    /// Accepts a connection from the backlog. Returns `None` if the backlog is empty.
+    async fn accept_waiting<T>(
+        &mut self,
+        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
+        site: Site,
+    ) -> io::Result<Option<T>> {
+        // Retry only a few times: connections in the backlog must not delay the shutdown for long.
         for tries in 0..=LAST_TRIES {
-            // Also at first: nothing was tried before if the budget was spent.
+            // Sleep (for no time) before the first try too. It renews the budget: with a spent one,
+            // `accept_by` tries nothing.
             traps::sleep(BACK_OFF_FIRST * tries).await?;
             self.back_off.row = 0;
-            if let Some(accepted) = now(|| self.accept_by(accept_stream, site)).await {
+            if let Some(accepted) = now(|| self.accept_by(&accept, site)).await {
                 return accepted.map(Some);
             }
             if self.back_off.row == 0 {
@@ -214,25 +267,8 @@ impl<F: Family> Listener<F> {
     }
 }
 
-/// Whether one could listen on an IP address and port: binds a socket and lets go of it. Gives the
-/// address, with a port that the system chose for port 0. It never listens, so nobody can connect.
-/// For a server that then listens several times with [`Options::reuse_port`].
-///
-/// # Errors
-///
-/// The system's, with its kind kept and the address named: `AddrInUse`.
-pub fn probe(address: SocketAddr) -> io::Result<SocketAddr> {
-    let bound = || {
-        let socket = tcp_socket(address)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.local_addr()
-    };
-    let bound = bound().map_err(|error| failed(format!("listen on {address}"), error))?;
-    Ok(bound.as_socket().expect("a TCP socket has an IP address"))
-}
-
-/// Accepted connections inherit that it is without delay, which saves a system call for each.
+/// Makes a listening socket. Accepted connections inherit its `TCP_NODELAY`, which saves one system
+/// call per connection.
 fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> {
     let socket = tcp_socket(address)?;
     socket.set_reuse_address(options.reuse_address)?;
@@ -242,34 +278,41 @@ fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> 
     Ok(socket)
 }
 
-/// What the system cuts a backlog to, where it can be read.
+/// Returns the system's cap on a backlog, or `None` if it cannot be read.
 fn most_backlog() -> Option<u32> {
-    std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
+    let read = || std::fs::read_to_string("/proc/sys/net/core/somaxconn");
+    let most = || read()?.trim().parse().map_err(io::Error::other);
+    door::call("somaxconn", most).ok().and_then(|most: u64| most.try_into().ok())
 }
 
-/// Accepts a connection. Without a descriptor for it the system fails before it looks whether
-/// there is one, so that is asked for then.
+/// Accepts a connection. If the process has no free descriptor, accept(2) fails before it looks at
+/// the backlog. So look whether the backlog is empty, and return `EAGAIN` if it is.
 fn accept_one<T>(
-    io: &Io<net::TcpListener>,
-    accept: impl Fn(&Io<net::TcpListener>) -> Result<T, Errno>,
+    io: &Io<Handle<'l'>>,
+    accept: impl Fn(BorrowedFd<'_>) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    match accept(io) {
-        Err(Errno::MFILE | Errno::NFILE) if !is_any(&**io, PollFlags::IN)? => Err(Errno::AGAIN),
+    let fd = io.get()?;
+    match accept(fd) {
+        Err(Errno::MFILE | Errno::NFILE) if !polls(fd, PollFlags::IN)? => Err(Errno::AGAIN),
         accepted => accepted,
     }
 }
 
-/// Accepts a connection in non-blocking mode, by one system call.
+/// Accepts a connection in non-blocking mode, with one system call.
 #[inline]
-fn accept_stream<F: Family>(io: &Io<net::TcpListener>) -> Result<StreamSocket<F>, Errno> {
-    Ok(StreamSocket::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
+fn accept_stream<F: Family>(io: &Io<Handle<'l'>>) -> Attempt<StreamSocket<F>> {
+    let accept = || attempt(|| accept_one(io, |fd| accept_with(fd, FLAGS)));
+    let accepted = door::attempted("accept", || Some(accept()?.map(Handle::from)))?;
+    Some(accepted.map(|socket| StreamSocket::from_socket(socket).accepted_by(io)))
 }
 
-/// Accepts a connection, with the address of its peer.
-fn accept_from<F: Family>(
-    io: &Io<net::TcpListener>,
-) -> Result<(StreamSocket<F>, F::Address), Errno> {
-    let (stream, peer) = acceptfrom_with(&**io, FLAGS)?;
-    let stream = StreamSocket::from_socket(stream).accepted_by(io);
-    Ok((stream, F::address(peer).expect("a peer is of the listener's family")))
+/// Accepts a connection, and returns it with the address of its peer.
+fn accept_from<F: Family>(io: &Io<Handle<'l'>>) -> Attempt<(StreamSocket<F>, F::Address)> {
+    let accept = || attempt(|| accept_one(io, |fd| acceptfrom_with(fd, FLAGS)));
+    let known = |(socket, peer)| (Handle::from(socket), peer);
+    let accepted = door::attempted("accept", || Some(accept()?.map(known)))?;
+    Some(accepted.map(|(socket, peer)| {
+        let stream = StreamSocket::from_socket(socket).accepted_by(io);
+        (stream, F::address(peer).expect("a peer is of the listener's family"))
+    }))
 }

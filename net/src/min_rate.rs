@@ -1,20 +1,42 @@
-//! The least rate at which a peer must send or take bytes, over a window that slides.
+//! The minimum rate at which a peer must send or take bytes, over a sliding window.
 //!
-//! A pure structure: reads no clock and counts only the time that it is told of.
+//! The time of a rate is *waiting time*: only waits for the peer count, so a slow reader on our
+//! side costs the peer nothing. This is a pure structure: it reads no clock, and the caller passes
+//! in the length of each wait.
+//!
+//! The window is cut into 31 parts. A ring of 32 *buckets* counts the bytes: one bucket is being
+//! filled, and the other 31 are the window. Bucket number `n` counts the bytes that came in the
+//! part `n * span` to `(n + 1) * span` of the waiting time, and its slot in the ring is `n % 32`.
+//! So a bucket leaves the window when its slot is needed again, at `(n + 32) * span`. Before a
+//! wait, the buckets are taken out from the oldest on, until the rest is too little. The last one
+//! taken out determines when the peer is too slow if it sends nothing more.
+//!
+//! Suppose a peer must send 240 bytes/s over 5 s, which is 1,200 bytes a window; a bucket is 0.16 s
+//! long. The peer sends a megabyte after 1 s (bucket 6), and then one byte a second. The megabyte
+//! leaves the window at 38 * 0.1613 s = 6.13 s, and the peer is cut off there.
+//!
+//! Why not the obvious way:
+//!
+//! - *A limit on each wait alone.* A peer that sends one byte per wait never reaches the limit.
+//! - *An average from the beginning.* A peer that begins with a burst can then send one byte per
+//!   wait for a long time.
+//! - *The exact time of each read.* It needs memory without bound. Buckets are wrong by at most one
+//!   bucket, and always in the peer's favor.
 
 use std::time::Duration;
 
-/// Places in the ring. One is being filled, the others are the window.
+/// The number of slots in the ring. One bucket is being filled, and the others are the window.
 const BUCKETS: usize = 32;
 
-/// At least so many bytes in each window of the time spent waiting for the peer.
+/// A minimum number of bytes in each window of the time spent waiting for a peer.
 ///
-/// A limit on each wait alone is defeated by one byte a wait; an average from the beginning, by a
-/// burst and then one byte a wait. This holds over every window of `window`, at any point from the
-/// first full one. What the reader does between its waits costs the peer nothing.
+/// A limit on each wait alone does not stop a peer that sends one byte per wait. An average from
+/// the beginning does not stop a peer that begins with a burst. This limit holds over every window
+/// of length `window`, from the first full one on. The time that the caller spends between its
+/// waits does not count.
 ///
-/// Counts in 31 spans of the window: what it tells is exact or, by one span at most, too
-/// patient, never too strict. 160 bytes, no allocation; O(32) a wait.
+/// The window is counted in 31 parts. A result is exact, or too patient by at most one part; it is
+/// never too strict. Takes 160 bytes and no allocation. A wait costs O(32).
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,29 +47,31 @@ const BUCKETS: usize = 32;
 /// ```
 #[derive(Clone, Debug)]
 pub struct MinRate {
-    /// In microseconds, as all times here.
+    /// The length of the window, in microseconds, like all times in this type.
     window: u64,
-    /// Of one bucket: its length.
+    /// The length of one bucket.
     span: u64,
-    /// Bytes in a window; zero asks for none.
+    /// The smallest number of bytes allowed in a window. Zero means no limit.
     least: u64,
-    /// All waits so far.
+    /// The sum of all waits so far.
     waited: u64,
-    /// Bytes by when they came, in waiting time: that of bucket number `n` is at `n % BUCKETS`.
+    /// The number of bytes in each bucket. Bucket number `n` is at `n % BUCKETS`.
     buckets: [u32; BUCKETS],
 }
 
 impl MinRate {
-    /// Asks for `rate` bytes a second over each `window`; for nothing if one of them is zero or the
-    /// window has no end, else for a byte a window at least. A window of more than 4 GiB asks for
-    /// 4 GiB.
+    /// Makes a limit that asks for `rate` bytes a second over each `window`, and for at least one
+    /// byte a window. Asks for nothing if `rate` or `window` is zero or the window is endless. Asks
+    /// for at most 4 GiB a window.
     #[must_use]
     pub fn new(rate: u64, window: Duration) -> MinRate {
         let bytes = (u128::from(rate) * u128::from(micros(window))).div_ceil(1_000_000);
         MinRate::at_least(u64::try_from(bytes).unwrap_or(u64::MAX), window)
     }
 
-    /// Asks for so many bytes over each `window`, else as [`MinRate::new`].
+    /// Makes a limit that asks for `bytes` bytes over each `window`, at most 4 GiB. Asks for
+    /// nothing if `bytes` is zero or the window is endless. With a window of zero, a peer is too
+    /// slow at once.
     #[must_use]
     pub fn at_least(bytes: u64, window: Duration) -> MinRate {
         let window = micros(window);
@@ -56,18 +80,23 @@ impl MinRate {
         MinRate { window, span, least, waited: 0, buckets: [0; BUCKETS] }
     }
 
-    /// The window that it counts over.
+    /// Returns the length of the window.
     pub(crate) fn window(&self) -> Duration {
         Duration::from_micros(self.window)
     }
 
-    /// Begins anew, for the next body.
+    /// Asks for as many bytes as `other` from now on. The window stays the same.
+    pub(crate) fn ask_for(&mut self, other: &MinRate) {
+        self.least = other.least;
+    }
+
+    /// Forgets all waits and bytes so far, for the next body.
     pub fn restart(&mut self) {
         (self.waited, self.buckets) = (0, [0; BUCKETS]);
     }
 
-    /// How long the next wait may be if nothing comes in it; `None` for any time, zero if it was
-    /// too slow already.
+    /// Returns how long the next wait may last if the peer sends nothing: `None` means any time,
+    /// and zero means that the peer was too slow already.
     #[must_use]
     pub fn before_wait(&self) -> Option<Duration> {
         if self.least == 0 {
@@ -76,21 +105,21 @@ impl MinRate {
         let mut sum: u64 = self.buckets.iter().copied().map(u64::from).sum();
         let newest = self.waited / self.span;
         let oldest = newest.saturating_sub(BUCKETS as u64 - 1);
-        // Nothing leaves before the first window is full.
+        // No bucket leaves before the first window is full.
         let mut end = self.window;
         for number in oldest..=newest {
             if sum < self.least {
                 break;
             }
             sum -= u64::from(self.buckets[place(number)]);
-            // A bucket leaves when its place is needed again.
+            // A bucket leaves when its slot is needed again.
             end = number.saturating_add(BUCKETS as u64).saturating_mul(self.span);
         }
         Some(Duration::from_micros(end.saturating_sub(self.waited)))
     }
 
-    /// A wait is over: it took so long, and so many bytes came at its end. A read that did not
-    /// wait took no time.
+    /// Records a wait, and the bytes that came at its end. A read that did not wait has `waited`
+    /// zero.
     pub fn after_wait(&mut self, waited: Duration, bytes: usize) {
         let before = self.waited / self.span;
         self.waited = self.waited.saturating_add(micros(waited));
@@ -119,7 +148,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// All that came, and when: the rule word for word.
+    /// A direct implementation of the rule, which keeps every read and its time.
     struct Naive {
         least: u64,
         window: u64,
@@ -128,12 +157,12 @@ mod tests {
     }
 
     impl Naive {
-        /// The first point from now at which the window before it holds too little.
+        /// Returns the first time from now on at which the preceding window holds too few bytes.
         fn end(&self) -> u64 {
             let held = |at: u64| -> u64 {
                 self.came.iter().filter(|(when, _)| when + self.window > at).map(|c| c.1).sum()
             };
-            // It changes where something leaves, and there only.
+            // The sum changes only at the points where bytes leave the window.
             let leaves = self.came.iter().map(|(when, _)| when + self.window);
             let mut points: Vec<u64> = leaves.chain([self.window, self.waited]).collect();
             points.retain(|at| *at >= self.waited.max(self.window));
@@ -170,7 +199,8 @@ mod tests {
         }
     }
 
-    /// When a peer that sends so many bytes after each so long wait is cut off, in seconds.
+    /// Returns the time, in seconds, after which a peer is cut off. The peer sends `bytes` after
+    /// each wait of length `each`.
     fn cut(mut rate: MinRate, each: Duration, bytes: usize) -> Option<f64> {
         for _ in 0..1000 {
             let limit = rate.before_wait().expect("it asks for something");
@@ -201,11 +231,11 @@ mod tests {
         for (rate, window) in [(0, SECOND), (240, Duration::ZERO), (240, Duration::MAX)] {
             assert_eq!(MinRate::new(rate, window).before_wait(), None);
         }
-        // As is one byte in a window that would have less.
+        // A rate below one byte a window asks for one byte.
         let mut least = MinRate::new(240, Duration::from_millis(4));
         least.after_wait(SECOND, 0);
         assert_eq!(least.before_wait(), Some(Duration::ZERO));
-        // The greatest numbers are only great.
+        // The greatest numbers do not overflow.
         for window in [5 * SECOND, Duration::from_micros(1)] {
             let mut most = MinRate::new(u64::MAX, window);
             for _ in 0..2 {

@@ -1,8 +1,8 @@
-//! The pace of a peer: how much it sends or takes while it is waited for, and how long that wait
-//! may last.
+//! The pace of a peer: how much it sends or takes during our waits, and how long a wait may last.
 //!
-//! It keeps no bytes.
+//! This module keeps no bytes.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -13,62 +13,113 @@ use crate::attempt::now;
 use crate::min_rate::MinRate;
 use crate::stream::Stream;
 
-/// How often a write that found no room is tried again within the longest wait.
+/// The number of retries, within the longest wait, of a write that found no room.
 const TRIES: u32 = 8;
 
-/// How fast a peer is, in one direction.
+/// The pace of a peer, in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Made by the first wait; most peers are never waited for.
+    /// The rate of the peer so far. Set by the first wait, because most peers cause no wait.
     rate: Option<Box<MinRate>>,
 }
 
 impl Pace {
-    /// How long the peer may let us wait now, if it is to keep to that rate.
+    /// Returns how long the next wait may last if the peer is to keep to the rate `least`. This
+    /// rate can differ from the rate of the last call, but its window must be the same.
     pub(crate) fn patience(&mut self, least: MinRate) -> Duration {
-        let rate = self.rate.get_or_insert_with(|| Box::new(least));
+        let rate = match &mut self.rate {
+            Some(rate) => {
+                rate.ask_for(&least);
+                rate
+            }
+            None => self.rate.insert(Box::new(least)),
+        };
         rate.before_wait().unwrap_or(Duration::MAX)
     }
 
-    /// So many bytes came, or were taken.
+    /// Records `bytes` more bytes that the peer has sent or taken.
     pub(crate) fn count(&mut self, bytes: usize) {
         if let Some(rate) = &mut self.rate {
             rate.after_wait(Duration::ZERO, bytes);
         }
     }
 
-    /// A wait begins. It counts until what this gives is dropped, also by a handler that waits for
-    /// something else beside it.
-    pub(crate) fn waits<'w>(&'w mut self, deadline: &'w ConnectionDeadline) -> Waits<'w> {
-        Waits { pace: self, deadline, begun: deadline.now() }
+    /// Begins a wait for the peer, which lasts until the result is dropped. The wait counts even
+    /// while the handler waits for something else at the same time.
+    pub(crate) fn waits<'w>(
+        &'w mut self,
+        deadline: &'w ConnectionDeadline,
+        seen: Option<&'w Slowness>,
+    ) -> Waits<'w> {
+        let begun = deadline.now();
+        if let Some(seen) = seen {
+            seen.since.set(Some(begun));
+        }
+        Waits { pace: self, deadline, begun, seen }
     }
 }
 
-/// A wait for the peer.
+/// A wait for the peer. Dropping it records its length.
 pub(crate) struct Waits<'w> {
     pace: &'w mut Pace,
     deadline: &'w ConnectionDeadline,
     begun: Time,
+    seen: Option<&'w Slowness>,
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
+        let waited = self.deadline.now().since(self.begun);
         if let Some(rate) = &mut self.pace.rate {
-            rate.after_wait(self.deadline.now().since(self.begun), 0);
+            rate.after_wait(waited, 0);
+        }
+        if let Some(seen) = self.seen {
+            seen.since.set(None);
+            seen.waited.set(seen.waited.get() + waited);
         }
     }
 }
 
-/// Writes some of the slices, waiting until there is room. `None`: the peer took too little.
+/// The slowness of a peer, visible to other tasks while a task waits for the peer.
+#[derive(Debug, Default)]
+pub(crate) struct Slowness {
+    /// The number of bytes that have moved since the peer was last fast.
+    moved: Cell<u64>,
+    /// The sum of the waits since the peer was last fast, without the present wait.
+    waited: Cell<Duration>,
+    since: Cell<Option<Time>>,
+    /// Whether the peer must make room for other peers: it gets no further wait.
+    pub(crate) gives_way: Cell<bool>,
+}
+
+impl Slowness {
+    /// Records that `bytes` more bytes have moved. The peer counts as fast whenever `enough` bytes
+    /// have moved.
+    pub(crate) fn count(&self, bytes: usize, enough: u64) {
+        self.moved.set(self.moved.get() + bytes as u64);
+        if self.moved.get() >= enough {
+            self.moved.set(0);
+            self.waited.set(Duration::ZERO);
+        }
+    }
+
+    /// Returns how long the peer has been slow. Returns zero if no task waits for it now.
+    pub(crate) fn slow_for(&self, now: Time) -> Duration {
+        self.since.get().map_or(Duration::ZERO, |since| self.waited.get() + now.since(since))
+    }
+}
+
+/// Writes some of the slices, and waits until there is room. Returns `None` if the peer took too
+/// few bytes, or if it must make room for other peers.
 ///
-/// Tries again within the span, and not only when there is said to be room: the system says so when
-/// a third of its buffer is free, and says nothing of what became free right after a write that
-/// filled it.
+/// Also tries again at intervals within the limit. The system reports room only when a third of its
+/// buffer is free, and reports nothing about room that appears right after a write has filled the
+/// buffer.
 pub(crate) async fn write_until_stalled<S: Stream>(
     stream: &mut S,
     bufs: &[IoSlice<'_>],
     (deadline, least): (&ConnectionDeadline, MinRate),
-    pace: &mut Pace,
+    (pace, seen): (&mut Pace, Option<&Slowness>),
 ) -> io::Result<Option<usize>> {
     let window = least.window();
     loop {
@@ -78,11 +129,12 @@ pub(crate) async fn write_until_stalled<S: Stream>(
             return Ok(Some(n));
         }
         let patience = pace.patience(least.clone());
-        if patience.min(window).is_zero() {
+        let gives_way = seen.is_some_and(|it| it.gives_way.get());
+        if patience.min(window).is_zero() || gives_way {
             return Ok(None);
         }
         let again = deadline.now() + patience.min(window / TRIES);
-        let wait = pace.waits(deadline);
+        let wait = pace.waits(deadline, seen);
         let written = guard(deadline, ("write", again), stream.write_vectored(bufs)).await;
         drop(wait);
         match written {
@@ -96,7 +148,7 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     }
 }
 
-/// Runs `wait` until then at most, in that phase.
+/// Runs `wait` as the phase `phase` of the deadline, until `until` at the latest.
 #[track_caller]
 pub(crate) fn guard<'d, T, F>(
     deadline: &'d ConnectionDeadline,
@@ -108,13 +160,14 @@ where
 {
     deadline.phase(phase);
     match until {
-        // Until never is no guard, and a timeout from further out would have the name of its own.
+        // Pass a span: a guard until `Time::NEVER` opens no scope, and then a timeout of an outer
+        // scope would look like the guard's own.
         Time::NEVER => deadline.guard(Duration::MAX, wait),
         until => deadline.guard(until, wait),
     }
 }
 
-/// What a write comes to without a wait; `None` if it would wait.
+/// Writes without waiting. Returns `None` if the write would wait.
 async fn write_now<S: Stream>(
     stream: &mut S,
     bufs: &[IoSlice<'_>],
@@ -126,13 +179,13 @@ async fn write_now<S: Stream>(
         if take_budget() {
             return Ok(None);
         }
-        // Others of its task have spent the budget, which says nothing of the peer.
+        // Other parts of the task have spent the budget, so this is no fault of the peer.
         yield_now().await?;
     }
 }
 
-/// Whether that error of a guard with a limit says that its own deadline passed. No other
-/// interrupt that is seen here has this kind.
+/// Returns whether this error of a guard means that the guard's own deadline passed. No other
+/// interrupt that arrives here has this kind.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

@@ -1,6 +1,7 @@
 //! A pipe in memory: a [`Stream`] without a socket, for protocol code on a simulated machine.
 //!
-//! It waits in queues, so a kernel that runs nothing else can tell that nothing will ever come.
+//! Its operations wait in queues. So a kernel in which nothing else runs can detect that no bytes
+//! will ever arrive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,15 +11,15 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use traps::WaitQueue;
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::liberty::{Liberty, draw};
 
 use crate::attempt::until_done;
 use crate::halves::Split;
 use crate::stream::Stream;
 
-/// The two ends of a pipe: what one writes the other reads. Each direction holds at most
-/// `capacity` bytes (at least one); a writer that is further ahead blocks.
+/// Makes a pipe and returns its two ends: each end reads what the other one writes. Each direction
+/// holds at most `capacity` bytes (at least one), and a writer blocks while the direction is full.
 #[must_use]
 pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
     let lane = || Rc::new(Lane { capacity: capacity.max(1), ..Lane::default() });
@@ -27,23 +28,24 @@ pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
     (one, PipeEnd { incoming: back, outgoing: there, most: usize::MAX })
 }
 
-/// One end of a pipe. Dropping it ends what the other end reads, and breaks what it writes, unless
-/// it was reset before.
+/// One end of a pipe. Dropping it ends the other end's reads and breaks its writes, unless the pipe
+/// was reset before.
 #[derive(Debug)]
 pub struct PipeEnd {
     pub(crate) incoming: Rc<Lane>,
     pub(crate) outgoing: Rc<Lane>,
-    /// The most that one read or write moves.
+    /// The largest number of bytes that one read or write moves.
     pub(crate) most: usize,
 }
 
-/// One direction.
+/// One direction of a pipe.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
     state: Cell<State>,
-    /// Where each side waits for the other, which wakes it to try again.
+    /// The queue in which the reader waits; `writer` is the queue of the writer. Each side wakes
+    /// the other side to try again.
     pub(crate) reader: WaitQueue,
     pub(crate) writer: WaitQueue,
 }
@@ -52,14 +54,15 @@ pub(crate) struct Lane {
 enum State {
     #[default]
     Open,
-    /// One side is gone, or writes no more. What was written can still be read.
+    /// One side was dropped or shut down. The bytes already written can still be read.
     Closed,
-    /// One end gave the pipe up.
+    /// One end has reset the pipe.
     Reset,
 }
 
 impl Lane {
-    /// Whether there is something to read, or the end.
+    /// Checks whether a read can proceed. Returns `None` if the read would wait, and an error if
+    /// the pipe was reset.
     fn look(&self) -> Option<io::Result<()>> {
         match self.state.get() {
             State::Reset => Some(Err(ErrorKind::ConnectionReset.into())),
@@ -112,17 +115,18 @@ impl Lane {
 
     fn change(&self, state: State) {
         self.state.set(state);
-        self.reader.wake(1);
-        self.writer.wake(1);
+        self.reader.wake(u64::MAX);
+        self.writer.wake(u64::MAX);
     }
 }
 
-/// As many bytes, or as an explorer has it, fewer but for none.
+/// Returns `bytes`, or a smaller number of at least one if an explorer chooses so.
 fn shortened(bytes: usize) -> usize {
     bytes - draw(Liberty::Lengths, bytes.saturating_sub(1) as u64) as usize
 }
 
-/// Makes attempts until one comes to something, and waits in `line` before each further one.
+/// Repeats `attempt` until it does not return `None`, and waits in the queue `line` before each
+/// retry.
 fn operation<T>(
     line: &WaitQueue,
     site: Site,
@@ -132,8 +136,8 @@ fn operation<T>(
 }
 
 impl PipeEnd {
-    /// From now on a read or a write at this end moves at most `most` bytes (at least one), as a
-    /// network may do: code that takes a message for a packet fails.
+    /// Limits each later read and write at this end to `most` bytes (at least one), as a network
+    /// may do. Code that takes a packet for a message fails under such a limit.
     pub fn set_short_reads(&mut self, most: usize) {
         self.most = most.max(1);
     }
@@ -152,7 +156,7 @@ impl Split for PipeEnd {
     }
 }
 
-/// An end that two share, of which one reads and the other writes.
+/// A borrowed end of a pipe, shared by two halves: one reads, and the other writes.
 struct Half<'e>(&'e PipeEnd);
 
 impl Stream for Half<'_> {
@@ -176,6 +180,10 @@ impl Stream for Half<'_> {
     fn shutdown(&mut self) -> io::Result<()> {
         self.0.outgoing.close();
         Ok(())
+    }
+
+    fn has_failed(&self) -> bool {
+        self.0.outgoing.state.get() != State::Open
     }
 }
 
@@ -202,13 +210,17 @@ impl Stream for PipeEnd {
         Ok(())
     }
 
-    /// At once: from here on every operation at either end fails with `ConnectionReset`.
+    /// Resets the pipe at once: every later operation at either end fails with `ConnectionReset`.
     fn reset(&mut self) -> io::Result<()> {
         for lane in [&self.outgoing, &self.incoming] {
             lane.bytes.borrow_mut().clear();
             lane.change(State::Reset);
         }
         Ok(())
+    }
+
+    fn has_failed(&self) -> bool {
+        self.outgoing.state.get() != State::Open
     }
 
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Looking up addresses by name, and the errors that speak of addresses.
+//! Looking up addresses by name, and errors that name an address.
 
 use std::error::Error;
 use std::fmt;
@@ -6,18 +6,19 @@ use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use traps::Interruptible;
+use traps::{Interruptible, tape};
 
-/// Finds the addresses behind `name:port`, in the order in which the system prefers them; at least
-/// one. An address, such as a [`SocketAddr`] or `[::1]:80`, is what it is.
+use crate::door;
+
+/// Finds the addresses of `name:port`, at least one, in the order in which the system prefers them.
+/// If `address` is an address already, such as a [`SocketAddr`] or `[::1]:80`, returns it.
 ///
-/// Blocks the task while a worker thread asks the system; an address costs neither a trap nor a
-/// thread.
+/// Blocks the task while a worker thread asks the system. An address costs no trap and no thread.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if the text is not `name:port`, the system's if it finds nothing, the interrupt
-/// that ended the wait.
+/// Returns `InvalidInput` if the text is not `name:port`, the system's error if it finds no
+/// address, and the interrupt that ended the wait.
 #[track_caller]
 pub fn resolve<A: ToString>(
     address: A,
@@ -26,30 +27,39 @@ pub fn resolve<A: ToString>(
     let known = name.parse();
     let lookup = (known.is_err() && has_port(&name)).then(|| {
         let name = name.clone();
-        traps::run_in_thread(move || name.to_socket_addrs().map(Vec::from_iter))
+        traps::run_in_thread(move || match tape::is_playing() {
+            false => name.to_socket_addrs().map(Vec::from_iter),
+            // The record has the addresses.
+            true => Ok(Vec::new()),
+        })
     });
     async move {
         let found = match (known, lookup) {
             (Ok(known), _) => return Ok(vec![known]),
-            (_, Some(job)) => job.await.unwrap_or_else(|error| Err(error.into())),
+            (_, Some(job)) => match job.await {
+                Ok(found) => door::call("resolve", || found),
+                Err(error) => Err(error.into()),
+            },
             (_, None) => Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT")),
         };
         found.map_err(|error| failed(format!("find {name}"), error))
     }
 }
 
-/// An IP address and port that need no look-up.
+/// Parses an IP address and port, without a look-up.
 pub(crate) fn ip_address(text: &str) -> io::Result<SocketAddr> {
     let no_address = "expected an IP address and a port; resolve a name first";
     text.parse().map_err(|_| io::Error::new(ErrorKind::InvalidInput, no_address))
 }
 
 fn has_port(name: &str) -> bool {
-    name.rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    // `parse` alone would also accept a sign.
+    name.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !port.starts_with('+') && port.parse::<u16>().is_ok()
+    })
 }
 
-/// An error of the system, and what it kept us from doing.
+/// An error of the system, and the action that failed.
 #[derive(Debug)]
 struct Failed {
     what: String,
@@ -68,9 +78,9 @@ impl Error for Failed {
     }
 }
 
-/// The same kind of error, saying what could not be done.
+/// Wraps an error in another error of the same kind, which names the failed action.
 pub(crate) fn failed(what: String, error: io::Error) -> io::Error {
-    // An interrupt stays where a closing scope looks for it.
+    // Keep an interrupt as it is: a closing scope must find it.
     if error.interrupt().is_some() {
         return error;
     }
@@ -85,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Outside of a kernel, where nothing can wait.
+    /// This test runs outside a kernel, where nothing can wait.
     #[test]
     fn literals_need_no_lookup() {
         let scoped = std::net::SocketAddrV6::new(Ipv6Addr::LOCALHOST, 80, 0, 3);
@@ -103,7 +113,8 @@ mod tests {
     #[test]
     fn a_name_needs_a_port() {
         assert!(has_port("localhost:80"));
-        for text in ["localhost", ":80", "localhost:", "localhost:http", "localhost:65536"] {
+        for text in ["localhost", ":80", "localhost:", "localhost:http", "localhost:65536", "a:+80"]
+        {
             assert!(!has_port(text), "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! A server of any protocol: a task for each connection, a limit, and an end.
+//! A server for any protocol: one task per connection, a connection limit, and a clean end.
 
 use std::fmt::Display;
 use std::io;
@@ -8,19 +8,19 @@ use traps::shutdown::{Hold, has_begun, hold};
 use traps::sync::{Permit, Semaphore};
 use traps::{note, spawn};
 
-/// Accepts connections and serves each in a task of its own, `limit` at most at a time: while all
-/// slots are taken it does not accept, and clients wait in the backlog. *Blocks* until `accept`
-/// gives `None`. The connections that are left then go on, and each holds the
-/// [shutdown](traps::shutdown) up until it has ended.
+/// Accepts connections, and serves each one in its own task. Serves at most `limit` connections at
+/// a time: while all slots are taken it does not accept, and clients wait in the backlog. *Blocks*
+/// until `accept` returns `None`. The remaining connections then continue, and each one holds up
+/// the [shutdown](traps::shutdown) until it has ended.
 ///
-/// `accept` gives the next stream, or `None` when no more is to be served, as
-/// [`accept_until_shutdown`](crate::TcpListener::accept_until_shutdown) does when the shutdown
-/// begins. If it gives streams all the same, as many are served as there are slots. It also decides
-/// which errors end the server: a [`TcpListener`] waits and tries again when descriptors run out,
-/// and skips connections that have failed.
+/// `accept` returns the next stream, or `None` to end the server, as
+/// [`accept_until_shutdown`](crate::TcpListener::accept_until_shutdown) does once the shutdown has
+/// begun. If `accept` still returns streams then, the server serves at most `limit` more. `accept`
+/// also decides which errors end the server: a [`TcpListener`] waits and tries again if descriptors
+/// run out, and skips failed connections.
 ///
-/// A connection that fails ends alone and frees its slot; its error is a `note` in the log. Its
-/// task is `conn-1` and so on.
+/// A connection that fails ends alone and frees its slot. Its error becomes a `note` in the log.
+/// The tasks are named `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -47,11 +47,12 @@ use traps::{note, spawn};
 ///
 /// # Errors
 ///
-/// Those of `accept`; the interrupt that ended the wait for a slot. The connections go on.
+/// Returns an error if `accept` fails, and the interrupt that ended the wait for a slot. The
+/// connections continue.
 ///
 /// # Panics
 ///
-/// If `limit` is zero.
+/// Panics if `limit` is zero.
 ///
 /// [`TcpListener`]: crate::TcpListener
 pub async fn serve<S, F, E>(
@@ -64,7 +65,7 @@ where
     E: Display + 'static,
 {
     assert!(limit > 0, "rule: a server has one slot at least");
-    // Of those in the backlog as many are served as there are slots, before the drain ends.
+    // Hold the shutdown, so that up to `limit` connections from the backlog are still served.
     let _hold = hold();
     let (slots, mut accepted, mut late) = (Semaphore::new(limit), 0_u64, limit);
     while late > 0 {
@@ -84,16 +85,16 @@ where
     Ok(())
 }
 
-/// A connection that is [served](serve): its stream, and its slot.
+/// A [served](serve) connection: its stream, and its slot.
 #[derive(Debug)]
 pub struct Connection<S> {
-    // Dropped first: the next one may need its descriptor.
+    // Dropped first: the next connection may need its descriptor.
     stream: S,
     slot: Slot,
 }
 
-/// A slot in a [server](serve), and a [hold](traps::shutdown::hold) of the shutdown; both are given
-/// up when it is dropped.
+/// A slot in a [server](serve), and a [hold](traps::shutdown::hold) of the shutdown. Dropping it
+/// releases both.
 #[derive(Debug)]
 #[must_use = "a slot that is dropped is given up at once"]
 pub struct Slot {
@@ -102,7 +103,7 @@ pub struct Slot {
 }
 
 impl<S> Connection<S> {
-    /// The stream, and the slot, which is to live as long.
+    /// Returns the stream and the slot. Keep the slot for as long as the stream.
     pub fn into_parts(self) -> (S, Slot) {
         (self.stream, self.slot)
     }

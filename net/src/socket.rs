@@ -1,10 +1,10 @@
-//! What a connection knows about its socket, and what is done with it, of whatever family it is.
+//! A connection's socket, of either family: its state, and the operations on it.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -13,71 +13,81 @@ use rustix::io::{Errno, writev};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
 use socket2::{Domain, Protocol, SockRef, Type};
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
-use traps::{Budget, budget_from, take_budget};
+use traps::{Budget, budget_from, is_traced, take_budget, tape};
 
-use crate::attempt::{attempt, is_any, until_done};
+use crate::attempt::{attempt, for_one_call, is_any, until_done};
+use crate::door::{self, Attempt, Handle, read as read_by};
 
-/// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
-/// about it, where it takes no room. One reads it, one writes it: each of them has its own half.
+/// A socket, and what is known about its buffers. The socket has no duplicate, and nothing here
+/// hands out its descriptor. One part of the program reads the socket and another part writes it;
+/// each uses its own half of the state.
 pub(crate) struct Socket {
-    pub(crate) fd: OwnedFd,
-    /// Bytes that the system has taken.
+    pub(crate) fd: Handle<'c'>,
+    /// The number of written bytes that the system has taken so far.
     pub(crate) written: Cell<u64>,
-    /// The last read emptied the socket, or a try found nothing, so the next read waits without
-    /// trying.
+    /// Whether the socket is known to be empty, so that the next read waits without trying: the
+    /// last read was short, or a try found nothing.
     ///
-    /// Readiness comes as edges, and the kernel remembers one that arrives while nobody waits. A
-    /// short read took all that was there, so whatever the next read is to find has yet to make
-    /// its edge, or has made it since:
+    /// Readiness comes as edges, and the kernel remembers an edge that arrives while no task waits.
+    /// A short read took all the bytes that had arrived. So the bytes for the next read make an
+    /// edge later, or have made it since the short read:
     ///
     /// - Bytes or an end that arrive after the short read make a new edge.
-    /// - Bytes that arrive between the event and the read are taken by the read; their edge is
-    ///   remembered, and the next wait ends for nothing: one try too many, never one too few.
-    /// - **An end that came together with the bytes** makes no edge of its own: one event tells of
-    ///   both, and the wait for the bytes has used it up. That is safe only because the event says
-    ///   so (`EPOLLRDHUP`) and the kernel answers every later wait on a handle that has seen its
-    ///   peer's end at once.
-    /// - A socket that was never waited for is registered by the first wait, and registering
-    ///   reports the state as it is, an end included.
+    /// - Bytes that arrive between the event and the read are taken by the read. Their edge is
+    ///   remembered, and the next wait ends without bytes. This costs one extra try, and loses
+    ///   nothing.
+    /// - **An end that came together with the bytes** makes no edge of its own: one event reports
+    ///   both, and the wait for the bytes has used it up. This is safe for one reason only: the
+    ///   event has the flag `EPOLLRDHUP`, and once the kernel has seen the peer's end on a handle,
+    ///   it ends every later wait on it at once.
+    /// - The first wait on a socket registers it, and registering reports the present state, an end
+    ///   included.
     ///
-    /// A wait that was begun clears this, also when it is interrupted or dropped: then its edge
-    /// may be lost with it, and the next read must try. One case is left: a read stops short at
-    /// TCP urgent data, and what follows is then found when more arrives. A read of a Unix socket
-    /// stops short where descriptors were sent, so its next read tries ([`StreamSocket::reader`]).
+    /// A wait clears this flag when it begins. If the wait is interrupted or dropped, its edge may
+    /// be lost with it, so the next read must try. A read of a Unix socket stops short before bytes
+    /// that came with descriptors, so its next read always tries ([`StreamSocket::reader`]).
     ///
     /// [`StreamSocket::reader`]: crate::stream_socket::StreamSocket::reader
     pub(crate) drained: Cell<bool>,
-    /// The last write filled the socket, so the next one waits without trying: the system makes an
-    /// edge for whoever was refused room, and a short write was refused the rest. A wait that was
-    /// begun clears this, too.
+    /// Whether an event reported TCP urgent data (`EPOLLPRI`). A read stops short in front of it,
+    /// so no short read is trusted until a try finds nothing.
+    urgent: Cell<bool>,
+    /// Whether the last write filled the socket, so that the next write waits without trying. The
+    /// system makes an edge for a socket that was refused room, and a short write was refused the
+    /// rest. A wait clears this flag when it begins.
     pub(crate) full: Cell<bool>,
+    /// Always true. Because this is no `Cell`, an `Option` of a socket is as small as a socket.
+    _is_here: bool,
 }
 
 impl Socket {
-    pub(crate) fn new(fd: OwnedFd) -> Socket {
-        let (drained, full) = (Cell::new(false), Cell::new(false));
-        Socket { fd, written: Cell::new(0), drained, full }
+    pub(crate) fn new(fd: Handle<'c'>) -> Socket {
+        let [drained, urgent, full] = [const { Cell::new(false) }; 3];
+        Socket { fd, written: Cell::new(0), drained, urgent, full, _is_here: true }
     }
 }
 
 impl Source for Socket {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::Real(self.fd.as_raw_fd())
+        self.fd.descriptor()
     }
     fn kind(&self) -> char {
         'c'
     }
     fn into_owner(self) -> Option<OwnedFd> {
-        Some(self.fd)
+        self.fd.into_owner()
     }
     fn is_sole(&self) -> bool {
         true
     }
+    fn note_urgent(&self) {
+        self.urgent.set(true);
+    }
 }
 
-/// A new TCP socket in non-blocking mode, without delay.
+/// Makes a TCP socket in non-blocking mode, with `TCP_NODELAY`.
 pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
@@ -85,10 +95,10 @@ pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// How every socket is made.
+/// The flags of every new socket.
 pub(crate) const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// A new socket that has this address.
+/// Makes a socket bound to `address`.
 pub(crate) fn bound(kind: SocketType, address: &impl SocketAddrArg) -> Result<OwnedFd, Errno> {
     let fd = socket_with(address.as_any().address_family(), kind, FLAGS, None)?;
     bind(&fd, address)?;
@@ -97,38 +107,71 @@ pub(crate) fn bound(kind: SocketType, address: &impl SocketAddrArg) -> Result<Ow
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-/// Reads what is there; `None` where nothing is.
+/// Reads the bytes that have arrived. Returns `None` if there are none.
 ///
-/// The system is called in place, where the standard library takes three calls to get there: some
-/// 15 instructions of a request, and as many for `send`.
+/// Calls recv(2) inline, which saves three nested calls of the standard library: about 15
+/// instructions per request. The same holds for `send`.
 #[inline(always)]
-pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usize>> {
+pub(crate) fn receive(
+    io: &Io<Socket>,
+    buf: &mut [u8],
+    site: Option<Site>,
+) -> Option<io::Result<usize>> {
     if buf.is_empty() {
-        // Where nothing is there, the system would say so of this too.
+        // Do not ask the system: with no data there, recv(2) fails with EAGAIN even for an empty
+        // buffer.
         return Some(Ok(0));
     }
-    let Socket { fd, drained, .. } = &**io;
-    let done = attempt(|| recv(fd, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
-    if let Some(Ok(n)) = done {
-        io.note(Direction::Read, n);
-    }
+    let Socket { fd, drained, urgent, .. } = &**io;
+    let live =
+        |buf: &mut [u8]| attempt(|| recv(fd.get()?, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
+    // A tape or the log.
+    let done = if is_traced() {
+        told(io, Direction::Read, site, || read_by(buf, live))
+    } else {
+        live(buf)
+    };
     drained.set(match &done {
-        Some(Ok(n)) => 0 < *n && *n < buf.len(),
+        Some(Ok(n)) => 0 < *n && *n < buf.len() && !urgent.get(),
         Some(Err(_)) => false,
-        None => true,
+        None => {
+            urgent.set(false);
+            true
+        }
     });
     done
 }
 
-/// Reads what is there into `buf`, waiting until something is.
+/// Moves bytes at a call site, if it is known, and logs how many.
+#[cold]
+fn told(
+    io: &Io<Socket>,
+    direction: Direction,
+    site: Option<Site>,
+    operation: impl FnOnce() -> Attempt<usize>,
+) -> Attempt<usize> {
+    site.into_iter().for_each(tape::at);
+    let done = operation();
+    if let Some(Ok(n)) = done {
+        io.note(direction, n);
+    }
+    done
+}
+
+/// Reads the bytes that have arrived into `buf`, and waits until there are some.
 pub(crate) fn read(
     io: &Io<Socket>,
     buf: &mut [u8],
     site: Site,
 ) -> impl Future<Output = io::Result<usize>> {
-    // Nothing to read into: there is nothing to wait for.
+    // A read into an empty buffer has nothing to wait for.
     let waits_first = !buf.is_empty() && io.drained.get();
-    until_done(waits_first, site, move || ready_to_read(io, site), move || receive(io, buf))
+    until_done(
+        waits_first,
+        site,
+        move || ready_to_read(io, site),
+        move || receive(io, buf, Some(site)),
+    )
 }
 
 #[inline]
@@ -137,11 +180,12 @@ fn ready_to_read(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
     io.ready(Direction::Read, site)
 }
 
-/// The future of a wait for something to read. Small, for there are many that wait.
+/// The future of a wait for bytes to read. It is small, because many connections wait at a time.
 pub(crate) enum Readable<'a> {
-    /// To look into the socket first.
+    /// The state before the first look into the socket.
     New(&'a Io<Socket>, Site),
-    /// The budget was spent. It ends with the next one and does not look: a read may still wait.
+    /// The state after the budget was spent. The future ends when the budget is renewed, without a
+    /// look, so a read may still wait.
     Spent(Budget),
     Wait(Ready<'a, Socket>),
 }
@@ -155,13 +199,14 @@ impl<'a> Readable<'a> {
         }
     }
 
-    /// Looks into the socket, and begins to wait if nothing is there.
+    /// Looks into the socket, and begins to wait if it is empty.
     #[cold]
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         *self = match self {
             Readable::New(io, site) if take_budget() => {
-                if let Some(looked) = attempt(|| recv(&io.fd, &mut [0], RecvFlags::PEEK)) {
-                    return Poll::Ready(looked.map(drop));
+                let peek = || recv(io.fd.get()?, &mut [0], RecvFlags::PEEK).map(drop);
+                if let Some(looked) = door::attempted("peek", || attempt(peek)) {
+                    return Poll::Ready(looked);
                 }
                 Readable::Wait(ready_to_read(io, site))
             }
@@ -176,7 +221,7 @@ impl<'a> Readable<'a> {
 impl Future for Readable<'_> {
     type Output = io::Result<()>;
 
-    // Where a guard polls it: a call costs as much as what it does.
+    // Inlined into the guard that polls it: a call would cost as much as its work.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
@@ -188,27 +233,42 @@ impl Future for Readable<'_> {
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-/// Writes what there is room for; `None` where there is none.
+/// Writes as many bytes as there is room for. Returns `None` if there is no room.
 #[inline(always)]
-pub(crate) fn transmit(io: &Io<Socket>, bytes: &[u8]) -> Option<io::Result<usize>> {
-    transmit_by(io, bytes.len(), |socket| send(socket, bytes, SendFlags::NOSIGNAL))
+pub(crate) fn transmit(
+    io: &Io<Socket>,
+    bytes: &[u8],
+    site: Option<Site>,
+) -> Option<io::Result<usize>> {
+    let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, SendFlags::NOSIGNAL);
+    transmit_by(io, &[IoSlice::new(bytes)], site, send)
 }
 
-/// Writes some of so many bytes by `operation`, and counts it; `None` where there is no room.
+/// Writes some bytes of the slices with `operation`, and counts them. Returns `None` if there is no
+/// room.
 #[inline(always)]
 fn transmit_by(
     io: &Io<Socket>,
-    offered: usize,
-    operation: impl Fn(&OwnedFd) -> Result<usize, Errno>,
+    slices: &[IoSlice<'_>],
+    site: Option<Site>,
+    operation: impl Fn(&Handle<'c'>) -> Result<usize, Errno>,
 ) -> Option<io::Result<usize>> {
     let Socket { fd, written, full, .. } = &**io;
-    let done = attempt(|| operation(fd));
+    let live = || attempt(|| operation(fd));
+    let done = match is_traced() {
+        true => told(io, Direction::Write, site, || door::sent(slices, live)),
+        false => live(),
+    };
     if let Some(Ok(n)) = done {
-        full.set(n < offered);
+        full.set(n < size(slices));
         written.set(written.get() + n as u64);
-        io.note(Direction::Write, n);
     }
     done
+}
+
+#[inline(always)]
+fn size(slices: &[IoSlice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.len()).sum()
 }
 
 #[inline]
@@ -217,7 +277,7 @@ fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
     io.ready(Direction::Write, site)
 }
 
-/// Writes all of `bytes`, waiting whenever there is no room.
+/// Writes all of `bytes`, and waits when there is no room.
 #[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 pub(crate) fn write_all(
     io: &Io<Socket>,
@@ -227,7 +287,7 @@ pub(crate) fn write_all(
     async move {
         while !bytes.is_empty() {
             let wait = || room_to_write(io, site);
-            match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
+            match until_done(io.full.get(), site, wait, || transmit(io, bytes, Some(site))).await? {
                 0 => return Err(ErrorKind::WriteZero.into()),
                 n => bytes = &bytes[n..],
             }
@@ -236,37 +296,30 @@ pub(crate) fn write_all(
     }
 }
 
-/// How many slices the system takes at once: Linux's `UIO_MAXIOV`. The standard library offers no
-/// more.
-const MOST_SLICES: usize = 1024;
-
-/// Writes some of the slices, in order, by one system call, waiting until there is room.
+/// Writes some of the slices, in order, with one system call, and waits until there is room.
 pub(crate) async fn write(
     io: &Io<Socket>,
     slices: &[IoSlice<'_>],
     site: Site,
 ) -> io::Result<usize> {
-    // Of empty ones in front the system might take nothing but them.
-    let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
-    let slices = &slices[from..slices.len().min(from + MOST_SLICES)];
-    let size = slices.iter().map(|slice| slice.len()).sum();
-    let attempt = || transmit_by(io, size, |socket| writev(socket, slices));
-    until_done(0 < size && io.full.get(), site, || room_to_write(io, site), attempt).await
+    let slices = for_one_call(slices);
+    let attempt = || transmit_by(io, slices, Some(site), |socket| writev(socket.get()?, slices));
+    until_done(0 < size(slices) && io.full.get(), site, || room_to_write(io, site), attempt).await
 }
 
 // ---- The ends -----------------------------------------------------------------------------------
 
-/// Ends one direction or both.
+/// Shuts one direction or both down.
 pub(crate) fn shutdown(io: &Io<Socket>, how: Shutdown) -> io::Result<()> {
     io.drained.set(false);
     io.full.set(false);
-    SockRef::from(&io.fd).shutdown(how)
+    door::call("shutdown", || SockRef::from(&io.fd.get()?).shutdown(how))
 }
 
 /// Waits until the peer has closed its side, or the connection has failed.
 pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     loop {
-        // First: no system call is made where nothing arrives.
+        // Wait first, so that no system call is made while nothing arrives.
         ready_to_read(io, site).await?;
         if is_any(&io.fd, PollFlags::RDHUP)? {
             return Ok(());
@@ -274,11 +327,17 @@ pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     }
 }
 
-/// Waits until nothing that was written is unsent.
+/// Returns whether the connection has failed, or both its directions have ended.
+pub(crate) fn has_failed(io: &Io<Socket>) -> bool {
+    // poll(2) reports an error or a hang-up even if no flags are asked for.
+    is_any(&io.fd, PollFlags::empty()).unwrap_or(true)
+}
+
+/// Waits until all written bytes have been sent.
 pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
-    // From now on the system says that there is room where nothing is unsent, and only there.
-    match SockRef::from(&io.fd).set_tcp_notsent_lowat(1) {
-        // Not TCP: what is written is the peer's at once.
+    // From now on the system reports room only if no written byte is unsent.
+    match door::call("notsent", || SockRef::from(&io.fd.get()?).set_tcp_notsent_lowat(1)) {
+        // Not TCP: written bytes reach the peer at once.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => return Ok(()),
         set => set?,
     }

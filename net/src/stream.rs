@@ -1,4 +1,4 @@
-//! What a byte stream is to the code above it, whatever carries the bytes.
+//! The interface of a byte stream, independent of the transport.
 
 use std::future::{Future, pending, poll_fn, ready};
 use std::io::{self, ErrorKind, IoSlice};
@@ -7,22 +7,22 @@ use std::panic::Location;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::{take_budget, yield_now};
 
 use crate::limits::READ_BUFFER;
 
 /// A byte stream in both directions, used by one task at a time.
 ///
-/// Every method traps only when it would block; a wait that is interrupted comes back as an
-/// `io::Error` that carries the [`traps::Interrupt`]. `read`, `write`, `write_vectored` and
-/// `readable` have done nothing then, and can be called again.
+/// Every method traps only if it would block. An interrupted wait returns an `io::Error` that
+/// carries the [`traps::Interrupt`]. After an interrupt, `read`, `write`, `write_vectored` and
+/// `readable` have done nothing, and can be called again.
 ///
 /// ```
 /// use std::io;
 /// use net::Stream;
 ///
-/// /// Reads a length and so many bytes, and sends them back.
+/// /// Reads a length and then that many bytes, and sends them back.
 /// async fn answer(stream: &mut impl Stream) -> io::Result<()> {
 ///     let mut length = [0; 2];
 ///     stream.read_exact(&mut length).await?;
@@ -33,22 +33,24 @@ use crate::limits::READ_BUFFER;
 /// ```
 #[allow(async_fn_in_trait, reason = "tasks of one thread need no Send bound")]
 pub trait Stream {
-    /// Reads what is there into `buf`, waiting until something is. Zero: the peer has finished.
+    /// Reads the bytes that have arrived into `buf`, and waits until there are some. Returns zero
+    /// if the peer has finished.
     #[track_caller]
     fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
         self.read_from(buf, Location::caller())
     }
 
-    /// Like `read`, for a wrapper that knows its own caller's place in the source, which the log
-    /// shows. A stream that cannot pass it on shows its own.
+    /// Reads like `read`, for a wrapper that passes on its own caller's location, which the log
+    /// shows. A stream that cannot pass the location on shows its own.
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize>;
 
-    /// Fills all of `buf`, waiting whenever nothing is there.
+    /// Fills all of `buf`, and waits when there is nothing to read.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the stream ends before; those of [`read`](Stream::read). What was read
-    /// before an error is lost; [`BufReader`](crate::BufReader) keeps it.
+    /// Returns `UnexpectedEof` if the stream ends too early, and the errors of
+    /// [`read`](Stream::read). The bytes read before an error are lost;
+    /// [`BufReader`](crate::BufReader) keeps them.
     #[track_caller]
     fn read_exact(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
@@ -64,12 +66,14 @@ pub trait Stream {
         }
     }
 
-    /// Appends what comes until the end to `out`, which is to have `limit` bytes at most.
+    /// Reads up to the end of the stream, and appends the bytes to `out`, which may hold `limit`
+    /// bytes at most.
     ///
     /// # Errors
     ///
-    /// `FileTooLarge` if more comes; those of [`read`](Stream::read). All that was read before an
-    /// error is in `out`, also what is too much, and a second call goes on.
+    /// Returns `FileTooLarge` if there are more bytes, and the errors of [`read`](Stream::read).
+    /// After an error, `out` has all bytes that were read, even those above the limit, and a second
+    /// call continues.
     #[track_caller]
     fn read_to_end(
         &mut self,
@@ -79,28 +83,28 @@ pub trait Stream {
         read_to_end(self, out, limit, Location::caller())
     }
 
-    /// Writes some of `buf`, waiting until there is room. Returns how much.
+    /// Writes some of `buf`, and waits until there is room. Returns the number of bytes written.
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
         let site = Location::caller();
         async move { self.write_from(&[IoSlice::new(buf)], site).await }
     }
 
-    /// Writes some of the slices, in order, in one go. Returns how much in all.
+    /// Writes some of the slices, in order, at once. Returns the number of bytes written in all.
     #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
         self.write_from(bufs, Location::caller())
     }
 
-    /// Like `write_vectored`, for a wrapper, as [`read_from`](Stream::read_from).
+    /// Writes like `write_vectored`, for a wrapper; see [`read_from`](Stream::read_from).
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize>;
 
-    /// Writes all of `buf`, waiting whenever there is no room.
+    /// Writes all of `buf`, and waits when there is no room.
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the stream takes nothing; those of [`write`](Stream::write). Some of `buf`
-    /// may be written then.
+    /// Returns `WriteZero` if the stream takes no bytes, and the errors of
+    /// [`write`](Stream::write). Then a part of `buf` may have been written.
     #[track_caller]
     fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
@@ -116,60 +120,72 @@ pub trait Stream {
         }
     }
 
-    /// Waits until there is something to read, or the end of the stream, without reading it: so
-    /// that a waiting connection owns no buffer. May end early: a read after it may still wait.
+    /// Waits until there are bytes to read, or the end of the stream, but does not read. So a
+    /// waiting connection needs no buffer. This wait may end early, so the next read may still
+    /// wait.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
-    /// Reads what is there already; `None` where that takes a wait. Of whoever is polled with `cx`.
+    /// Reads the bytes that have already arrived. Returns `None` if a read would wait. `cx` is the
+    /// context of the current poll.
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         let Poll::Ready(done) = pin!(self.read(buf)).poll(cx) else { return None };
         Some(done)
     }
 
-    /// Writes what there is room for already; `None` where that takes a wait. As `try_read`.
+    /// Writes as many bytes as there is room for already. Returns `None` if a write would wait.
+    /// `cx` is the context of the current poll.
     fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         let Poll::Ready(done) = pin!(self.write(buf)).poll(cx) else { return None };
         Some(done)
     }
 
-    /// Says that nothing more will be written.
+    /// Ends the writing direction: the peer reads the end of the stream after the written bytes.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     fn shutdown(&mut self) -> io::Result<()>;
 
-    /// Gives the stream up: what was written and not taken may be thrown away, and the peer meets
-    /// a reset, never an end that it could take for a whole message. Drop the stream soon: a socket
-    /// is reset by its closing. A stream that knows no reset only says that it ends.
+    /// Abandons the stream. Bytes that the peer has not taken yet may be discarded. The peer meets
+    /// a reset, never an end that it could take for the end of a complete message. Drop the stream
+    /// soon, because a socket sends its reset when it is closed. A stream without resets is shut
+    /// down instead.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     fn reset(&mut self) -> io::Result<()> {
         self.shutdown()
     }
 
-    /// Waits until the peer has closed its side, whether or not bytes are unread before that. A
-    /// connection that failed counts as closed. A stream that cannot tell waits for ever.
+    /// Waits until the peer has closed its side, even if there are still bytes to read before the
+    /// end. A failed connection counts as closed. A stream that cannot detect the end waits
+    /// forever.
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         pending()
     }
 
-    /// Waits until the system has handed on to the peer all that was written. A stream that cannot
-    /// tell does not wait. After it, a TCP connection has room for more only where nothing is
-    /// unsent.
+    /// Returns whether the connection has failed, for example by a reset, so that no byte written
+    /// from now on can reach the peer. A peer that has only closed its side is no failure. Never
+    /// waits. Returns `false` for a stream that cannot detect a failure.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// Waits until the system has sent all written bytes to the peer. A stream that cannot detect
+    /// this does not wait. After this call, a TCP connection has room for more only while no byte
+    /// is unsent.
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }
 
-    /// The address of the other end, if the stream has one and knows it.
+    /// Returns the address of the other end, if the stream has one and knows it.
     fn peer_addr(&self) -> Option<SocketAddr> {
         None
     }
 }
 
-/// [`Stream::read_to_end`], for a wrapper that knows its own caller's place in the source.
+/// Implements [`Stream::read_to_end`], for a wrapper that passes on its own caller's location.
 pub(crate) async fn read_to_end(
     stream: &mut (impl Stream + ?Sized),
     out: &mut Vec<u8>,
@@ -186,12 +202,12 @@ pub(crate) async fn read_to_end(
     Err(io::Error::new(ErrorKind::FileTooLarge, format!("more than {limit} bytes came")))
 }
 
-/// Reads what is there; `None` if nothing is. Other than a try it does not take a spent budget for
-/// that: then it gives way and looks again.
+/// Reads the bytes that have arrived. Returns `None` if there are none. Unlike `try_read`, does not
+/// take a spent budget for an empty stream: it yields, and looks again.
 pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         let found = poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await;
-        // Where something is left of the budget, the try had its part.
+        // If some budget is left, the try was a real one.
         if found.is_some() || take_budget() {
             return found.transpose();
         }
@@ -199,7 +215,7 @@ pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result
     }
 }
 
-/// A stream that is lent: whoever has it gives it back.
+/// Borrowed streams are streams, so a wrapper can borrow a stream and leave it to its owner.
 impl<S: Stream> Stream for &mut S {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         (**self).read_from(buf, site)
@@ -235,6 +251,10 @@ impl<S: Stream> Stream for &mut S {
     #[track_caller]
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         (**self).closed()
+    }
+
+    fn has_failed(&self) -> bool {
+        (**self).has_failed()
     }
 
     #[track_caller]

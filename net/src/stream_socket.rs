@@ -1,31 +1,31 @@
-//! A connection over a socket of either family, whole or in halves.
+//! A connection over a socket of either family, whole or in two halves.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::marker::PhantomData;
 use std::net::{Shutdown, SocketAddr};
 use std::ops::Deref;
-use std::os::fd::OwnedFd;
 use std::panic::Location;
 use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
 use socket2::SockRef;
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::{Io, Source};
 use traps::take_budget;
 
+use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr, peer_addr};
 use crate::socket::{self, Readable, Socket};
 use crate::stream::Stream;
 
-/// A connection of a family: a [`TcpStream`](crate::TcpStream) or a
-/// [`UnixStream`](crate::UnixStream), which is a [`Stream`]. The two methods that a small program
-/// needs are here as well.
+/// A connection of an address family: a [`TcpStream`](crate::TcpStream) or a
+/// [`UnixStream`](crate::UnixStream). It is a [`Stream`]. `read` and `write_all`, which are enough
+/// for a small program, are methods of its own as well.
 ///
-/// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
-/// were written still go out, unless there are unread ones: then the system resets the connection.
+/// Dropping it closes the connection, as soon as the kernel has released the descriptor. Written
+/// bytes still go out, unless there are bytes left to read: then the system resets the connection.
 #[derive(Debug)]
 pub struct StreamSocket<F> {
     pub(crate) io: Io<Socket>,
@@ -33,12 +33,13 @@ pub struct StreamSocket<F> {
 }
 
 impl<F: Family> StreamSocket<F> {
-    /// Takes a connected socket in non-blocking mode of which no duplicate exists.
-    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> StreamSocket<F> {
-        StreamSocket { io: Io::new(Socket::new(socket.into())), family: PhantomData }
+    /// Takes ownership of a connected socket in non-blocking mode that has no duplicate.
+    pub(crate) fn from_socket(socket: Handle<'c'>) -> StreamSocket<F> {
+        StreamSocket { io: Io::new(Socket::new(socket)), family: PhantomData }
     }
 
-    /// The socket, for a read: after a short one the next has to try, unless that took all.
+    /// Returns the socket, for a read. If a short read does not prove the socket empty, makes the
+    /// next read try.
     #[inline(always)]
     pub(crate) fn reader(&self) -> &Io<Socket> {
         if !F::SHORT_IS_ALL {
@@ -47,58 +48,59 @@ impl<F: Family> StreamSocket<F> {
         &self.io
     }
 
-    /// The log introduces it as what that listener accepted.
+    /// Logs the connection as accepted by `listener`.
     #[inline]
     pub(crate) fn accepted_by<L: Source>(self, listener: &Io<L>) -> StreamSocket<F> {
         listener.note_accept(&self.io, || Stream::peer_addr(&self));
         self
     }
 
-    /// Reads what is there into `buf`; blocks while nothing is. Zero: the peer has finished
-    /// writing (or `buf` is empty).
+    /// Reads the bytes that have arrived into `buf`. Blocks while there are none. Returns zero if
+    /// the peer has finished writing (or `buf` is empty).
     ///
     /// # Errors
     ///
-    /// The system's, for example `ConnectionReset`; `ResourceBusy` if another task reads already;
-    /// the interrupt that ended the wait: nothing was read then.
+    /// Returns the system's error, for example `ConnectionReset`. Returns `ResourceBusy` if another
+    /// task is reading, and the interrupt that ended the wait. After an error nothing was read.
     #[track_caller]
     pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
         socket::read(self.reader(), buf, Location::caller())
     }
 
-    /// Writes all of `buf`, blocking whenever there is no room.
+    /// Writes all of `buf`. Blocks when there is no room.
     ///
     /// # Errors
     ///
-    /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
-    /// interrupt that ended the wait. Some of `buf` may be written then; how much is the difference
-    /// in [`StreamSocket::written`].
+    /// Returns the system's error, for example `BrokenPipe`. Returns `ResourceBusy` if another task
+    /// is writing, and the interrupt that ended the wait. After an error a part of `buf` may have
+    /// been written; compare [`StreamSocket::written`] before and after the call.
     #[track_caller]
     pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
         socket::write_all(&self.io, buf, Location::caller())
     }
 
-    /// How many bytes the system has taken in all: how far a `write_all` came before its error.
+    /// Returns the number of bytes that the system has taken in all. This number shows how far a
+    /// failed `write_all` got.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.io.written.get()
     }
 
-    /// Two halves for two branches of a join: one reads while the other writes. Each is a
+    /// Returns two halves for two branches of a join: one reads while the other writes. Each is a
     /// [`Stream`].
     pub fn split(&mut self) -> (ReadHalf<&Self>, WriteHalf<&Self>) {
         (ReadHalf(self), WriteHalf(self))
     }
 
-    /// Two halves for two tasks, each a [`Stream`]: one reads while the other writes. The
-    /// connection closes when both are dropped. Dropping the half that writes ends what the peer
-    /// reads, as its `shutdown` does.
+    /// Splits the connection into two halves for two tasks: one reads while the other writes. Each
+    /// is a [`Stream`]. The connection closes when both are dropped. Dropping the writing half
+    /// shuts the writing direction down.
     ///
     /// ```
     /// use std::io;
     /// use net::{Stream, TcpStream};
     ///
-    /// /// Sends a text in a task of its own, and reads what comes meanwhile.
+    /// /// Sends a text in a task of its own, and reads the peer's bytes in the meantime.
     /// async fn talk(stream: TcpStream, text: &'static [u8]) -> io::Result<Vec<u8>> {
     ///     let (mut reader, mut writer) = stream.into_split();
     ///     let mut sent = traps::spawn("send", async move { writer.write_all(text).await }).await;
@@ -114,42 +116,45 @@ impl<F: Family> StreamSocket<F> {
         (ReadHalf(both.clone()), WriteHalf(WriteSide(Some(both))))
     }
 
-    /// Ends one direction or both. The peer reads the end of the stream after what was written.
+    /// Shuts one direction or both down. The peer reads the end of the stream after the written
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// The system's, for example `NotConnected`.
+    /// Returns the system's error, for example `NotConnected`.
     pub fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         socket::shutdown(&self.io, how)
     }
 
-    /// The address of the other end.
+    /// Returns the address of the other end.
     ///
     /// # Errors
     ///
-    /// The system's: `NotConnected` when the connection was reset.
+    /// Returns the system's error: `NotConnected` if the connection was reset.
     pub fn peer_addr(&self) -> io::Result<F::Address> {
-        peer_addr::<F>(&self.io.fd)
+        peer_addr::<F, _>(&self.io.fd)
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<F::Address> {
-        local_addr::<F>(&self.io.fd)
+        local_addr::<F, _>(&self.io.fd)
     }
 
-    /// Asks the system for buffers of so many bytes for receiving and for sending.
+    /// Asks the system for buffers of these sizes, in bytes.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn set_buffer_sizes(&self, receive: usize, send: usize) -> io::Result<()> {
-        let socket = SockRef::from(&self.io.fd);
-        socket.set_recv_buffer_size(receive)?;
-        socket.set_send_buffer_size(send)
+        door::call("buffers", || {
+            let fd = self.io.fd.get()?;
+            SockRef::from(&fd).set_recv_buffer_size(receive)?;
+            SockRef::from(&fd).set_send_buffer_size(send)
+        })
     }
 }
 
@@ -169,7 +174,7 @@ impl<F: Family> Stream for StreamSocket<F> {
 
     #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
-        if take_budget() { socket::receive(&self.io, buf) } else { None }
+        if take_budget() { socket::receive(&self.io, buf, None) } else { None }
     }
 
     #[inline(always)]
@@ -177,7 +182,7 @@ impl<F: Family> Stream for StreamSocket<F> {
         if self.io.full.take() && !buf.is_empty() || !take_budget() {
             return None;
         }
-        socket::transmit(&self.io, buf)
+        socket::transmit(&self.io, buf, None)
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
@@ -185,13 +190,18 @@ impl<F: Family> Stream for StreamSocket<F> {
     }
 
     fn reset(&mut self) -> io::Result<()> {
-        // A close that lingers for no time throws away what is unsent, and resets.
-        SockRef::from(&self.io.fd).set_linger(Some(Duration::ZERO))
+        // A close with a linger time of zero discards the unsent bytes and resets the connection.
+        let zero = Some(Duration::ZERO);
+        door::call("linger", || SockRef::from(&self.io.fd.get()?).set_linger(zero))
     }
 
     #[track_caller]
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         socket::closed(&self.io, Location::caller())
+    }
+
+    fn has_failed(&self) -> bool {
+        socket::has_failed(&self.io)
     }
 
     #[track_caller]
@@ -200,30 +210,30 @@ impl<F: Family> Stream for StreamSocket<F> {
     }
 
     fn peer_addr(&self) -> Option<SocketAddr> {
-        peer_addr::<Inet>(&self.io.fd).ok()
+        peer_addr::<Inet, _>(&self.io.fd).ok()
     }
 }
 
 // ---- Halves -------------------------------------------------------------------------------------
 
-/// The reading half of a connection that is lent or owned: a [`Stream`] of which every write fails
+/// The reading half of a connection, borrowed or owned. It is a [`Stream`] whose writes all fail
 /// with `Unsupported`.
 #[derive(Debug)]
 pub struct ReadHalf<C>(C);
 
-/// The writing half of a connection that is lent or owned: a [`Stream`] of which every read fails
-/// with `Unsupported`. It knows no reset: that is for the whole connection.
+/// The writing half of a connection, borrowed or owned. It is a [`Stream`] whose reads all fail
+/// with `Unsupported`. It cannot reset: only the whole connection can.
 #[derive(Debug)]
 pub struct WriteHalf<C>(C);
 
-/// The reading half of a connection, for a task of its own: [`StreamSocket::into_split`].
+/// The reading half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
 pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;
 
-/// The writing half of a connection, for a task of its own: [`StreamSocket::into_split`]. Dropping
-/// it ends what the peer reads.
+/// The writing half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
+/// Dropping it shuts the writing direction down.
 pub type OwnedWriteHalf<F> = WriteHalf<WriteSide<F>>;
 
-/// The connection of an [`OwnedWriteHalf`]: dropping it ends what the peer reads.
+/// The connection of an [`OwnedWriteHalf`]. Dropping it shuts the writing direction down.
 #[derive(Debug)]
 pub struct WriteSide<F: Family>(Option<Rc<StreamSocket<F>>>);
 
@@ -236,17 +246,17 @@ impl<F: Family> Deref for WriteSide<F> {
 
 impl<F: Family> Drop for WriteSide<F> {
     fn drop(&mut self) {
-        // It fails where the connection has failed: then the peer has met an end already.
+        // This fails if the connection has failed. Then the peer has met an end already.
         let _ = self.0.iter().try_for_each(|both| socket::shutdown(&both.io, Shutdown::Write));
     }
 }
 
 impl<F: Family> OwnedReadHalf<F> {
-    /// Puts a connection together again.
+    /// Puts the two halves of a connection together again.
     ///
     /// # Errors
     ///
-    /// Both halves, if they are of different connections.
+    /// Returns both halves if they belong to different connections.
     pub fn reunite(
         self,
         mut other: OwnedWriteHalf<F>,
@@ -273,7 +283,7 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
         Readable::new(self.0.reader(), Location::caller())
     }
 
-    /// Nothing was ever to be written here.
+    /// Does nothing: this half writes nothing.
     fn shutdown(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -283,8 +293,12 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
         socket::closed(&self.0.io, Location::caller())
     }
 
+    fn has_failed(&self) -> bool {
+        socket::has_failed(&self.0.io)
+    }
+
     fn peer_addr(&self) -> Option<SocketAddr> {
-        peer_addr::<Inet>(&self.0.io.fd).ok()
+        peer_addr::<Inet, _>(&self.0.io.fd).ok()
     }
 }
 
@@ -305,12 +319,16 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for WriteHalf<C> {
         socket::shutdown(&self.0.io, Shutdown::Write)
     }
 
+    fn has_failed(&self) -> bool {
+        socket::has_failed(&self.0.io)
+    }
+
     #[track_caller]
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         socket::sent(&self.0.io, Location::caller())
     }
 
     fn peer_addr(&self) -> Option<SocketAddr> {
-        peer_addr::<Inet>(&self.0.io.fd).ok()
+        peer_addr::<Inet, _>(&self.0.io.fd).ok()
     }
 }

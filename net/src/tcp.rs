@@ -7,9 +7,10 @@ use std::panic::Location;
 
 use rustix::io::Errno;
 use socket2::SockRef;
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::Direction;
 
+use crate::door;
 use crate::family::Inet;
 use crate::happy_eyeballs::first;
 use crate::resolve::{failed, resolve};
@@ -18,24 +19,25 @@ use crate::stream_socket::StreamSocket;
 
 /// A TCP connection.
 ///
-/// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
-/// were written still go out, unless there are unread ones: then the system resets the connection.
+/// Dropping it closes the connection, as soon as the kernel has released the descriptor. Written
+/// bytes still go out, unless there are bytes left to read: then the system resets the connection.
 pub type TcpStream = StreamSocket<Inet>;
 
 impl StreamSocket<Inet> {
     /// Connects to an address, or to `name:port`. Blocks the task. Small writes go out at once
     /// (`TCP_NODELAY`).
     ///
-    /// Of a name with several addresses the first that answers is taken (RFC 8305, "happy
-    /// eyeballs"). The versions of IP take turns, IPv6 first. The next address is tried when one
-    /// has failed, or 250 ms after the last try began, which goes on meanwhile. What is half made
-    /// when one answers is closed.
+    /// If a name has several addresses, takes the first one that accepts the connection (RFC 8305,
+    /// "happy eyeballs"). The IP versions take turns, starting with the version of the first
+    /// address. The next address is tried when an attempt has failed, or 250 ms after the last
+    /// attempt began; earlier attempts continue. Once an attempt succeeds, the other attempts are
+    /// closed.
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`]; else the error of the address that failed last, with its kind kept,
-    /// the address named, and how many there were; the interrupt that ended the wait, which closes
-    /// all that is half made.
+    /// Returns the errors of [`resolve`]. If all addresses fail, returns the last error, with the
+    /// same kind, and with the address and the number of addresses in its text. Returns the
+    /// interrupt that ended the wait; then all attempts are closed.
     #[track_caller]
     pub fn connect<A: ToString>(
         address: A,
@@ -47,7 +49,7 @@ impl StreamSocket<Inet> {
             let found = lookup.await?;
             let count = found.len();
             let try_one = async |at| {
-                // Of the errors only the last is seen.
+                // Only the last of the errors is reported.
                 let behind = format!(" ({at}, the last of {count})");
                 let behind = if name.parse() == Ok(at) { "" } else { &behind };
                 let connected = connect_one(at, site).await;
@@ -57,32 +59,33 @@ impl StreamSocket<Inet> {
         }
     }
 
-    /// Whether small writes go out at once (the default here) or are gathered while an answer is
-    /// outstanding.
+    /// Sets whether small writes go out at once (the default here), or are gathered while sent
+    /// bytes are not acknowledged.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        SockRef::from(&self.io.fd).set_tcp_nodelay(nodelay)
+        door::call("nodelay", || SockRef::from(&self.io.fd.get()?).set_tcp_nodelay(nodelay))
     }
 }
 
-/// Begins a connection, waits until the system has decided, and asks how.
+/// Begins to connect, waits until the system has decided, and returns the result.
 async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
-    let socket = tcp_socket(address)?;
-    let begun = socket.connect(&address.into());
-    let stream = TcpStream::from_socket(socket);
+    let stream = TcpStream::from_socket(door::call("socket", || Ok(tcp_socket(address)?.into()))?);
+    let connect = || SockRef::from(&stream.io.fd.get()?).connect(&address.into());
+    let begun = door::call("connect", connect);
     match begun.as_ref().map_err(Errno::from_io_error) {
         Err(Some(Errno::INPROGRESS | Errno::INTR)) => {}
         _ => return begun.map(|()| stream),
     }
     loop {
         stream.io.ready(Direction::Write, site).await?;
-        if let Some(error) = SockRef::from(&stream.io.fd).take_error()? {
-            return Err(error);
-        }
-        // Readiness may be spurious; only a connected socket has a peer.
+        // The error of the connection is the result, so that the record has it as one.
+        door::call("connected", || {
+            SockRef::from(&stream.io.fd.get()?).take_error()?.map_or(Ok(()), Err)
+        })?;
+        // Readiness can be spurious. Only a connected socket has a peer address.
         match stream.peer_addr() {
             Err(error) if error.kind() == ErrorKind::NotConnected => traps::budget().await?,
             peer => return peer.map(|_| stream),

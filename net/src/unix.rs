@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::Location;
 use std::path::Path;
@@ -15,6 +16,7 @@ use traps::sleep_from;
 
 use crate::attempt::{attempt, until_done};
 use crate::datagram_socket::DatagramSocket;
+use crate::door::{self, Handle};
 use crate::family::Unix;
 use crate::limits::BACK_OFF_FIRST;
 use crate::listener::{Listener, Options};
@@ -22,27 +24,27 @@ use crate::resolve::failed;
 use crate::socket::{FLAGS, bound};
 use crate::stream_socket::StreamSocket;
 
-/// A Unix connection. Wherever a path is taken, one that begins with a zero byte is an abstract
-/// name, which is in no file system.
+/// A Unix connection. In every path here, a first byte of zero marks an abstract name, which is not
+/// in the file system.
 ///
-/// Dropping it closes it, as dropping a [`TcpStream`](crate::TcpStream) does. The system knows no
-/// reset of it: after a [`reset`](crate::Stream::reset) the peer reads a plain end.
+/// Dropping it closes the connection, as for a [`TcpStream`](crate::TcpStream). The system has no
+/// reset for it: after a [`reset`](crate::Stream::reset) the peer reads a plain end.
 pub type UnixStream = StreamSocket<Unix>;
 
 /// A socket that accepts Unix connections.
 pub type UnixListener = Listener<Unix>;
 
-/// A Unix socket of datagrams. A send waits while the queue of the receiver is full, so that none
-/// is lost.
+/// A Unix datagram socket. A send waits while the receiver's queue is full, so no datagram is lost.
 pub type UnixDatagram = DatagramSocket<Unix>;
 
 impl StreamSocket<Unix> {
-    /// Connects to the listener at that path. Blocks the task while its backlog is full: it tries
-    /// again every 5 ms, for the system does not tell when there is room.
+    /// Connects to the listener at `path`. Blocks the task while the listener's backlog is full.
+    /// Tries again every 5 ms, because the system does not report room in a backlog.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the path named; the interrupt that ended the wait.
+    /// Returns the system's error, with the same kind and with the path in its text, and the
+    /// interrupt that ended the wait.
     #[track_caller]
     pub fn connect<P: AsRef<Path>>(
         path: P,
@@ -51,96 +53,101 @@ impl StreamSocket<Unix> {
         async move {
             let named = |error: io::Error| named("connect to", path.as_ref(), error);
             let address = address(path.as_ref()).map_err(|error| named(error.into()))?;
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
-            let socket = socket.map_err(|error| named(error.into()))?;
+            let socket = socket(SocketType::STREAM).map_err(named)?;
             let wait = || sleep_from(BACK_OFF_FIRST, site);
-            let connect = || attempt(|| connect(&socket, &address));
+            let connect = || attempt(|| connect(socket.get()?, &address));
+            let connect = || door::attempted("connect", connect);
             until_done(false, site, wait, connect).await.map_err(named)?;
             Ok(StreamSocket::from_socket(socket))
         }
     }
 
-    /// Two ends of one connection.
+    /// Makes a connection, and returns its two ends.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
-        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
+        let (a, b) = pair(SocketType::STREAM)?;
         Ok((StreamSocket::from_socket(a), StreamSocket::from_socket(b)))
     }
 }
 
 impl Listener<Unix> {
-    /// Listens at that path, which is not to exist. The file stays when the listener is dropped:
-    /// remove it before the next one is bound. Never blocks.
+    /// Listens at `path`, which must not exist yet. The file stays when the listener is dropped:
+    /// remove it before the next bind. Never blocks.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the path named: `AddrInUse` if the path exists.
+    /// Returns the system's error, with the same kind and with the path in its text: `AddrInUse` if
+    /// the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
         let (path, backlog) = (path.as_ref(), Options::default().backlog);
-        let socket = address(path).and_then(|address| bound(SocketType::STREAM, &address));
-        let listening = socket.and_then(|fd| listen(&fd, backlog.cast_signed()).map(|()| fd));
-        let socket = listening.map_err(|error| named("listen on", path, error))?;
+        let listening = || {
+            let fd = bound(SocketType::STREAM, &address(path)?)?;
+            listen(&fd, backlog.cast_signed())?;
+            Ok(fd.into())
+        };
+        let socket = door::call("listen", listening);
+        let socket = socket.map_err(|error| named("listen on", path, error))?;
         Ok(Listener::from_socket(socket, backlog))
     }
 }
 
 impl DatagramSocket<Unix> {
-    /// Receives at that path, which is not to exist. The file stays when the socket is dropped.
+    /// Makes a socket that receives at `path`, which must not exist yet. The file stays when the
+    /// socket is dropped.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the path named: `AddrInUse` if the path exists.
+    /// Returns the system's error, with the same kind and with the path in its text: `AddrInUse` if
+    /// the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         let path = path.as_ref();
-        let socket = address(path).and_then(|address| bound(SocketType::DGRAM, &address));
+        let bound = || Ok(bound(SocketType::DGRAM, &address(path)?)?.into());
+        let socket = door::call("bind", bound);
         socket.map(DatagramSocket::from_socket).map_err(|error| named("bind", path, error))
     }
 
-    /// A socket without an address: it sends, and nobody can answer unless it is connected by
-    /// [`UnixDatagram::pair`].
+    /// Makes a socket without an address. It can send, but no receiver can answer it. (Only the two
+    /// sockets of [`UnixDatagram::pair`] can answer each other without addresses.)
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn unbound() -> io::Result<UnixDatagram> {
-        Ok(DatagramSocket::from_socket(socket_with(
-            AddressFamily::UNIX,
-            SocketType::DGRAM,
-            FLAGS,
-            None,
-        )?))
+        Ok(DatagramSocket::from_socket(socket(SocketType::DGRAM)?))
     }
 
-    /// Two sockets that are connected to each other.
+    /// Makes two sockets that are connected to each other.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
-        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)?;
+        let (a, b) = pair(SocketType::DGRAM)?;
         Ok((DatagramSocket::from_socket(a), DatagramSocket::from_socket(b)))
     }
 
-    /// From now on [`send`](DatagramSocket::send) sends to that path. Never blocks.
+    /// Connects the socket to `path`: from now on [`send`](DatagramSocket::send) sends to `path`.
+    /// Never blocks.
     ///
     /// # Errors
     ///
-    /// The system's, with its kind kept and the path named.
+    /// Returns the system's error, with the same kind and with the path in its text.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
-        let connected = address(path).and_then(|address| connect(&*self.io, &address));
+        let connect = || Ok(connect(self.io.get()?, &address(path)?)?);
+        let connected = door::call("connect", connect);
         connected.map_err(|error| named("connect to", path, error))
     }
 
-    /// Sends a datagram to that path, blocking while its receiver has no room for it. Returns how
-    /// many bytes the system took: all of them.
+    /// Sends a datagram to `path`. Blocks while the receiver has no room for it. Returns the number
+    /// of bytes sent, which is all of them.
     ///
     /// # Errors
     ///
-    /// As for [`DatagramSocket::send`].
+    /// Returns the errors of [`DatagramSocket::send`].
     #[track_caller]
     pub fn send_to<P: AsRef<Path>>(
         &self,
@@ -148,22 +155,36 @@ impl DatagramSocket<Unix> {
         path: P,
     ) -> impl Future<Output = io::Result<usize>> {
         let (address, site) = (address(path.as_ref()), Location::caller());
-        let send = move |io: &_| sendto(io, buf, SendFlags::NOSIGNAL, &address.clone()?);
-        self.send_by(send, site)
+        let send =
+            move |fd: BorrowedFd<'_>| sendto(fd, buf, SendFlags::NOSIGNAL, &address.clone()?);
+        self.send_by(buf, send, site)
     }
 }
 
-/// The address that a path stands for.
+/// Makes a socket of this type.
+fn socket<const KIND: char>(kind: SocketType) -> io::Result<Handle<KIND>> {
+    door::call("socket", || Ok(socket_with(AddressFamily::UNIX, kind, FLAGS, None)?.into()))
+}
+
+/// Makes two sockets that are connected with each other.
+fn pair<const KIND: char>(kind: SocketType) -> io::Result<(Handle<KIND>, Handle<KIND>)> {
+    door::call("pair", || {
+        let (a, b) = socketpair(AddressFamily::UNIX, kind, FLAGS, None)?;
+        Ok((a.into(), b.into()))
+    })
+}
+
+/// Converts a path to an address.
 fn address(path: &Path) -> Result<SocketAddrUnix, Errno> {
     match path.as_os_str().as_bytes() {
-        // The system would choose a name.
+        // For an empty path the system would choose a name.
         [] => Err(Errno::INVAL),
         [0, name @ ..] => SocketAddrUnix::new_abstract_name(name),
         path => SocketAddrUnix::new(path),
     }
 }
 
-/// The error, saying what could not be done to that path.
+/// Wraps an error in another error, which names the failed action and the path.
 fn named(what: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
     failed(format!("{what} {}", path.display()), error.into())
 }

@@ -1,6 +1,6 @@
-//! A deadline for writing: a peer that takes nothing is cut off.
+//! A deadline for writes: the stream of a peer that takes no bytes is reset.
 //!
-//! It writes through a [`Stream`] and resets it. It keeps no bytes.
+//! This module writes to a [`Stream`] and resets it. It keeps no bytes.
 
 use std::borrow::Borrow;
 use std::cell::{RefCell, RefMut};
@@ -15,21 +15,22 @@ use crate::min_rate::MinRate;
 use crate::pace::{Pace, write_until_stalled};
 use crate::stream::Stream;
 
-/// Lets a writer wait only so long for a peer that takes nothing; then the stream is reset.
+/// A limit on how long a writer waits for a peer that takes no bytes. When the limit has passed,
+/// the stream is reset.
 ///
-/// The span begins anew whenever the stream took some of the bytes, of a large write after 1 MiB at
-/// the latest. So a peer that does not read holds what is to be written for one span, an eighth of
-/// it more at most, whatever its size and however often the write is broken off by a timeout and
-/// tried again. A peer that reads is not cut off as long as the stream takes something in each
-/// span; for TCP that is not each byte that the peer reads: the system's buffers have room again in
-/// steps of up to some hundred kilobytes.
+/// The limit starts again whenever the stream has taken some bytes, and during a large write after
+/// 1 MiB at the latest. So a peer that does not read can hold up a write for `span`, or an eighth
+/// more at most. The size of the write does not matter, and neither does how often a timeout breaks
+/// the write off and the caller tries again. A peer that reads is not cut off if the stream takes
+/// some bytes in each span. TCP does not take bytes each time the peer reads some: its buffers get
+/// room in steps of up to some hundred kilobytes.
 ///
-/// It is for one stream: time that was spent waiting for one would be another's. One writer at a
-/// time, which is the rule of every stream: who comes while another writes under the same deadline
-/// is refused with `ResourceBusy`, writes nothing and does not move the deadline.
+/// Use one deadline per stream: time spent waiting for one stream would count for another. As for
+/// every stream, only one task writes at a time. A writer that finds another one writing under the
+/// same deadline gets `ResourceBusy`, writes nothing, and does not move the deadline.
 ///
-/// Costs nothing while the stream takes the bytes at once. The first wait makes one allocation, and
-/// each wait costs what a guard of [`ConnectionDeadline`] does; no trap.
+/// Costs nothing while the stream takes the bytes at once. The first wait makes one allocation.
+/// Each wait costs as much as a guard of [`ConnectionDeadline`], and no trap of its own.
 ///
 /// ```no_run
 /// # async fn example(mut stream: net::TcpStream) -> std::io::Result<()> {
@@ -41,16 +42,16 @@ use crate::stream::Stream;
 pub struct WriteDeadline<D = ConnectionDeadline> {
     deadline: D,
     span: Duration,
-    /// Borrowed by the one who writes.
+    /// The pace of the peer, borrowed by the present writer.
     pace: RefCell<Pace>,
 }
 
 impl WriteDeadline {
-    /// The default: 30 s.
+    /// The default limit: 30 s.
     pub const SPAN: Duration = Duration::from_secs(30);
 
-    /// One with a connection deadline of its own. Does not wait. Zero has passed at once,
-    /// `Duration::MAX` never.
+    /// Makes a write deadline with its own connection deadline. Does not wait. A span of zero has
+    /// passed at once, and `Duration::MAX` never passes.
     #[track_caller]
     pub fn new(span: Duration) -> impl Future<Output = WriteDeadline> {
         let deadline = connection_deadline();
@@ -60,19 +61,20 @@ impl WriteDeadline {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it is refused")]
 impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
-    /// One over a deadline that is there, and that has other phases. Does not trap.
+    /// Makes a write deadline over an existing connection deadline that has other phases too. Does
+    /// not trap.
     pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
         WriteDeadline { deadline, span, pace: RefCell::default() }
     }
 
-    /// Writes some of the slices, in order, in one go; *blocks* until there is room. Returns how
-    /// much in all.
+    /// Writes some of the slices, in order, at once. *Blocks* until there is room. Returns the
+    /// number of bytes written in all.
     ///
     /// # Errors
     ///
-    /// `ConnectionReset` if there was no room in time: the stream was reset, drop it.
-    /// `ResourceBusy` as said above, the stream's own, and the interrupt that ended the wait: then
-    /// nothing was written.
+    /// Returns `ConnectionReset` if there was no room in time. Then the stream was reset: drop it.
+    /// Returns `ResourceBusy` if another task is writing, the stream's error if it fails, and the
+    /// interrupt that ended the wait. Then nothing was written.
     pub async fn write_vectored<S: Stream>(
         &self,
         stream: &mut S,
@@ -82,12 +84,12 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         self.write_some(stream, bufs, &mut pace).await
     }
 
-    /// Writes all the bytes, blocking whenever there is no room.
+    /// Writes all the bytes. Blocks when there is no room.
     ///
     /// # Errors
     ///
-    /// As [`write_vectored`](WriteDeadline::write_vectored), and `WriteZero`. Some of the bytes may
-    /// be written then.
+    /// Returns the errors of [`write_vectored`](WriteDeadline::write_vectored), and `WriteZero` if
+    /// the stream takes no bytes. Then a part of the bytes may have been written.
     pub async fn write_all<S: Stream>(&self, stream: &mut S, bytes: &[u8]) -> io::Result<()> {
         let mut pace = self.pace()?;
         let mut rest = bytes;
@@ -108,7 +110,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         pace: &mut Pace,
     ) -> io::Result<usize> {
         let limit = (self.deadline.borrow(), MinRate::at_least(1, self.span));
-        match write_until_stalled(stream, bufs, limit, pace).await? {
+        match write_until_stalled(stream, bufs, limit, (pace, None)).await? {
             Some(n) => Ok(n),
             None => {
                 stream.reset()?;

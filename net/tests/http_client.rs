@@ -199,7 +199,17 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
         (format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n"), bad.clone()),
         (format!("{head}Transfer-Encoding: gzip\r\n\r\n"), bad.clone()),
         (format!("{head}Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\na"), bad.clone()),
-        (format!("{head}Content-Length: 1\r\nContent-Length: 1\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: 1\r\nContent-Length: 1\r\n\r\na"), ok(200, "a", true)),
+        (format!("{head}Content-Length: 1, 1 ,\t1\r\n\r\na"), ok(200, "a", true)),
+        (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: 1, 2\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: 1,\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length:\r\n\r\na"), bad.clone()),
+        (
+            format!("{head}Transfer-Encoding: chunked\r\n\r\n0\r\nT: u\r\n\tv\r\n \r\n\r\n"),
+            ok(200, "", true),
+        ),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n0\r\n T: u\r\n\r\n"), bad.clone()),
         (format!("{head}Content-Length: +1\r\n\r\na"), bad.clone()),
         (format!("{head}Content-Length: 3\r\n\r\nab"), cut.clone()),
         ("HTTP/1.1 200".to_owned(), cut.clone()),
@@ -210,6 +220,59 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
         ("HTTP/1.1 100 Continue\r\n\r\n".repeat(20), bad),
     ] {
         assert_eq!(read(&answer), wanted, "{:?}", &answer[..answer.len().min(200)]);
+    }
+}
+
+/// What a client makes of that head: the value of `name`, or `None` if it refuses the answer.
+fn field(head: &str, name: &str) -> Option<String> {
+    let mut kernel = Kernel::new(Sim::new());
+    let (mut server, client) = duplex(1 << 20);
+    let ran = kernel.run(async {
+        server.write_all(head.as_bytes()).await.unwrap();
+        let mut client = Client::new(client);
+        let reply = client.send(&get("/")).await.ok()?;
+        assert!(!reply.head().windows(3).any(|three| three == b"\r\n "), "it has no fold");
+        Some(String::from_utf8(reply.header(name)?.to_vec()).unwrap())
+    });
+    ran.unwrap()
+}
+
+#[test]
+fn a_folded_field_of_an_answer_is_read_as_if_it_had_a_space() {
+    let end = "Content-Length: 0\r\n\r\n";
+    for (fields, value) in [
+        ("X: a\r\n b\r\n", "a b"),
+        ("X: a \t\r\n\t b\r\n  c\r\n", "a b c"),
+        ("X:\r\n a\r\n", "a"),
+        ("X: a\r\n \r\n", "a"),
+        ("Y: 1\r\n X: b\r\nX: a\r\n", "a"),
+    ] {
+        let found = field(&format!("HTTP/1.1 200 OK\r\n{fields}{end}"), "X");
+        assert_eq!(found.as_deref(), Some(value), "{fields:?}");
+    }
+    // What is no fold of a field is refused as before.
+    for fields in [" X: a\r\n", "X: a\n b\r\n", "X: a\r\r\n b\r\n", "X\r\n : a\r\n"] {
+        let found = field(&format!("HTTP/1.1 200 OK\r\n{fields}X: b\r\n{end}"), "X");
+        assert_eq!(found, None, "{fields:?}");
+    }
+    let ok = |body: &str| (Ok((200, body.to_owned())), true);
+    let head = "HTTP/1.1 200 OK\r\n";
+    assert_eq!(read(&format!("{head}Content-Length:\r\n 2\r\n\r\nab")), ok("ab"));
+    let bad = (Err(ErrorKind::InvalidData), false);
+    assert_eq!(read(&format!("{head}Content-Length: 1\r\n 2\r\n\r\nab")), bad);
+    let chunked = "Transfer-Encoding:\r\n\tchunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    assert_eq!(read(&format!("{head}{chunked}")), ok("a"));
+}
+
+#[test]
+fn an_invalid_status_counts_as_an_error_of_the_server() {
+    for (status, wanted) in [(600, 500), (999, 500), (0, 500), (99, 500), (599, 599), (299, 299)] {
+        let answer = format!("HTTP/1.1 {status:03} Odd\r\nContent-Length: 2\r\n\r\nab");
+        assert_eq!(read(&answer), (Ok((wanted, "ab".to_owned())), true), "{status}");
+    }
+    for status in ["1000", "60", "6x0", "-10"] {
+        let answer = format!("HTTP/1.1 {status} Odd\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(read(&answer).0, Err(ErrorKind::InvalidData), "{status}");
     }
 }
 

@@ -268,8 +268,22 @@ fn rfc9112_3_a_line_that_is_no_request_is_not_read_on_for_ever() {
 #[test]
 fn rfc9112_3_2_a_1_1_request_has_one_host_field_that_is_a_host() {
     let host = |value: &str| fate(format!("GET / HTTP/1.1\r\nHost:{value}\r\n\r\n"));
-    for good in [" a", "a", " a:80", " [::1]", " [::1]:80", "", " ", " 127.0.0.1", " %41", "\ta\t"]
-    {
+    let good = [
+        " a",
+        "a",
+        " a:80",
+        " a:",
+        " a:000080",
+        " a:65535",
+        " [::1]",
+        " [::1]:80",
+        "",
+        " ",
+        " 127.0.0.1",
+        " %41",
+        "\ta\t",
+    ];
+    for good in good {
         assert_eq!(host(good), (vec![200], KEPT), "{good:?}");
     }
     let bad = [
@@ -278,6 +292,11 @@ fn rfc9112_3_2_a_1_1_request_has_one_host_field_that_is_a_host() {
         " u@a",
         " a:b",
         " a:80:80",
+        " a:65536",
+        " a:+80",
+        " [::1]:65536",
+        " :80",
+        " :",
         " [::1",
         " [a]",
         " http://a",
@@ -330,6 +349,20 @@ fn rfc9112_3_2_2_the_host_of_an_absolute_target_is_the_host_whatever_the_field_s
             "GET hTtP://a/?b HTTP/1.1\r\nHost: other\r\n\r\n",
         ],
     );
+}
+
+#[test]
+fn rfc9110_4_2_3_a_target_and_a_host_field_take_the_same_hosts_and_ports() {
+    for host in ["a", "a:", "a:0", "a:80", "a:000080", "a:65535", "[::1]:65535"] {
+        let target = fate(format!("GET http://{host}/ HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let field = fate(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!((target, field), ((vec![200], KEPT), (vec![200], KEPT)), "{host}");
+    }
+    for host in [":", ":80", "a:65536", "a:000065536", "a:4294967376", "a:+80", "[::1]:99999"] {
+        let target = fate(format!("GET http://{host}/ HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let field = fate(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!((target, field), ((vec![400], CLOSED), (vec![400], CLOSED)), "{host}");
+    }
 }
 
 #[test]

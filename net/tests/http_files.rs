@@ -2,19 +2,23 @@
 
 mod app;
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::symlink;
+use std::cell::RefCell;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::net::TcpStream as StdStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use app::{Seen, get, with};
-use kernel::{Kernel, Sim};
-use net::Stream;
+use kernel::trace::{Event, Line};
+use kernel::{Kernel, Machine, Real, Sim};
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use net::web::{Files, Router};
+use net::{Stream, TcpListener};
 use traps::threads::Limiter;
 use traps::{Time, spawn};
 
@@ -241,6 +245,7 @@ fn a_file_that_becomes_shorter_breaks_its_answer_off() {
     let home = directory("files_shorter");
     fs::write(home.join("large"), vec![b'x'; 100_000]).unwrap();
     let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
     let mut app = app(&home, &Limiter::new("files", 2));
     app.files = app.files.piece(1_000);
     let read = kernel.run(async {
@@ -262,4 +267,115 @@ fn a_file_that_becomes_shorter_breaks_its_answer_off() {
     });
     assert!((1..100_000).contains(&read.unwrap()));
     kernel.shutdown().unwrap();
+    assert_eq!(warnings.take(), ["a handler failed: cannot send large: it became shorter"]);
+}
+
+// ---- What the log says --------------------------------------------------------------------------
+
+/// The `warn` lines of a kernel from here on.
+fn warnings<M: Machine>(kernel: &mut Kernel<M>) -> Rc<RefCell<Vec<String>>> {
+    let warnings = Rc::new(RefCell::new(Vec::new()));
+    let heard = warnings.clone();
+    kernel.observe(move |line: &Line<'_>| {
+        if let Event::Warn { text } = &line.event {
+            heard.borrow_mut().push(text.to_string());
+        }
+    });
+    warnings
+}
+
+/// A file that this process may not read: its directory and its name. The superuser may read all
+/// that has bits for a mode, and nobody what the system only writes.
+fn forbidden(test: &str) -> (PathBuf, &'static str) {
+    let home = directory(test);
+    fs::set_permissions(home.join("a.txt"), Permissions::from_mode(0o000)).unwrap();
+    let found = match File::open(home.join("a.txt")) {
+        Err(_) => (home, "a.txt"),
+        Ok(_) => (PathBuf::from("/sys/bus/platform"), "uevent"),
+    };
+    let error = File::open(found.0.join(found.1)).expect_err("there is a file that is forbidden");
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    found
+}
+
+#[test]
+fn a_file_that_may_not_be_read_has_a_line_with_its_name_the_peer_and_the_reason() {
+    let (home, name) = forbidden("files_forbidden");
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let warnings = warnings(&mut kernel);
+    let (answer, peer) = kernel
+        .run(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            let request = with(&format!("GET /{name}"), "Connection: close");
+            client.write_all(request.as_bytes()).unwrap();
+            let app = app(&home, &Limiter::new("files", 2));
+            let (stream, peer) = listener.accept().await.unwrap();
+            let serve = async move { serve_connection(stream, &app, &Config::default()).await };
+            spawn("conn", serve).await.join().await.unwrap().unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            (answer, peer)
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let wanted = format!("cannot open {name} for {peer}: Permission denied (os error 13)");
+    assert_eq!(warnings.take(), [wanted]);
+}
+
+#[test]
+fn a_client_that_asks_for_such_a_file_without_end_has_one_line_a_second() {
+    let (home, name) = forbidden("files_forbidden_often");
+    let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
+    let app = app(&home, &Limiter::new("files", 2));
+    let ran = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        for _ in 0..3 {
+            let burst = get(&format!("GET /{name}")).repeat(50);
+            client.write_all(burst.as_bytes()).await.unwrap();
+            traps::sleep(Duration::from_secs(1)).await.unwrap();
+        }
+    });
+    ran.unwrap();
+    kernel.shutdown().unwrap();
+    let line = |more| format!("cannot open {name}: Permission denied (os error 13){more}");
+    let more = " (and 49 more before)";
+    assert_eq!(warnings.take(), [line(""), line(more), line(more)]);
+}
+
+/// In a process of its own: this test, with few descriptors.
+#[test]
+fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
+    const FEW: &str = "TRAPLINE_FILES_FEW";
+    let test = "a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again";
+    if std::env::var_os(FEW).is_none() {
+        let mut with_few = Command::new("sh");
+        let limited = format!("ulimit -n 40 && exec \"$0\" --exact {test} --nocapture");
+        with_few.args(["-c", &limited]).arg(std::env::current_exe().unwrap()).env(FEW, "1");
+        assert!(testing::child::output(&mut with_few).status.success());
+        return;
+    }
+    let home = directory("files_shortage");
+    let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
+    let app = app(&home, &Limiter::new("files", 2));
+    let answer = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        let full: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        client.write_all(get("GET /a.txt").as_bytes()).await.unwrap();
+        let mut buf = [0; 4096];
+        let n = client.read(&mut buf).await.unwrap();
+        drop(full);
+        String::from_utf8_lossy(&buf[..n]).into_owned()
+    });
+    kernel.shutdown().unwrap();
+    let answer = answer.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1"), "{answer}");
+    assert_eq!(warnings.take(), ["cannot open a.txt: Too many open files (os error 24)"]);
 }

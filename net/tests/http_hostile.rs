@@ -9,9 +9,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::{Act, App, deadlines, limits, talk, talk_with};
+use common::{Act, App, deadlines, kernel_with_caps, limits, talk, talk_with};
 use hostile::{Enemy, comes_and_goes, idle, round, slow_body, slow_head, slow_read};
-use kernel::trace::{Event, Line};
 use kernel::{Counters, Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Handler, Request, Response, serve_connection, turn_away};
@@ -133,19 +132,6 @@ fn the_last_request_that_a_connection_may_make_ends_it() {
     assert_eq!(seen.text.matches("Connection: close\r\n").count(), 1);
     assert!(seen.closed_at.is_some());
     assert_eq!(talk(&[Act::Send(&GET.repeat(10))]).statuses(), [200; 10]);
-}
-
-/// A kernel that collects its `cap` lines.
-fn kernel_with_caps() -> (Kernel<Sim>, Rc<std::cell::RefCell<Vec<String>>>) {
-    let caps = Rc::new(std::cell::RefCell::new(Vec::new()));
-    let heard = caps.clone();
-    let mut kernel = Kernel::new(Sim::new());
-    kernel.observe(move |line: &Line<'_>| {
-        if let Event::Cap { text } = &line.event {
-            heard.borrow_mut().push(text.to_string());
-        }
-    });
-    (kernel, caps)
 }
 
 /// Sends requests without end, and reads answers so that 500 are always to come: as long as

@@ -2,17 +2,22 @@
 
 use std::fs;
 use std::future::Future;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use net::process::{Collected, Pipe, Process};
 use net::{BufReader, Stream};
-use traps::{Interruptible, Signal, spawn, timeout_after, yield_now};
+use testing::child;
+use traps::{Either, Interruptible, Signal, race, sleep, spawn, timeout_after, yield_now};
 
+/// Runs `main`, which waits for processes. A process that does not end fails the test.
 fn run<F: Future>(main: F) -> F::Output {
-    kernel::run(main).unwrap()
+    match kernel::run(race(main, sleep(child::LIMIT))).unwrap() {
+        Either::Left(output) => output,
+        Either::Right(_) => panic!("a process has not ended"),
+    }
 }
 
 /// A shell that runs `script`, with all of its standard streams piped.
@@ -74,6 +79,23 @@ fn a_process_that_does_not_read_its_input_is_no_error() {
     assert!(status.unwrap().success());
     assert_eq!(output.stdout, b"done\n");
     assert!(!left.is_empty());
+}
+
+#[test]
+fn slices_without_a_byte_are_passed_over() {
+    run(async {
+        let (reader, writer) = io::pipe().unwrap();
+        let (mut reader, mut writer) = (Pipe::new(reader).unwrap(), Pipe::new(writer).unwrap());
+        for empty in [1, 1023, 1024, 2000] {
+            let mut slices = vec![IoSlice::new(b""); empty];
+            assert_eq!(writer.write_vectored(&slices).await.unwrap(), 0);
+            slices.push(IoSlice::new(b"a"));
+            assert_eq!(writer.write_vectored(&slices).await.unwrap(), 1, "after {empty}");
+            slices.extend([IoSlice::new(b"b"); 2000]);
+            assert_eq!(writer.write_vectored(&slices).await.unwrap(), 1024, "after {empty}");
+            reader.read_exact(&mut [0; 1025]).await.unwrap();
+        }
+    });
 }
 
 #[test]
@@ -260,6 +282,7 @@ fn a_hundred_processes_leave_nothing_behind() {
 fn who_takes_the_child_has_it_as_it_is() {
     let mut child = run(async {
         let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+        // Its input ends, so it does.
         process.stdin = None;
         process.into_child()
     });

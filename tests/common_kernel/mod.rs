@@ -61,6 +61,7 @@ impl<M: Machine> Traced<M> {
         let text = Buffer::default();
         let mut kernel = Kernel::with_options(machine, options);
         kernel.trace_to(text.clone());
+        kernel.observe(testing::Truth::default());
         Traced { kernel, text }
     }
 
@@ -92,6 +93,11 @@ impl<M: Machine> Traced<M> {
         assert!(shut.is_ok(), "{shut:?}\n{text}");
         assert_empty(&self.kernel, &text);
         assert_sound(&text);
+        // An assertion of a task that nobody joins. (A panic that is wanted has other words.)
+        let failed = text.lines().find(|line| {
+            line.contains(" panic    assertion ") || line.contains(" panic    called `")
+        });
+        assert_eq!(failed, None, "{text}");
         text
     }
 }

@@ -3,10 +3,11 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
 
 use super::{built, labs, says, without_says};
+use testing::child;
 
 static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
@@ -30,8 +31,8 @@ impl Drop for Scratch {
 /// The tool, in that folder: its exit code, and all that it said.
 fn course(folder: &Path, args: &[&str]) -> (i32, String) {
     let mut command = built("course", &COURSE);
-    let Output { status, stdout, stderr } =
-        command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args).output().unwrap();
+    command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args);
+    let Output { status, stdout, stderr } = child::output_within(child::BUILD, &mut command);
     let said = String::from_utf8([stdout, stderr].concat()).unwrap();
     (status.code().unwrap(), said.trim_end().to_owned())
 }
@@ -58,13 +59,14 @@ fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
         assert_eq!((code, said), (0, format!("lab {number} is passed")));
     }
     let (code, said) = course(folder, &["run", "16"]);
-    assert!(code == 0 && said.starts_with("#trace v2 clock=virtual"), "{said}");
+    assert!(code == 0 && said.starts_with("#trace v3 clock=virtual"), "{said}");
     let listed = course(folder, &["list"]).1;
     assert!(listed.contains("started in trapline-labs/16_fair"), "{listed}");
     // The crate stands on its own, too.
     let own = labs.join("16_fair");
-    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    let ran = cargo.args(["run", "--quiet", "--offline"]).current_dir(&own).output().unwrap();
+    let mut cargo = child::cargo();
+    cargo.args(["run", "--quiet", "--offline"]).current_dir(&own);
+    let ran = child::output_within(child::BUILD, &mut cargo);
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 
     // What does not compile is one short line.
@@ -125,7 +127,12 @@ fn bad_input_gets_a_sentence() {
         ),
         (&["check", "--all", "nowhere"], "course: cannot read nowhere: "),
         (&["run", "13"], "course: lab 13 has no program; write answer.txt, and check it"),
-        (&["hint", "16", "4"], "error: invalid value '4' for '[NTH]'"),
+        (&["hint", "16", "4"], "error: invalid value '4' for '[NTH]': expected 1, 2 or 3"),
+        (
+            &["check", "x"],
+            "error: invalid value 'x' for '[LAB]': expected the number of a lab, such as 16",
+        ),
+        (&["run", "-1"], "error: "),
         (&["check"], "error: the following required arguments were not provided"),
     ] {
         let (code, said) = course(&scratch.0, args);

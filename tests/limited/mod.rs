@@ -1,7 +1,9 @@
 //! A server that is this very test, run again in a process with few descriptors.
 
 use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+
+use testing::child::{self, Child};
 
 /// Set in the process that is the server.
 const SERVER: &str = "TRAPLINE_LIMITED_SERVER";
@@ -14,13 +16,13 @@ pub fn is_server() -> bool {
 /// Starts it with that limit; what it prints after the line that says where it listens, and that
 /// address.
 pub fn start(test: &str, limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
-    let mut server = Command::new("sh")
+    let mut command = Command::new("sh");
+    command
         .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" --exact {test} --nocapture")])
         .arg(std::env::current_exe().unwrap())
         .env(SERVER, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let mut server = child::spawn(&mut command);
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let addr =
         lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));

@@ -19,7 +19,9 @@ use kernel::{Sim, SimClock};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
 use traps::universal::UniversalQueue;
-use traps::{Interrupt, Interruptible, OutsideWaker, Signal, Signals, Task, Time, WaitQueue};
+use traps::{
+    Interrupt, Interruptible, OutsideWaker, Signal, Signals, Task, TaskId, Time, WaitQueue,
+};
 
 use crate::common_kernel::{Oneshot, tenths};
 use pieces::leaf_or_node;
@@ -68,12 +70,15 @@ pub const KINDS: [&str; 18] = [
     "shield",
 ];
 
+/// The kinds that tell an interrupt some time after they have read it: a group cleans up before.
+const CARRIERS: [&str; 2] = ["group", "next_done"];
+
 /// How many permits a queue has.
 pub const PERMITS: u32 = 2;
 /// How many edges each descriptor has, and how often the signal comes.
 pub const EDGES: u64 = 3;
 
-/// What belongs to one of the two kernels.
+/// What belongs to one of the two kernels, of which the second one comes after the first.
 pub struct Side {
     pub clock: SimClock,
     pub start: Time,
@@ -199,6 +204,8 @@ pub struct World {
     pub has_crossed: Cell<bool>,
     pub closing: Cell<bool>,
     pub told: RefCell<BTreeMap<&'static str, u64>>,
+    /// By the reason of a cancellation, the kernel and the task that it is for.
+    pub owners: RefCell<BTreeMap<&'static str, (usize, TaskId)>>,
     /// By the reason of a cancellation, how many waits it may have found at once.
     pub at_once: RefCell<BTreeMap<&'static str, u64>>,
     /// Outputs of tasks, members and jobs that were given.
@@ -236,6 +243,7 @@ impl World {
             has_crossed: Cell::new(false),
             closing: Cell::new(false),
             told: RefCell::default(),
+            owners: RefCell::default(),
             given: RefCell::default(),
             jobs: Arc::default(),
             jobs_given: Cell::new(0),
@@ -293,6 +301,11 @@ impl World {
             let mut told = self.told.borrow_mut();
             let times = told.entry(reason).or_default();
             *times += 1;
+            let reader = (self.here.get(), traps::current_task());
+            let owner = self.owners.borrow().get(reason).copied();
+            if owner.is_some_and(|owner| owner != reader) && !CARRIERS.contains(&what) {
+                self.is_wrong("cancellation told to another", format!("{reason} in {what}"));
+            }
             let at_once = self.at_once.borrow().get(reason).copied().unwrap_or(0);
             if *times > 1 + at_once + self.branches.get() {
                 self.is_wrong("cancellation told twice", format!("{reason} in {what}"));
@@ -310,7 +323,7 @@ impl World {
 
     /// For the name of a class.
     pub fn crossed(&self) -> &'static str {
-        if self.has_crossed.get() { " where kernels share futures" } else { "" }
+        if self.has_crossed.get() { " where futures outlive a kernel" } else { "" }
     }
 
     pub fn got(&self, item: u64) {
@@ -332,13 +345,29 @@ impl World {
         lasts.filter(|last| *last == (side, task)).count() as u64
     }
 
-    /// Whether a piece that is alive was polled in that task, there or before it moved: it may have
-    /// taken an interrupt along that it has not told yet, as a group does that cleans up.
+    /// A piece leaves the task that polled it last. An interrupt that it has not told may end all
+    /// that the task waits for.
+    pub fn leaves(&self, piece: &Piece) {
+        let Some((side, task)) = piece.way.last.get() else { return };
+        if let Some(Some(reason)) = self.cancelled.borrow().get(&task) {
+            let pieces = self.pieces_of(side, task);
+            *self.at_once.borrow_mut().entry(reason).or_default() += pieces;
+        }
+    }
+
+    /// Whether pieces tell interrupts that they have read in an earlier task.
+    pub fn carries(&self) -> bool {
+        self.kinds.iter().any(|kind| CARRIERS.contains(kind))
+    }
+
+    /// Whether a piece that is alive may have an interrupt of that task that it has not told: it
+    /// was polled there last, or it can take along what it has read.
     pub fn is_on_its_way(&self, side: usize, task: usize) -> bool {
         let ways = self.ways.borrow();
         let mut alive = ways.iter().filter_map(Weak::upgrade);
         alive.any(|way| {
-            way.last.get() == Some((side, task)) || way.before.borrow().contains(&(side, task))
+            let was_there = self.carries() && way.before.borrow().contains(&(side, task));
+            way.last.get() == Some((side, task)) || was_there
         })
     }
 
@@ -408,14 +437,10 @@ pub fn new_piece(world: &Rc<World>) -> Piece {
     let way = Rc::new(Way::default());
     world.ways.borrow_mut().push(Rc::downgrade(&way));
     let step = leaf_or_node(world, &way, 2);
-    // A queue that two kernels use at once panics by rule, and so may all that is carried over.
     let (w, caught) = (world.clone(), AssertUnwindSafe(step).catch_unwind());
     let step = async move {
         caught.await.unwrap_or_else(|panic| {
-            let said = traps::threads::panic_message(&*panic).to_owned();
-            if !(w.has_crossed.get() && said.starts_with("rule: ")) {
-                w.is_wrong("panic", said);
-            }
+            w.is_wrong("panic", traps::threads::panic_message(&*panic));
             Ok(())
         })
     };
@@ -434,6 +459,9 @@ impl Future for InHand<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Out> {
         let here = (self.world.here.get(), self.task);
+        if self.piece.way.last.get() != Some(here) {
+            self.world.leaves(self.piece);
+        }
         let way = &self.piece.way;
         if let Some(last) = way.last.replace(Some(here)).filter(|last| *last != here) {
             way.before.borrow_mut().insert(last);

@@ -81,7 +81,9 @@ async fn timeout(w: Rc<World>, way: Rc<Way>, inner: Step) -> Out {
         true => ignore_after(span, inner).await.map(|end| end.is_none()),
         false => timeout_after(span, inner).await.map(|()| false),
     };
-    let own = |why: &Interrupt| why.kind() == traps::Kind::TaskTimeout;
+    // What was read before a move has the name that it had there.
+    let is_old = w.carries() && !way.before.borrow().is_empty();
+    let own = |why: &Interrupt| why.kind() == traps::Kind::TaskTimeout && !is_old;
     if end.as_ref().map_or_else(own, |timed_out| *timed_out) {
         w.lower_bound("a timeout", &way, since, span);
     }

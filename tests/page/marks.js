@@ -22,6 +22,12 @@ opened.then(() => {
     report.push(`scope ${seq(from)} ${scopeName(from)} ${left === OPEN ? "open" : seq(to)}`);
   }
 
+  // A narrow page has no room for it at first.
+  if (document.getElementById("legend").hidden) toggleLegend();
+  const legend = [...document.querySelectorAll("#legend [data-mark]")];
+  const shown = legend.filter((item) => item.getClientRects().length);
+  report.push(`legend: ${shown.map((item) => item.dataset.mark).join(" ")}`);
+
   // The tree, at the last line of the time of the line in the middle.
   let n = Math.floor((timeline.count + 1) / 2) - 1;
   while (n + 1 < timeline.count && readLine(timeline.line(n + 1)).at === readLine(timeline.line(n)).at) n++;
@@ -29,7 +35,8 @@ opened.then(() => {
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "g", bubbles: true }));
   report.push(document.querySelector("#tree .sentence").textContent);
   for (const { childNodes: [branch, name, text] } of document.querySelectorAll("#tree li button")) {
-    report.push(`${branch.textContent}${name.textContent}  ${text.textContent}`);
+    const gap = name.textContent.endsWith(":") ? " " : "  ";
+    report.push(`${branch.textContent}${name.textContent}${gap}${text.textContent}`);
   }
 
   let runs = 0;
@@ -39,7 +46,7 @@ opened.then(() => {
     timeline.choose(n, true);
     report.push(`why ${seq(n)} ${document.querySelector("#why .sentence").textContent}`);
   }
-  const shown = document.createElement("pre");
-  shown.textContent = `MARKS\n${report.join("\n")}\nEND\n`;
-  document.body.append(shown);
+  const found = document.createElement("pre");
+  found.textContent = `MARKS\n${report.join("\n")}\nEND\n`;
+  document.body.append(found);
 });

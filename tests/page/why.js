@@ -9,7 +9,10 @@
     const find = (seq) => places.get(seq) ?? -1;
     const cause = Causes();
     const behind = lines.map((line) => find(cause(line)));
-    const prose = Why({ line: (n) => texts[n], behind: (n) => behind[n], find });
+    const names = new Map();
+    for (const { task, name } of lines) if (!names.has(task)) names.set(task, name);
+    const name = (id) => names.get(id) ?? null;
+    const prose = Why({ line: (n) => texts[n], behind: (n) => behind[n], find, name });
     for (const [place, { seq }] of lines.entries()) {
       const { sentence, steps, open } = prose.why(place);
       said += `== ${dataset.name} ${String(seq).padStart(4, "0")}\n${sentence}\n\n`;

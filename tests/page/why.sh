@@ -3,13 +3,7 @@
 # answer for each event of each trace.
 #
 # tests/page/why.sh TRACE_TOOL TRACE...
-set -euo pipefail
-tool=$1
-shift
-here=$(dirname "$0")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+source "$(dirname "$0")/browser.sh"
 
 for trace in "$@"; do
     sed -n 's/^ *[0-9.]* *[0-9]* *#\([0-9][0-9]*\) .*/\1/p' "$trace" | while read -r seq; do
@@ -30,14 +24,8 @@ done >"$scratch/tool"
     cat "$here/../../examples/trace/why.js" "$here/why.js"
     echo '</script>'
 } >"$scratch/page.html"
-timeout 120 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile" \
-    --enable-logging=stderr --dump-dom "file://$scratch/page.html" >"$scratch/dom" 2>"$scratch/log"
-if grep CONSOLE "$scratch/log"; then
-    echo "the console has something to say"
-    exit 1
-fi
-sed -n '/SAID$/,/^END/p' "$scratch/dom" | sed '1d;$d' |
-    sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' >"$scratch/page"
+load "$scratch/page.html"
+said SAID >"$scratch/page"
 diff "$scratch/tool" "$scratch/page" >"$scratch/diff" || {
     echo "the page says something else (>) than \`trace why\` (<):"
     head -n 40 "$scratch/diff"

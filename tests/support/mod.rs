@@ -86,6 +86,11 @@ pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Out
 fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
     let ran = Setup::new().sim(sim).options(options).run(program);
     let trace = with_own_sites(&ran.trace, Location::caller());
+    // An assertion of a task that nobody joins. (A panic that is wanted has other words.)
+    let failed = trace
+        .lines()
+        .find(|line| line.contains(" panic    assertion ") || line.contains(" panic    called `"));
+    assert_eq!(failed, None, "{trace}");
     Ran { output: ran.output, took: ran.took, trace }
 }
 

@@ -1,24 +1,25 @@
-//! A limit in front of scarce work: in while there is room, refused at once where there is none.
+//! A limit in front of scarce work: it admits work while there is room, and refuses at once if
+//! there is none.
 //!
-//! Refusing is its whole purpose, so nobody ever waits here. Who means to wait takes a permit of a
-//! [`WaitQueue`](crate::WaitQueue), or stands in line for a worker thread. Knows no thread and no
-//! kernel, but for the `cap` lines.
+//! Its purpose is to refuse, so no task ever waits here. A task that should wait takes a permit of
+//! a [`WaitQueue`](crate::WaitQueue), or waits for a worker thread. The limit depends on no thread
+//! and no kernel, except for its `cap` lines.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::core::gate;
 use crate::error::Error;
-use crate::limits::ADMISSION_PAUSE;
 use crate::notes::note_cap;
 use crate::time::Time;
+use crate::verbs::ADMISSION_PAUSE;
 
-/// Lets a bounded number in and refuses the others, in the turn in which they ask and before any
-/// thread is used.
+/// A limit that admits a bounded number of callers at a time and refuses the others. It refuses in
+/// the same turn, before any thread is used.
 ///
-/// Clones are the same limit. It may be shared between threads; a place in it goes where the work
-/// goes: moved into a job, it stays taken until the job's thread has really ended, even if the
-/// caller gave up before.
+/// Clones share one limit, and threads can share it, too. A caller that is admitted gets a
+/// [`Place`], which moves with the work. If it is moved into a job, it stays taken until the thread
+/// has finished the job, even if the caller stopped waiting before.
 ///
 /// ```no_run
 /// use traps::admission::Limit;
@@ -51,40 +52,42 @@ struct Counts {
     peak: u64,
     entered: u64,
     refused: u64,
-    /// Refusals that no line of the log has counted yet.
+    /// The number of refusals that no log line has counted yet.
     unlogged: u64,
-    /// A line has said that it refuses, and nobody has come in since.
+    /// Whether a log line has reported a refusal since a caller was last admitted inside a kernel.
     logged: bool,
-    /// When that line was.
+    /// The time of the last log line that reported a first refusal.
     logged_at: Option<Time>,
 }
 
 impl Shared {
-    /// Takes the lock. Nothing foreign is called under it, so a poisoned one guards what is whole.
+    /// Takes the lock. No user code runs under it, so the counts of a poisoned lock are still
+    /// correct.
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Limit {
-    /// A limit of so many at a time; zero refuses everybody. The name is one word, for the log and
-    /// for the error.
+    /// Makes a limit that admits `limit` callers at a time; with zero it refuses every caller. The
+    /// name is one word for the log.
     #[must_use]
     pub fn new(name: &'static str, limit: u64) -> Limit {
         Limit(Arc::new(Shared { name, limit, counts: Mutex::default() }))
     }
 
-    /// Goes in, until what is given back is dropped. Neither traps nor blocks; takes a lock for a
-    /// few instructions.
+    /// Takes a place inside the limit. The place is free again once the returned [`Place`] is
+    /// dropped. Neither traps nor blocks; holds a lock for a few instructions.
     ///
-    /// The first refusal after an entry puts a `cap` line into the log, unless the last such line
-    /// is less than ten seconds old; the next entry puts one with the number of refusals if there
-    /// were more, those counted that had no line before. Those on other threads are not logged.
-    /// If kernels share it that began at different times, the pause is shorter by as much.
+    /// The first refusal after an entry logs a `cap` line, unless the last such line is less than
+    /// ten seconds old. If there were more refusals, the next entry logs a `cap` line with their
+    /// number. This number includes refusals that had no line before. Refusals on threads without a
+    /// kernel are not logged. If kernels with different starting times share the limit, the ten
+    /// seconds are shorter by the difference.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] if there is no room now.
+    /// Returns [`Error::Full`] if there is no room now.
     pub fn try_enter(&self) -> Result<Place, Error> {
         let Shared { name, limit, .. } = *self.0;
         let mut counts = self.0.counts();
@@ -97,7 +100,7 @@ impl Limit {
         counts.inside += 1;
         counts.peak = counts.peak.max(counts.inside);
         counts.entered += 1;
-        // An entry where no kernel runs, and so no log is, leaves this to the next one.
+        // An entry outside a kernel has no log, so the next entry inside a kernel logs the line.
         if counts.logged && gate::epoch() != 0 {
             counts.logged = false;
             let refused = mem::take(&mut counts.unlogged);
@@ -109,13 +112,14 @@ impl Limit {
         Ok(Place(self.0.clone()))
     }
 
-    /// Puts a refusal into the log, but not each: where places come free all the time and others
-    /// are refused all the time, clients would fill the log as fast as they like.
+    /// Logs a refusal, unless a refusal was logged since a caller was last admitted, or less than
+    /// ten seconds ago. If places are freed and callers are refused all the time, clients could
+    /// otherwise fill the log as fast as they like.
     fn log_refusal(&self) {
         let Some(now) = gate::now() else { return };
         let mut counts = self.0.counts();
         counts.unlogged += 1;
-        // A line from the future is of another kernel's clock.
+        // If the last line is in the future, it was stamped by the clock of another kernel.
         let is_recent = |at| at <= now && now.since(at) < ADMISSION_PAUSE;
         if !counts.logged && !counts.logged_at.is_some_and(is_recent) {
             counts.logged = true;
@@ -125,38 +129,38 @@ impl Limit {
         }
     }
 
-    /// How many it lets in at a time.
+    /// Returns the largest number of places that can be taken at a time.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit
     }
 
-    /// How many are in now.
+    /// Returns the number of places that are taken now.
     #[must_use]
     pub fn inside(&self) -> u64 {
         self.0.counts().inside
     }
 
-    /// The most that were in at one time.
+    /// Returns the largest number of places that were taken at one time.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.0.counts().peak
     }
 
-    /// How often somebody came in.
+    /// Returns the number of callers that were admitted so far.
     #[must_use]
     pub fn entered(&self) -> u64 {
         self.0.counts().entered
     }
 
-    /// How often somebody was refused.
+    /// Returns the number of callers that were refused so far.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.counts().refused
     }
 }
 
-/// A place inside a [`Limit`], given up when it is dropped, on any thread.
+/// A place inside a [`Limit`]. Dropping it, on any thread, frees the place.
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given up at once"]
 pub struct Place(Arc<Shared>);

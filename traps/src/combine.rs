@@ -1,4 +1,5 @@
-//! Several things at once in one task, without a macro: each child is a [`branch`].
+//! Combinators: several futures at the same time in one task. They are functions, not macros, and
+//! each child is a [`branch`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::core::scope::{Branch, branch};
 
 pin_project! {
-    /// A branch, and its output once there is one.
+    /// A branch, and its output once the branch has ended.
     struct Child<F: Future> {
         #[pin]
         branch: Option<Branch<F>>,
@@ -22,7 +23,7 @@ impl<F: Future> Child<F> {
         Child { branch: Some(branch(future)), output: None }
     }
 
-    /// Polls the branch unless it is done; true once it is.
+    /// Polls the branch unless it has ended. Returns whether it has ended now.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
         let mut this = self.project();
         if let Some(running) = this.branch.as_mut().as_pin_mut() {
@@ -39,7 +40,7 @@ impl<F: Future> Child<F> {
     }
 }
 
-/// Runs two futures in one task and gives both outputs when both are there.
+/// Runs two futures in one task, and returns both outputs once both have ended.
 #[track_caller]
 pub fn join<A: Future, B: Future>(a: A, b: B) -> Join2<A, B> {
     Join2 { a: Child::new(a), b: Child::new(b) }
@@ -67,12 +68,13 @@ impl<A: Future, B: Future> Future for Join2<A, B> {
     }
 }
 
-/// Runs all the futures in one task and gives their outputs, in order, when all are there. Polls
-/// each that is not done whenever the task runs: for many thousands, spawn tasks instead.
+/// Runs all the futures in one task, and returns their outputs, in order, once all have ended. It
+/// polls each unfinished future whenever the task runs, so for many thousands of futures, spawn
+/// tasks instead.
 #[track_caller]
 pub fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> JoinAll<F> {
     let mut children = Vec::new();
-    // Not a closure: it would hide the caller's place in the source.
+    // A loop, not a closure, because a closure would hide the call site from `track_caller`.
     for future in futures {
         children.push(Box::pin(Child::new(future)));
     }
@@ -102,17 +104,17 @@ impl<F: Future> Future for JoinAll<F> {
     }
 }
 
-/// One of two.
+/// One of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first.
+    /// The first value.
     Left(A),
-    /// The second.
+    /// The second value.
     Right(B),
 }
 
-/// Runs two futures in one task until one is done; the other is dropped. The first is polled
-/// first, so it wins where both are done.
+/// Runs two futures in one task until one of them ends, and drops the other. The first future is
+/// polled first, so it wins if both are ready.
 #[track_caller]
 pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
     Race { a: Child::new(a), b: Child::new(b) }

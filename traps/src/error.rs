@@ -1,72 +1,78 @@
-//! Why an operation was not done, in one type for all of them.
+//! The reasons why an operation was not done, in one type for all operations. Also the calls of
+//! user code that can panic.
 
+use std::any::Any;
 use std::error::Error as StdError;
-use std::fmt;
-use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fmt, io, mem};
 
 use crate::core::gate;
 use crate::core::interrupt::{Interrupt, Interruptible};
-use crate::core::names::Site;
 use crate::core::protocol::Reply;
+use crate::core::table::{Site, TaskId};
 use crate::time::Time;
 
-/// Why an operation was not done. An operation says which of these it can give.
+/// The reason why an operation was not done. Each operation documents the variants that it can
+/// return.
 ///
-/// An operation that can fail by an interrupt only gives that as an [`Interrupt`], which becomes an
-/// [`Error`] by `?`. `io::Error` can hold each of these, and gives the [`Interrupt`] inside.
+/// If an operation can fail only by an interrupt, its error type is [`Interrupt`], and `?` converts
+/// it to [`Error`]. An `io::Error` can hold each of these variants, and gives access to the
+/// [`Interrupt`] inside.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The wait ended early: a timeout or a cancellation.
     Interrupt(Interrupt),
-    /// The deadline in force had passed before the operation was begun: nothing was done. See
-    /// [`cancellable`](crate::cancellable()). A scope that closes does not take it for its own
+    /// The deadline in force had passed before the operation started, so nothing was done. See
+    /// [`cancellable`](crate::cancellable()). A closing scope does not count this as its own
     /// timeout.
     NotStarted {
         /// The deadline that had passed.
         deadline: Time,
-        /// The kernel clock when the operation was about to begin.
+        /// The kernel clock at the moment when the operation would have started.
         reading: Time,
-        /// The number of the scope whose deadline it was, as the log shows it.
+        /// The number of the scope that set the deadline, as the log shows it.
         scope: u64,
-        /// Where that deadline was set; `None` for a connection deadline, armed in many places.
+        /// The call site that set the deadline. `None` for a connection deadline, which many call
+        /// sites arm.
         set_at: Option<Site>,
     },
-    /// A thread's wait ended early: its span is over.
+    /// The wait of a thread ended early, because its time limit was reached.
     TimedOut,
     /// The task or the job panicked, with this message.
     Panicked(String),
-    /// The task was dropped before its end: its kernel shut down, or it slept through its grace.
+    /// The task was dropped before its end: its kernel shut down, or its grace period ended first.
     Dropped,
-    /// The output was taken before; or the task is not one of the kernel that runs, or its kernel
-    /// is shut down.
+    /// An earlier call took the output. Or the kernel was dropped before it made the task.
     Taken,
-    /// The kernel was shut down or dropped before it handled the request; or nobody waits for the
-    /// job any more.
+    /// The kernel was shut down or dropped before it handled the request. Or the caller of the job
+    /// no longer waits for it.
     Gone,
-    /// Another task already waits for this direction of this descriptor; it is not affected.
+    /// Another task is already waiting for this direction of this descriptor. That task is not
+    /// affected.
     Busy,
-    /// The handle or the queue was closed. A queue that is closed is also empty, for a get.
+    /// The handle or the queue was closed. For a get, the closed queue is also empty.
     Closed,
-    /// All senders of the channel are gone, and what they sent was received.
+    /// All senders of the channel are gone, and all their items were received.
     SendersGone,
-    /// The receivers of the channel are gone, or its only one was closed.
+    /// All receivers of the channel are gone, or its only receiver was closed.
     ReceiversGone,
-    /// So many items of the channel were missed: newer ones took their places.
+    /// The receiver missed this many items of the channel, because newer items replaced them.
     Lagged(u64),
     /// There is no room now.
     Full,
     /// There is no item now.
     Empty,
-    /// A job asked for another job, but has no kernel around it: run it right there, or give what
-    /// comes of the job to a task that asks for the next one.
+    /// A job asked for another job, but no kernel runs on its thread. Run the other job directly,
+    /// or return the result to a task that asks for the next job.
     WouldNest,
-    /// Another task polled the future after the job had been handed over: a job belongs to the task
-    /// that asked for it. What comes of it is an orphan.
+    /// Another task polled the future of a job after the job was handed over, or after the first
+    /// task was interrupted. A job belongs to the task that asked for it, so the result of this job
+    /// becomes an orphan.
     Moved,
-    /// The task has not ended, and this is the kernel's own thread, which would have to run it.
+    /// The task has not ended, and this is the thread of the kernel that would have to run it.
     OwnThread,
-    /// The operating system refused, for example to watch a regular file.
+    /// The operating system refused the operation, for example to watch a regular file.
     Io(io::Error),
 }
 
@@ -106,14 +112,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Errors of the operating system are equal if their kinds are.
+/// Compares two errors. Two errors of the operating system are equal if their kinds are equal.
 impl PartialEq for Error {
     fn eq(&self, other: &Error) -> bool {
         match (self, other) {
             (Error::Interrupt(one), Error::Interrupt(two)) => one == two,
             (Error::Panicked(one), Error::Panicked(two)) => one == two,
             (Error::Io(one), Error::Io(two)) => one.kind() == two.kind(),
-            // The rest hold what their texts say.
+            // For the other variants, the text shows all of their content.
             _ => {
                 std::mem::discriminant(self) == std::mem::discriminant(other)
                     && self.to_string() == other.to_string()
@@ -147,10 +153,11 @@ impl Interruptible for Error {
     }
 }
 
-/// The error itself is inside. Its kind says what a caller might do: `TimedOut` for a timeout and
-/// what was not started; `Other` for a cancellation, never `Interrupted`, which loops of the
-/// standard library swallow; `ResourceBusy`, `NotConnected` for `Closed`, `UnexpectedEof` for
-/// `SendersGone`, `BrokenPipe` for `ReceiversGone`, `WouldBlock` for `Full` and `Empty`.
+/// Wraps the error in an [`io::Error`]. Its kind tells the caller what it can do: `TimedOut` for a
+/// timeout and for `NotStarted`; `Other` for a cancellation (not `Interrupted`, because loops of
+/// the standard library swallow that); `ResourceBusy` for `Busy`, `NotConnected` for `Closed`,
+/// `UnexpectedEof` for `SendersGone`, `BrokenPipe` for `ReceiversGone`, and `WouldBlock` for `Full`
+/// and `Empty`.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match &error {
@@ -173,44 +180,44 @@ impl From<Error> for io::Error {
 }
 
 impl Error {
-    /// What a wait for a descriptor came to.
-    pub(crate) fn of(reply: Reply) -> Result<(), Error> {
+    /// Makes an error from a reply to a wait for a descriptor, other than [`Reply::Ready`].
+    #[cold]
+    pub(crate) fn of(reply: Reply) -> Error {
         match reply {
-            Reply::Ready(..) | Reply::Done => Ok(()),
-            Reply::Interrupt(interrupt) => Err(Error::Interrupt(interrupt)),
-            Reply::Busy => Err(Error::Busy),
-            Reply::Closed => Err(Error::Closed),
-            Reply::Refused(error) => Err(Error::Io(error)),
+            Reply::Interrupt(interrupt) => Error::Interrupt(interrupt),
+            Reply::Busy => Error::Busy,
+            Reply::Closed => Error::Closed,
+            Reply::Refused(error) => Error::Io(error),
             other => other.wrong(),
         }
     }
 }
 
 impl Interrupt {
-    /// Whether what it interrupted is over: a timeout further in, or another task that was
-    /// cancelled and passed its interrupt on.
+    /// Returns whether the interrupted code is over: a timeout further in has closed, or another
+    /// task was cancelled and passed its interrupt on.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.delivery().passed || self.is_cancelled() && !self.is_own_cancellation()
     }
 
-    /// Whether it is the cancellation of the task that is being polled.
+    /// Returns whether the interrupt is the cancellation of the task that is being polled.
     pub(crate) fn is_own_cancellation(&self) -> bool {
         self.is_cancelled() && gate::task() == Some(self.delivery().source)
     }
 }
 
-/// Why an item was not put, and the item.
+/// An item that was not put, and the reason.
 #[derive(PartialEq, Eq)]
 pub struct Rejected<T> {
-    /// The item to put. `None` only where a scope around the put ended before that was ever
-    /// polled, and dropped it.
+    /// The item. `None` only if a scope around the put ended before it was first polled, and
+    /// dropped the item.
     pub item: Option<T>,
-    /// Why it was not.
+    /// The reason.
     pub why: Error,
 }
 
-/// Without the item, which may not be printable.
+/// Shows the reason without the item, which need not implement `Debug`.
 impl<T> fmt::Debug for Rejected<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rejected").field("why", &self.why).finish_non_exhaustive()
@@ -240,21 +247,21 @@ impl<T> Interruptible for Rejected<T> {
     }
 }
 
-/// Drops the item.
+/// Converts a rejection to its reason, and drops the item.
 impl<T> From<Rejected<T>> for Error {
     fn from(rejected: Rejected<T>) -> Error {
         rejected.why
     }
 }
 
-/// Drops the item.
+/// Converts a rejection to its reason, and drops the item.
 impl<T> From<Rejected<T>> for io::Error {
     fn from(rejected: Rejected<T>) -> io::Error {
         rejected.why.into()
     }
 }
 
-/// The interrupt inside an error of unknown type, if it is one that this crate makes.
+/// Finds the interrupt inside an error of unknown type, if this crate made the error.
 macro_rules! look {
     ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
         $(
@@ -301,9 +308,50 @@ impl Interruptible for Box<dyn StdError + Send + Sync> {
     }
 }
 
-/// As [`Error::Interrupt`]: a timeout becomes kind `TimedOut`, a cancellation `Other`.
+/// Converts the interrupt like [`Error::Interrupt`]: a timeout becomes kind `TimedOut`, a
+/// cancellation `Other`.
 impl From<Interrupt> for io::Error {
     fn from(interrupt: Interrupt) -> io::Error {
         Error::Interrupt(interrupt).into()
     }
+}
+
+/// Runs user code and catches its panic. If the code panics, returns the message of the panic.
+pub(crate) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(into_panic_message)
+}
+
+/// Runs user code, such as a waker, and catches its panic.
+pub fn quietly(code: impl FnOnce()) {
+    // The panic hook has already reported the panic. Forget the payload, because its drop can
+    // panic.
+    let _ = catch_unwind(AssertUnwindSafe(code)).map_err(mem::forget);
+}
+
+/// Drops a user's value, and catches a panic of the drop.
+pub fn drop_quietly<T>(value: T) {
+    quietly(move || drop(value));
+}
+
+/// Calls `drop`, which drops the part of a task that `what` names. If `drop` panics, the panic goes
+/// no further; returns the text of a `warn` line.
+pub fn drop_of_task(task: TaskId, what: &str, drop: impl FnOnce()) -> Option<String> {
+    let message = caught(drop).err()?;
+    Some(format!("the drop of the {what} of task {task} panicked: {message}"))
+}
+
+/// Returns the message of a panic, or a placeholder if the payload is not text.
+#[must_use]
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let string = || panic.downcast_ref::<String>().map(String::as_str);
+    let text = panic.downcast_ref::<&str>().copied().or_else(string);
+    text.unwrap_or("a panic without a message")
+}
+
+/// Returns the message of a panic, and drops the payload. A panic of that drop is caught.
+#[must_use]
+pub fn into_panic_message(panic: Box<dyn Any + Send>) -> String {
+    let message = panic_message(&*panic).to_owned();
+    drop_quietly(panic);
+    message
 }

@@ -1,4 +1,4 @@
-//! Waiting for descriptors. Reading and writing them is up to whoever owns them.
+//! Waiting for descriptors. The owner of a descriptor reads and writes it; this module only waits.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,34 +11,39 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::core::call::Call;
-use crate::core::filing;
 use crate::core::gate;
-use crate::core::names::{HandleId, Site};
-use crate::core::posting;
-use crate::core::protocol::{Note, Post, Trap};
+use crate::core::protocol::{Note, Post, Reply, Trap};
+use crate::core::table::{HandleId, Site};
+use crate::core::wait::{self, Call};
 use crate::error::Error;
 
-pub use crate::core::names::{Descriptor, Direction};
+pub use crate::core::table::{Descriptor, Direction};
 
-/// What an [`Io`] can own: something with a descriptor in non-blocking mode.
+/// A type that an [`Io`] can own. It has a descriptor in non-blocking mode.
 pub trait Source: 'static {
-    /// The descriptor that the kernel waits for.
+    /// Returns the descriptor that the kernel waits for.
     fn descriptor(&self) -> Descriptor;
 
-    /// The letter of its alias in the log: `l` listener, `c` connection, `p` pipe, `f` any other.
+    /// Returns the first letter of the descriptor's alias in the log: `l` for a listener, `c` for a
+    /// connection, `p` for a pipe, `f` for any other file.
     fn kind(&self) -> char {
         'f'
     }
 
-    /// Gives the descriptor up, to be closed once the kernel has let go of it.
+    /// Gives up the descriptor, and returns it if the operating system has it. It is closed once
+    /// the kernel has let go of it.
     fn into_owner(self) -> Option<OwnedFd>;
 
-    /// Whether no duplicate of the descriptor exists, so that closing it ends its registration and
-    /// saves a system call. `false` is always safe.
+    /// Returns whether no duplicate of the descriptor exists. If so, closing it also ends its epoll
+    /// registration, which saves a system call. Returning `false` is always safe.
     fn is_sole(&self) -> bool {
         false
     }
+
+    /// Records that an event reported urgent data. A read stops in front of urgent data. So a short
+    /// read does not prove that the socket is empty, until a read finds no data. Called before the
+    /// wait ends.
+    fn note_urgent(&self) {}
 }
 
 macro_rules! source {
@@ -82,19 +87,21 @@ impl Source for Scripted {
 
 /// An owned descriptor that tasks wait for.
 ///
-/// The kernel knows it by a name that is never used twice, not by its number, so a number that the
-/// system gives out again cannot be taken for the old one. Dropping it closes the descriptor when
-/// the kernel has let go of it; a task that still waits for it gets [`Error::Closed`].
+/// The kernel identifies it by a name that is never used twice. So if the system reuses the number
+/// of a closed descriptor, the kernel does not mix the two up. Dropping the `Io` closes the
+/// descriptor once the kernel has let go of it. A task that is still waiting for it gets
+/// [`Error::Closed`].
 pub struct Io<S: Source> {
     source: Option<S>,
-    /// Its name in the kernel in which it was last waited for, and the number of that kernel.
+    /// The name of the descriptor, and the number of the kernel in which it has this name.
     handle: Cell<Option<(HandleId, u32)>>,
     closed: Cell<bool>,
     local: PhantomData<Rc<()>>,
 }
 
 impl<S: Source> Io<S> {
-    /// Takes ownership. Nothing is registered before the first wait.
+    /// Wraps a descriptor and takes ownership of it. Registers nothing with the system before the
+    /// first wait.
     pub fn new(source: S) -> Io<S> {
         Io {
             source: Some(source),
@@ -104,44 +111,45 @@ impl<S: Source> Io<S> {
         }
     }
 
-    /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
-    /// after an operation said that it would block, or read less of a stream than it was offered.
+    /// Waits until the descriptor looks ready for reading. *Blocks.* Readiness is edge-triggered.
+    /// So wait only after a read failed with `WouldBlock`, or after a read of a stream returned
+    /// less than it had room for and no [urgent data](Source::note_urgent) was noted.
     ///
     /// # Errors
     ///
-    /// Any [`Error`].
+    /// Returns any [`Error`].
     #[track_caller]
     pub fn readable(&self) -> Ready<'_, S> {
         self.ready(Direction::Read, Location::caller())
     }
 
-    /// Waits until it looks ready for writing. *Blocks.*
+    /// Waits until the descriptor looks ready for writing. *Blocks.*
     ///
     /// # Errors
     ///
-    /// Any [`Error`].
+    /// Returns any [`Error`].
     #[track_caller]
     pub fn writable(&self) -> Ready<'_, S> {
         self.ready(Direction::Write, Location::caller())
     }
 
-    /// Readiness in one direction, for a wrapper that knows its caller's place in the source.
+    /// Waits for readiness in one direction, for a wrapper that passes its caller's location.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }
 
-    /// Ends all waits: who waits now gets [`Error::Closed`], and so does who waits later. The
-    /// descriptor itself is closed when this is dropped, so that its number cannot be given out
-    /// again while somebody holds it.
+    /// Ends all present and future waits with [`Error::Closed`]. The descriptor itself is closed
+    /// when the `Io` is dropped. Until then, the system cannot reuse its number while code still
+    /// holds it.
     pub fn close(&self) {
         if !self.closed.replace(true)
             && let Some((handle, _)) = self.handle.get()
         {
-            posting::post(Post::Close(handle));
+            gate::post(Post::Close(handle));
         }
     }
 
-    /// Tells the log, if somebody listens, that so many bytes went in that direction.
+    /// Logs that `bytes` bytes were moved in this direction, if the log is on.
     #[inline]
     pub fn note(&self, direction: Direction, bytes: usize) {
         if gate::is_listening() {
@@ -149,7 +157,7 @@ impl<S: Source> Io<S> {
         }
     }
 
-    /// Tells the log, if somebody listens, that this listener accepted a connection from `peer`.
+    /// Logs that this listener accepted a connection from `peer`, if the log is on.
     #[inline]
     pub fn note_accept<T: Source>(
         &self,
@@ -162,33 +170,30 @@ impl<S: Source> Io<S> {
         }
     }
 
-    /// Nobody hears of what happens outside a kernel.
+    /// Posts a note about this descriptor. Does nothing outside a kernel, where there is no log.
     #[cold]
     fn note_handle(&self, note: impl FnOnce(HandleId) -> Note) {
         if gate::epoch() != 0 {
-            posting::post(Post::Note(note(self.handle())));
+            gate::post(Post::Note(note(self.handle())));
         }
     }
 
-    /// Its name in the kernel that runs.
+    /// Returns the name of the descriptor in the running kernel. Registers it there if needed.
     #[inline]
     fn handle(&self) -> HandleId {
         match self.handle.get() {
             Some((handle, epoch)) if epoch == gate::epoch() => handle,
-            earlier => self.register(earlier),
+            _ => self.register(),
         }
     }
 
     #[cold]
-    fn register(&self, earlier: Option<(HandleId, u32)>) -> HandleId {
+    fn register(&self) -> HandleId {
         let epoch = gate::epoch();
         assert!(epoch != 0, "rule: a descriptor is waited for inside a kernel");
-        if let Some((handle, _)) = earlier {
-            posting::post(Post::Release { handle, owner: None, sole: false });
-        }
         let handle = gate::new_handle();
         let (descriptor, kind) = (self.descriptor(), self.kind());
-        posting::post(Post::Register { handle, descriptor, kind });
+        gate::post(Post::Register { handle, descriptor, kind });
         self.handle.set(Some((handle, epoch)));
         handle
     }
@@ -222,7 +227,7 @@ impl<S: Source> Drop for Io<S> {
         let Some(source) = self.source.take() else { return };
         if let Some((handle, _)) = self.handle.get() {
             let sole = source.is_sole();
-            posting::post(Post::Release { handle, owner: source.into_owner(), sole });
+            gate::post(Post::Release { handle, owner: source.into_owner(), sole });
         }
     }
 }
@@ -244,15 +249,23 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
 impl<S: Source> Future for Ready<'_, S> {
     type Output = Result<(), Error>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Ready { io, direction, call } = &mut *self;
-        // A task that waited when it was closed is told by the kernel.
-        if io.closed.get() && !call.ticket().is_some_and(filing::is_here) {
+        // If a task was already waiting at the close, the kernel ends its wait.
+        if io.closed.get() && !call.ticket().is_some_and(wait::is_here) {
             return Poll::Ready(Err(Error::Closed));
         }
         let trap = || Trap::Io { handle: io.handle(), direction: *direction };
-        call.poll(cx, trap).map(Error::of)
+        call.poll(cx, trap).map(|reply| match reply {
+            Reply::Ready(urgent) => {
+                if urgent {
+                    io.note_urgent();
+                }
+                Ok(())
+            }
+            other => Err(Error::of(other)),
+        })
     }
 }
 

@@ -1,56 +1,57 @@
-//! What the world may do one way or another, and who decides that: in a test, an explorer.
+//! The choices that the contract of the world leaves open. In a test, an explorer makes them.
 //!
-//! The simulated machine and the pipe in memory ask here wherever the contract leaves something
-//! open. Without an explorer the answer is always the usual.
+//! Such a choice is a *liberty*. The simulated machine and the pipe in memory call [`draw`] for
+//! each one. Without an explorer, the result is always the usual choice.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A kind of decision that is not the program's.
+/// A kind of choice that the program does not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Liberty {
-    /// Which of the tasks that are ready runs first. A kernel promises first come, first served:
-    /// this is the one liberty that only an explorer takes.
+    /// The choice of the ready task that runs first. A kernel promises first come, first served, so
+    /// only an explorer takes this liberty.
     Order,
-    /// In which order comes what comes at one instant.
+    /// The order of arrivals at one instant.
     Arrivals,
-    /// How late the machine notices that time has passed.
+    /// The delay until the machine notices that time has passed.
     Lateness,
-    /// Whether a descriptor looks ready that is not.
+    /// The choice whether a descriptor looks ready when it is not.
     Readiness,
-    /// How few bytes a read or a write moves.
+    /// The number of bytes that a read or a write moves.
     Lengths,
-    /// How long a job takes on its thread.
+    /// The time that a job takes on its thread.
     Jobs,
 }
 
-/// Draws a number up to the one given.
+/// A function that draws a number from 0 to the given number.
 type Source = Rc<dyn Fn(Liberty, u64) -> u64>;
 
 thread_local! {
     static SOURCE: RefCell<Option<Source>> = const { RefCell::new(None) };
 }
 
-/// A number from 0 to `most`, as the explorer of this thread draws it; without one 0, the usual.
+/// Draws a number from 0 to `most` from the explorer of this thread. Without an explorer, returns
+/// 0, the usual choice.
 #[must_use]
 pub fn draw(liberty: Liberty, most: u64) -> u64 {
     let source = SOURCE.with_borrow(Clone::clone);
     source.map_or(0, |source| source(liberty, most))
 }
 
-/// Whether an explorer draws on this thread.
+/// Returns whether this thread has an explorer.
 #[must_use]
 pub fn is_explored() -> bool {
     SOURCE.with_borrow(Option::is_some)
 }
 
-/// Has `source` draw on this thread while `run` runs.
+/// Calls `run`, and lets `source` draw the numbers on this thread during the call.
 pub fn explored<T>(source: Source, run: impl FnOnce() -> T) -> T {
     let _before = Before(SOURCE.replace(Some(source)));
     run()
 }
 
-/// The source before this one, to be put back, by a panic too.
+/// A guard that restores the previous source on drop, even after a panic.
 struct Before(Option<Source>);
 
 impl Drop for Before {

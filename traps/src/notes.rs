@@ -1,4 +1,4 @@
-//! What a program writes into the log of its kernel: notes, spans, warnings.
+//! Lines that a program writes into the log of its kernel: notes, spans and warnings.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
-use crate::core::posting;
 use crate::core::protocol::{Note, Post};
 
-/// Writes a `note` line into the log of the kernel that runs on this thread. Costs one branch if
-/// the log is off: then `text` is not formatted. Does nothing if no kernel runs. Does not trap.
+/// Writes a `note` line into the log of the kernel that runs on this thread. If the log is off,
+/// this costs one branch, and `text` is not formatted. Does nothing if no kernel runs. Does not
+/// trap.
 ///
 /// ```no_run
 /// # let rows = 12;
@@ -24,8 +24,9 @@ pub fn note(text: impl Display) {
     }
 }
 
-/// Runs `future` as a span of that name: a line `enter` when it is first polled, a line `leave`
-/// when it is over or dropped. Spans nest. Costs one branch if the log is off. Does not trap.
+/// Runs `future` as a log span with this name. The log shows an `enter` line at its first poll, and
+/// a `leave` line when it ends or is dropped. Spans nest. If the log is off, this costs one branch.
+/// Does not trap.
 ///
 /// ```no_run
 /// # async fn pay() {}
@@ -44,7 +45,7 @@ pin_project! {
     pub struct Span<F> {
         #[pin]
         future: F,
-        // Dropped after the future, whose last lines belong to the span.
+        // Dropped after the future, so that the last lines of the future are inside the span.
         edge: Edge,
     }
 }
@@ -65,7 +66,7 @@ impl<F: Future> Future for Span<F> {
     }
 }
 
-/// The two lines of a span.
+/// The state of a span, which writes the log lines of its beginning and its end.
 #[derive(Debug)]
 struct Edge {
     name: Cow<'static, str>,
@@ -94,20 +95,20 @@ impl Drop for Edge {
     }
 }
 
-/// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
-/// runs. Does not trap.
+/// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if no
+/// kernel runs. Does not trap.
 pub fn note_warning(text: impl Into<Cow<'static, str>>) {
     post(Note::Warning(text.into()));
 }
 
-/// Writes a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Does
-/// nothing if none runs. Does not trap.
+/// Writes a `cap` line, which reports that a limit was hit, into the log of the kernel that runs on
+/// this thread. Does nothing if no kernel runs. Does not trap.
 pub fn note_cap(text: impl Into<Cow<'static, str>>) {
     post(Note::Cap(text.into()));
 }
 
-/// Whether the kernel that runs on this thread logs every event. Only then is it worth building a
-/// name that only the log shows.
+/// Returns whether the kernel that runs on this thread logs every event. If not, there is no need
+/// to build a text that only the log shows.
 #[inline]
 #[must_use]
 pub fn is_traced() -> bool {
@@ -116,6 +117,6 @@ pub fn is_traced() -> bool {
 
 fn post(note: Note) {
     if gate::epoch() != 0 {
-        posting::post(Post::Note(note));
+        gate::post(Post::Note(note));
     }
 }

@@ -1,7 +1,5 @@
-//! Waiting to be woken from outside the task: the one trap that any thread may end.
-//!
-//! The types shared between tasks and threads are built on it, as [`universal`](crate::universal)
-//! is.
+//! Waits that any thread can end. The types shared between tasks and threads are built on this
+//! trap, for example those of [`universal`](crate::universal).
 
 use std::fmt;
 use std::panic::Location;
@@ -10,16 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::combine::Either;
-use crate::core::call::Call;
 use crate::core::gate::{self, Outside};
 use crate::core::interrupt::Interrupt;
-use crate::core::names::{Site, Ticket};
 use crate::core::protocol::{Parked, Trap};
+use crate::core::table::{Site, Ticket};
+use crate::core::wait::Call;
 
-/// Wakes one wait, from any thread, and no other: it names the ticket with its serial number, so
-/// one that comes too late, or twice, wakes nobody.
+/// A waker for one wait, for use from any thread. It names the wait by its ticket, and tickets are
+/// never used twice. So a wake-up that is late or repeated wakes no other wait.
 ///
-/// Cheap to clone: a reference count. On the kernel's own thread a wake needs no lock.
+/// A clone costs one change of a reference count. On the kernel's own thread, a wake-up takes no
+/// lock.
 #[derive(Clone)]
 pub struct OutsideWaker {
     ticket: Ticket,
@@ -27,7 +26,7 @@ pub struct OutsideWaker {
 }
 
 impl OutsideWaker {
-    /// Ends the wait, if that has not ended yet. Never blocks for the kernel, never fails.
+    /// Ends the wait, unless it has already ended. Never waits for the kernel, and never fails.
     pub fn wake(&self) {
         self.outside.unpark(self.ticket);
     }
@@ -39,20 +38,20 @@ impl fmt::Debug for OutsideWaker {
     }
 }
 
-/// Waits until it is woken through an [`OutsideWaker`], from any thread. *Blocks*. Can be
-/// interrupted, and a wake that comes after that is for nobody.
+/// Waits until a thread calls [`OutsideWaker::wake`] for this wait. *Blocks*. Can be interrupted; a
+/// wake-up after the interrupt has no effect.
 ///
-/// `register` gets the waker, in the poll in which the wait is filed and before the task leaves
-/// the CPU: it puts the waker where it will be found, and says whether to wait. It looks at the
-/// condition under the same lock as it puts the waker there, so that no wake is missed; if the
-/// condition has come true meanwhile it says no, and the wait ends at once and was never filed. It
-/// is called again, with a new waker, where the future goes on in another kernel.
+/// `register` gets the waker in the poll that files the wait, before the task leaves the CPU. It
+/// stores the waker where the other thread will find it, and returns whether to wait. It must check
+/// the condition and store the waker under the same lock; otherwise a wake-up can be missed. If the
+/// condition already holds, it returns `false`: the wait is withdrawn and ends at once. If the
+/// future continues in another kernel, `register` is called again with a new waker.
 ///
 /// `what` is one word for the log.
 ///
 /// # Errors
 ///
-/// The interrupt that ended the wait.
+/// Returns the interrupt that ended the wait.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), traps::Interrupt> {
@@ -80,8 +79,8 @@ pub struct WaitOutside<R> {
 }
 
 impl<R> WaitOutside<R> {
-    /// Something outside the kernel will wake it: a virtual clock stands still until it does.
-    /// Without this a simulated kernel with nothing else to wait for calls it a hang.
+    /// States that something outside the kernel will wake the task. A virtual clock stands still
+    /// until then. Without this, a simulated kernel with nothing else to wait for reports a hang.
     pub fn external(mut self) -> WaitOutside<R> {
         self.wait.external = true;
         self
@@ -106,12 +105,12 @@ where
     }
 }
 
-/// The trap below every wait for something outside.
+/// The trap below every wait for something outside the kernel.
 #[derive(Debug)]
 pub(crate) struct Wait {
     call: Call,
     pub(crate) what: Parked,
-    /// Whether a virtual clock stands still meanwhile.
+    /// Whether a virtual clock stands still during the wait.
     pub(crate) external: bool,
     /// The wait whose waker was registered.
     known: Option<Ticket>,
@@ -127,8 +126,9 @@ impl Wait {
         Wait { call: Call::from(site), what, external: false, known: None }
     }
 
-    /// Files the trap and hands its waker to `register`, which gives a value if there is nothing
-    /// to wait for any more: that comes on the left, and the end of the trap on the right.
+    /// Files the trap and hands its waker to `register`. If there is nothing to wait for any more,
+    /// `register` returns a value. The result is `Left` with that value, or `Right` with the end of
+    /// the trap.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -142,18 +142,18 @@ impl Wait {
         }
         let ticket = call.ticket().expect("a call that pends is filed");
         if *known != Some(ticket) {
-            *known = Some(ticket);
             let kernel = gate::shared().expect("who polls a task is a kernel");
             let waker = OutsideWaker { ticket, outside: kernel.outside.clone() };
             if let Some(value) = register(waker) {
                 self.abandon();
                 return Poll::Ready(Either::Left(value));
             }
+            *known = Some(ticket);
         }
         Poll::Pending
     }
 
-    /// Gives the trap up, whatever came of it.
+    /// Withdraws the trap, in whatever state the trap is.
     pub(crate) fn abandon(&mut self) {
         self.known = None;
         self.call.abandon();

@@ -1,13 +1,15 @@
-//! The end of a kernel as its tasks see it: whether it has begun, and who is not done yet.
+//! The shutdown of a kernel as its tasks see it: whether it has begun, and which work it waits for.
 //!
-//! A shutdown goes through phases. *Close*: the flag is set and who waits for it is woken. *Drain*:
-//! until every [`Hold`] is dropped, or too long. Then all that is left is cancelled, awaited and
-//! dropped. A server that ends well ends its accept loop by [`until_begun`]. Each of its
-//! connections takes a [`hold`]. The wait for its next request ends when the shutdown begins: by
-//! [`until_begun`] too, or because the server fires the
-//! [deadline](crate::ConnectionDeadline::fire) of that wait.
+//! A shutdown has phases. *Close*: the kernel sets a flag and wakes the tasks that wait for it.
+//! *Drain*: the kernel runs until every [`Hold`] is dropped or the time for this is over. Then it
+//! cancels the remaining tasks, waits for them, and drops those that are left.
 //!
-//! Decides nothing: the phases are the kernel's.
+//! A well-behaved server ends its accept loop by [`until_begun`], and each of its connections takes
+//! a [`hold`]. The wait for the next request ends when the shutdown begins: either by
+//! [`until_begun`], or because the server fires the [deadline](crate::ConnectionDeadline::fire) of
+//! that wait.
+//!
+//! This module decides nothing: the kernel runs the phases.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -19,22 +21,22 @@ use pin_project_lite::pin_project;
 
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
-use crate::core::names::Site;
+use crate::core::table::Site;
 use crate::sync::Wait;
 
-/// Whether the shutdown of the kernel that runs here has begun; false outside a kernel. Does not
-/// trap. A few instructions: it may be asked for each request.
+/// Returns whether the shutdown of the running kernel has begun. Returns `false` outside a kernel.
+/// Does not trap. It takes only a few instructions, so it can be called for each request.
 #[inline]
 #[must_use]
 pub fn has_begun() -> bool {
     gate::with_shared(|kernel| kernel.closing.get()).unwrap_or(false)
 }
 
-/// Waits until the shutdown begins. *Blocks*; ready at once if it has begun.
+/// Waits until the shutdown begins. *Blocks*, unless the shutdown has begun.
 ///
 /// # Errors
 ///
-/// The interrupt that ended the wait.
+/// Returns the interrupt that ended the wait.
 #[track_caller]
 pub fn begun() -> impl Future<Output = Result<(), Interrupt>> {
     begun_from(Location::caller())
@@ -48,9 +50,9 @@ async fn begun_from(site: Site) -> Result<(), Interrupt> {
     Wait::new(kernel.until_closing.clone(), false, site).await
 }
 
-/// Says that something is to be finished before the kernel cancels its tasks: the drain lasts
-/// until every hold is dropped, but no longer than the kernel's option for it says. Does not trap;
-/// may be taken after the shutdown has begun. Outside a kernel it holds nothing.
+/// Makes a *hold*: work that should finish before the kernel cancels its tasks. The drain lasts
+/// until every hold is dropped, but no longer than the kernel's option for it allows. Does not
+/// trap. A hold can also be taken after the shutdown has begun. Outside a kernel it has no effect.
 #[must_use = "a hold that is dropped holds nothing"]
 pub fn hold() -> Hold {
     let all = gate::with_shared(|kernel| kernel.holds.clone());
@@ -60,12 +62,12 @@ pub fn hold() -> Hold {
     Hold { all }
 }
 
-/// Runs `wait`, but no longer than until the shutdown begins: then `None`, and `wait` is given up.
-/// A value that is there wins. Once the shutdown has begun, `wait` is polled once. Has no error of
-/// its own. Outside a kernel it is just `wait`.
+/// Runs `wait` until the shutdown begins. If that comes first, drops `wait` and returns `None`. If
+/// both are ready, the value of `wait` wins. If the shutdown has already begun, `wait` is polled
+/// once. Adds no error of its own. Outside a kernel, runs `wait` alone.
 ///
-/// Costs no trap: it is for waits that are made again and again, such as that for the next request.
-/// A task that has ever used it is polled once when the shutdown begins.
+/// This makes no trap. It is for waits that are repeated often, such as the wait for the next
+/// request. When the shutdown begins, every task that ever used it is polled once.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), traps::Interrupt> {
@@ -83,11 +85,11 @@ pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
     UntilBegun { wait }
 }
 
-/// Keeps the drain of a shutdown going; see [`hold`]. Belongs to its thread.
+/// A guard that keeps the drain of a shutdown waiting; see [`hold`]. Belongs to its thread.
 #[derive(Debug)]
 #[must_use = "a hold that is dropped holds nothing"]
 pub struct Hold {
-    /// How many there are in the kernel.
+    /// The number of holds in the kernel.
     all: Option<Rc<Cell<u64>>>,
 }
 
@@ -116,11 +118,8 @@ impl<F: Future> Future for UntilBegun<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         match self.project().wait.poll(cx) {
             Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending if has_begun() => Poll::Ready(None),
-            Poll::Pending => {
-                gate::watch_shutdown();
-                Poll::Pending
-            }
+            Poll::Pending if gate::watch_shutdown() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         }
     }
 }

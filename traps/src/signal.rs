@@ -1,55 +1,51 @@
-//! Signals of the process: one to wait for, and a stream of which everyone who asks sees each.
+//! Signals of the process: wait for one, or take them from a stream.
 //!
-//! A signal sets a bit in the lines that want it and wakes those who wait in their queues. Whoever
-//! is woken looks for its bit, so a wait that is dropped unread takes no signal with it.
+//! Every stream sees every signal that it asked for. All waits that are not on a stream share one
+//! record of kept signals in their kernel, so each signal goes to one of them.
+//!
+//! A signal sets a bit in each [`SignalLine`] that wants it, and wakes the waits in its queue. A
+//! woken wait then takes its bit. So a wait that is dropped before it reads the result loses no
+//! signal.
 
-use std::future::poll_fn;
 use std::panic::Location;
 use std::rc::Rc;
 
 use crate::core::gate;
-use crate::core::names::Site;
-use crate::core::posting;
 use crate::core::protocol::{Post, ServicePost};
-use crate::core::signals::SignalLine;
+use crate::core::table::Site;
 use crate::error::Error;
+use crate::parts::signals::SignalLine;
 use crate::sync::Wait;
 
-pub use crate::core::signals::{Signal, SignalSet};
+pub use crate::parts::signals::{Signal, SignalSet};
 
-/// Waits until one of `signals` arrives. *Blocks.* From the first wait on, a signal that was waited
-/// for no longer ends the process; one that arrives between two waits is kept for the next.
+/// Waits until one of `signals` arrives. *Blocks.* From the first wait for a signal on, that signal
+/// no longer ends the process. If it arrives between two waits, it is kept for the next wait.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupt`] if the wait ended early, [`Error::Io`] if the system refused the handler.
+/// Returns [`Error::Interrupt`] if the wait ended early, and [`Error::Io`] if the system refused
+/// the handler.
 #[track_caller]
 pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Error>> + use<> {
     let (wanted, site): (SignalSet, _) = (signals.iter().copied().collect(), Location::caller());
-    let begin = move || {
+    async move {
         let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
         let line = kernel.signals.clone();
         line.wanted.set(wanted.iter().fold(line.wanted.get(), SignalSet::with));
-        Box::pin(async move { next(&line, wanted, false, site).await })
-    };
-    let mut wait = None;
-    poll_fn(move |cx| {
-        // In another kernel it waits in the line of that.
-        wait.take_if(|(epoch, _)| *epoch != gate::epoch());
-        let (_, wait) = wait.get_or_insert_with(|| (gate::epoch(), begin()));
-        wait.as_mut().poll(cx)
-    })
+        next(&line, wanted, false, site).await
+    }
 }
 
-/// Waits in a line until a signal is there.
+/// Waits in `line` until the line has a signal of `wanted`, and takes the signal.
 async fn next(
     line: &Rc<SignalLine>,
     wanted: SignalSet,
     is_stream: bool,
     site: Site,
 ) -> Result<Signal, Error> {
-    // The kernel may have been told before, but by a task of another one.
-    posting::post(Post::Service(ServicePost::Watch(line.clone(), is_stream)));
+    // Post this for every wait: a stream may be older than the kernel.
+    gate::post(Post::Service(ServicePost::Watch(line.clone(), is_stream)));
     loop {
         if let Some(refused) = line.take_refusal(wanted) {
             return Err(Error::Io(refused));
@@ -61,11 +57,12 @@ async fn next(
     }
 }
 
-/// A stream of `signals`, for [`Signals::next`].
+/// Makes a stream of `signals`, for [`Signals::next`].
 ///
-/// Every stream sees every signal that it asked for, also if others wait for the same one. From
-/// the first poll of the first `next` on, these signals no longer end the process, and those that
-/// arrive between two `next`s are kept: of each signal at most one, as the system does it.
+/// Every stream sees every signal that it asked for, even if others wait for the same signal. From
+/// the first poll of the first `next` on, these signals no longer end the process. Signals that
+/// arrive between two calls of `next` are kept. Like the system, the stream keeps at most one of
+/// each signal.
 ///
 /// ```no_run
 /// # fn reload() {}
@@ -91,12 +88,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// The next of its signals; of several that wait, the one with the lowest number. *Blocks*
-    /// unless one is kept. A wait that is interrupted or dropped takes no signal.
+    /// Returns the next signal of the stream. If several are kept, returns the one with the lowest
+    /// number. *Blocks* unless one is kept. An interrupted or dropped wait takes no signal.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupt`] if the wait ended early, [`Error::Io`] if the system refused a handler.
+    /// Returns [`Error::Interrupt`] if the wait ended early, and [`Error::Io`] if the system
+    /// refused a handler.
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a stream is no iterator: it waits")]
     pub fn next(&mut self) -> impl Future<Output = Result<Signal, Error>> {

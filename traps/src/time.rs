@@ -1,6 +1,6 @@
-//! Points in kernel time. Spans are [`std::time::Duration`].
+//! Points in kernel time. Durations are [`std::time::Duration`].
 //!
-//! Knows nothing of clocks: only the kernel reads one.
+//! This module reads no clock; only the kernel does.
 
 use std::fmt;
 use std::ops::Add;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A point on the kernel's clock: whole microseconds since the kernel started.
 ///
-/// It never goes back and is not the time of day. Adding a span rounds the span **up** to a
-/// microsecond, so that nothing fires early, and saturates at [`Time::NEVER`].
+/// It never goes back, and it is not the time of day. Adding a duration rounds the duration **up**
+/// to a microsecond, so that nothing fires early. The sum saturates at [`Time::NEVER`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -20,26 +20,26 @@ impl Time {
     /// A point that is never reached.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The point `micros` microseconds after the start.
+    /// Makes the point `micros` microseconds after the start.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Time {
         Time(micros)
     }
 
-    /// Microseconds since the start.
+    /// Returns the number of microseconds since the start.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The span from `earlier` to here; zero if `earlier` is later.
+    /// Returns the duration from `earlier` to this point. Returns zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Whole microseconds in `span`, rounded up; saturates.
+/// Converts a duration to whole microseconds. Rounds up and saturates.
 #[inline]
 pub(crate) fn micros(span: Duration) -> u64 {
     let whole = span.as_secs().saturating_mul(1_000_000);
@@ -55,7 +55,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// Seconds with six decimals, `1.250000`; [`Time::NEVER`] is `never`.
+/// Writes seconds with six decimals, such as `1.250000`. [`Time::NEVER`] is `never`.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Time::NEVER {
@@ -72,7 +72,7 @@ impl fmt::Debug for Time {
     }
 }
 
-/// The error in the text of a [`Time`].
+/// The error of parsing a text that is no [`Time`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseTimeError;
 
@@ -101,14 +101,14 @@ impl FromStr for Time {
     }
 }
 
-/// How long something may take.
+/// A limit on the time that an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// There is none.
+    /// No limit.
     Never,
-    /// So long from when it begins.
+    /// A duration, counted from the start of the operation.
     After(Duration),
-    /// To a point of kernel time, which may have passed.
+    /// A point of kernel time, which can be in the past.
     At(Time),
 }
 
@@ -118,7 +118,7 @@ impl From<Duration> for Limit {
     }
 }
 
-/// `None` sets no limit.
+/// Converts a duration to [`Limit::After`], and `None` to [`Limit::Never`].
 impl From<Option<Duration>> for Limit {
     fn from(span: Option<Duration>) -> Limit {
         span.map_or(Limit::Never, Limit::After)

@@ -1,6 +1,14 @@
-//! Timeouts: a deadline around a future, as an error or as an option.
+//! Timeouts, operations that do not start late, and interruptible waits for foreign futures.
 //!
-//! Each is a scope with a limit. How scopes open and close is in `scope.rs`.
+//! A timeout is a scope with a limit around a future. Its own expiry is an error
+//! ([`timeout_after`]) or `None` ([`ignore_after`]). `core/scope.rs` opens and closes the scopes.
+//!
+//! Every blocking trap ends when the deadline in force passes. [`cancellable`] adds the moment
+//! before: if the deadline has already passed, it does not start the operation, and returns an
+//! error of its own.
+//!
+//! A *foreign future* is one that waits on a waker alone and makes no traps. [`foreign`] makes such
+//! a wait interruptible.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -9,13 +17,19 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::core::interrupt::Interruptible;
-use crate::core::names::Site;
-use crate::core::protocol::ScopeKind;
+use crate::core::gate;
+use crate::core::interrupt::{Interrupt, Interruptible};
+use crate::core::protocol::{Parked, Reply, ScopeKind, Trap};
 use crate::core::scope::{Limit, Scoped, left, relabel};
+use crate::core::scopes::InForce;
+use crate::core::table::Site;
+use crate::core::wait::Call;
+use crate::error::Error;
 use crate::time::Time;
+use crate::verbs::in_force;
 
-/// Polls a timeout: `Ok` with the inner output, relabelled, and whether this scope timed out.
+/// Polls a timeout. Returns the inner output with its interrupt relabelled, and whether this scope
+/// timed out.
 fn poll_timeout<F, T, E>(
     mut scoped: Pin<&mut Scoped<F>>,
     cx: &mut Context<'_>,
@@ -26,7 +40,7 @@ where
 {
     let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
     let site = scoped.opener.site;
-    let (result, own) = relabel(inner, open, open.deadline, site);
+    let (result, own) = relabel(inner, open.scope, open.deadline, site);
     scoped.finish(left(&result));
     Poll::Ready((result, own))
 }
@@ -39,19 +53,23 @@ fn point(deadline: Option<Time>) -> Limit {
     deadline.map_or(Limit::Never, Limit::At)
 }
 
-/// Runs `future` under a deadline `span` from the first poll; `None` sets no limit of its own.
+/// Runs `future` under a deadline. The deadline is `span` after the first poll; `None` sets none.
 ///
-/// The sooner of this deadline and those around it is in force. A deadline that has passed ends
-/// the first trap inside that parks; a span of zero has passed at once, yet a first
-/// `sleep(ZERO)` completes.
+/// If other deadlines are in force around it, the soonest of all counts. A deadline that has passed
+/// ends the first trap inside that parks. A zero `span` has passed at once, but a first
+/// `sleep(ZERO)` inside still completes.
 ///
-/// Opens without waiting: `future` is polled at once. Costs one reading of the clock and a place in
-/// the timer heap; no system call and no allocation.
+/// A timeout that was delivered stays. If the task is then cancelled before it runs, it gets the
+/// timeout, and its next blocking trap gets the cancellation.
 ///
-/// If another task polls it, the timeout ends in the old task and opens in the new one, with the
-/// same deadline.
+/// `future` is polled at once; opening a timeout does not wait. A timeout costs one reading of the
+/// clock and an entry in the timer heap, but no system call and no allocation.
 ///
-/// The error type is whichever carries the interrupt; where nothing else says which, write it:
+/// If another task polls this future, the timeout closes in the old task and opens in the new one,
+/// with the same deadline. An interrupt that was read before keeps its kind.
+///
+/// The error type can be any type that carries the interrupt. If nothing else fixes the type, write
+/// it out:
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -69,10 +87,11 @@ fn point(deadline: Option<Time>) -> Limit {
 ///
 /// # Errors
 ///
-/// Those of `future`. The interrupt in them is a [`TaskTimeout`] if this deadline passed, a
-/// [`TimeoutCancellation`] if one further out did, and an [`UncaughtTimeout`] if one further in did
-/// and was not handled there. If this deadline had passed too when an inner timeout was delivered,
-/// that interrupt serves both: it is a [`TaskTimeout`] here.
+/// Returns the errors of `future`. If such an error carries the interrupt of a timeout, its kind
+/// says which deadline passed: [`TaskTimeout`] for this one, [`TimeoutCancellation`] for one
+/// further out, and [`UncaughtTimeout`] for one further in that was not handled there. If this
+/// deadline had also passed when the interrupt of an inner timeout was delivered, that interrupt
+/// serves both, and it is a [`TaskTimeout`] here.
 ///
 /// [`TaskTimeout`]: crate::Kind::TaskTimeout
 /// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation
@@ -86,8 +105,8 @@ where
     TimeoutAfter::new(limit(span.into()), Location::caller(), future)
 }
 
-/// Runs `future` under a deadline at a point of kernel time, which may have passed; else like
-/// [`timeout_after`].
+/// Runs `future` under a deadline at a point of kernel time, which can be in the past. In all other
+/// respects it works like [`timeout_after`].
 #[track_caller]
 pub fn timeout_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> TimeoutAfter<F>
 where
@@ -126,11 +145,11 @@ where
     }
 }
 
-/// Like [`timeout_after`], but its own timeout is not an error: `Ok(None)`.
+/// Runs `future` like [`timeout_after`], but returns `Ok(None)` if its own deadline passes.
 ///
 /// # Errors
 ///
-/// Those of `future`, but for an interrupt by this deadline.
+/// Returns the errors of `future`, except an interrupt by this deadline.
 #[track_caller]
 pub fn ignore_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> IgnoreAfter<F>
 where
@@ -140,11 +159,11 @@ where
     IgnoreAfter::new(limit(span.into()), Location::caller(), future)
 }
 
-/// Like [`timeout_at`], but its own timeout is not an error: `Ok(None)`.
+/// Runs `future` like [`timeout_at`], but returns `Ok(None)` if its own deadline passes.
 ///
 /// # Errors
 ///
-/// Those of `future`, but for an interrupt by this deadline.
+/// Returns the errors of `future`, except an interrupt by this deadline.
 #[track_caller]
 pub fn ignore_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> IgnoreAfter<F>
 where
@@ -183,6 +202,109 @@ where
             Ok(value) => Ok(Some(value)),
             Err(_) if own => Ok(None),
             Err(error) => Err(error),
+        })
+    }
+}
+
+/// Runs `operation` under the deadline in force here, unless the deadline has already passed. If it
+/// has, the future of the operation is never polled, and the error is [`Error::NotStarted`].
+///
+/// `NotStarted` means that nothing was done and nothing is half done. An
+/// [`Interrupt`](crate::Interrupt), in contrast, ends an operation that had started. A closing
+/// scope passes `NotStarted` on unchanged.
+///
+/// This function sets no limit of its own. With a [`timeout_after`](crate::timeout_after) inside,
+/// the sooner of the two deadlines counts, as everywhere. A shield hides the deadlines outside it.
+/// With no deadline in force, `operation` just runs. The function costs one reading of the clock if
+/// there is a deadline. It makes no trap, scope, timer or allocation.
+///
+/// # Errors
+///
+/// Returns the errors of `operation`, or [`Error::NotStarted`] converted to its error type.
+///
+/// ```no_run
+/// # use std::{io, time::Duration};
+/// use traps::{cancellable, sleep, timeout_after};
+///
+/// async fn charge() -> io::Result<()> {
+///     sleep(Duration::from_secs(3)).await?;
+///     Ok(())
+/// }
+///
+/// async fn order() -> io::Result<()> {
+///     timeout_after(Duration::from_secs(5), async {
+///         cancellable(charge()).await?;
+///         // Starts with two seconds left, and is interrupted after them.
+///         cancellable(charge()).await
+///     })
+///     .await
+/// }
+/// ```
+#[track_caller]
+pub fn cancellable<F, T, E>(operation: F) -> impl Future<Output = Result<T, E>>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<Error>,
+{
+    let site = Location::caller();
+    async move {
+        if let Some(InForce { deadline, scope, set_at }) = in_force(site) {
+            let reading = gate::now().unwrap_or_default();
+            if deadline <= reading {
+                return Err(E::from(Error::NotStarted { deadline, reading, scope, set_at }));
+            }
+        }
+        operation.await
+    }
+}
+
+/// Awaits a foreign future: a future that waits on a waker alone, such as a channel of another
+/// library.
+///
+/// A foreign future that is awaited directly has no trap that could return an interrupt. A timeout
+/// around it drops it when the deadline passes, and a cancellation does not reach it. This function
+/// files a trap next to the wait, so both end the wait in place. *Blocks* while the future is
+/// pending.
+#[track_caller]
+pub fn foreign<F: Future>(future: F) -> Foreign<F> {
+    Foreign { future, external: false, call: Call::here() }
+}
+
+pin_project! {
+    /// The future of [`foreign`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Foreign<F> {
+        #[pin]
+        future: F,
+        external: bool,
+        call: Call,
+    }
+}
+
+impl<F> Foreign<F> {
+    /// States that something outside the kernel will wake the future. A virtual clock stands still
+    /// until then.
+    pub fn external(mut self) -> Foreign<F> {
+        self.external = true;
+        self
+    }
+}
+
+impl<F: Future> Future for Foreign<F> {
+    type Output = Result<F::Output, Interrupt>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(value) = this.future.poll(cx) {
+            this.call.abandon();
+            return Poll::Ready(Ok(value));
+        }
+        let external = *this.external;
+        let trap = || Trap::Park { what: Parked::Foreign, external };
+        this.call.poll(cx, trap).map(|reply| match reply {
+            Reply::Interrupt(interrupt) => Err(interrupt),
+            other => other.wrong(),
         })
     }
 }

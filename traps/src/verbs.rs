@@ -1,16 +1,17 @@
-//! The small verbs: time, the current task and its pending interrupt, and giving way.
+//! The small verbs: time, the current task and its pending interrupt, and yielding. Also the
+//! numbers that limit something in this crate and have no option.
 
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use crate::core::call::{Call, call};
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
-use crate::core::names::{Site, TaskId};
-use crate::core::pending::InForce;
 use crate::core::protocol::{Reply, Trap};
+use crate::core::scopes::InForce;
+use crate::core::table::{Site, TaskId};
+use crate::core::wait::{Call, call};
 use crate::time::{Time, micros};
 
 /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
@@ -26,56 +27,56 @@ pub fn clock() -> impl Future<Output = Time> {
     )
 }
 
-/// Reads the time of day. Never used for deadlines. Does not trap.
+/// Reads the time of day, which is never used for deadlines. Does not trap.
 ///
 /// # Panics
 ///
-/// Outside a kernel.
+/// Panics outside a kernel.
 #[must_use]
 pub fn wall_clock() -> SystemTime {
     gate::with_shared(|kernel| (kernel.wall)()).expect("rule: a kernel tells the time of day")
 }
 
-/// The number of the task that asks. Does not trap.
+/// Returns the number of the calling task. Does not trap.
 ///
 /// # Panics
 ///
-/// Outside a task.
+/// Panics outside a task.
 #[track_caller]
 pub fn current_task() -> TaskId {
     gate::task_id(Location::caller())
 }
 
-/// The nearest deadline in force here, or `None`. A shield hides the deadlines outside it. Does
-/// not trap.
+/// Returns the nearest deadline in force here, or `None`. A shield hides the deadlines outside it.
+/// Does not trap.
 ///
 /// # Panics
 ///
-/// Outside a task.
+/// Panics outside a task.
 #[track_caller]
 pub fn current_deadline() -> Option<Time> {
     in_force(Location::caller()).map(|found| found.deadline)
 }
 
-/// The nearest deadline in force here, and the scope that set it.
+/// Returns the nearest deadline in force here, and the scope that set it.
 pub(crate) fn in_force(site: Site) -> Option<InForce> {
     gate::with_records(site, |records, scope, kernel| records.in_force(scope, &kernel.deadlines))
 }
 
 /// Takes the interrupt that is pending here, as a blocking trap would. *Answers.*
 ///
-/// It is for code that computes for a long time and should be cancellable, because it costs no
-/// turn. A cancellation comes before a timeout, and of several timeouts the one that fired first
-/// comes first. The kernel checks deadlines and runs other tasks only between two runs of this
-/// task, so code that never parks sees nothing new. [`yield_now`] gives way, and can be interrupted
+/// Use it to make a long computation cancellable: it costs no turn. If several interrupts are
+/// pending, a cancellation comes before a timeout, and the timeout that fired first comes before
+/// the others. The kernel checks deadlines and runs other tasks only between two runs of this task.
+/// So code that never parks sees no new interrupt. [`yield_now`] yields, and can be interrupted,
 /// too.
 ///
-/// Inside a shield it shows the interrupt that the shield holds back and does not take it: shielded
-/// code can end early, and the interrupt is still delivered behind the shield.
+/// Inside a shield it returns the interrupt that the shield holds back, without taking it. So
+/// shielded code can end early, and the interrupt is still delivered after the shield.
 ///
 /// # Errors
 ///
-/// The interrupt. One that was pending is delivered by this call, so it comes only once.
+/// Returns the pending interrupt. This call delivers it, so it comes only once.
 #[track_caller]
 pub fn check_cancellation() -> impl Future<Output = Result<(), Interrupt>> {
     call(
@@ -88,18 +89,18 @@ pub fn check_cancellation() -> impl Future<Output = Result<(), Interrupt>> {
     )
 }
 
-/// As [`check_cancellation`], for a wrapper that knows its own caller's place in the source; passes
-/// over what a shield holds back.
+/// Takes the pending interrupt like [`check_cancellation`], for a wrapper that passes its caller's
+/// location. Ignores an interrupt that a shield holds back.
 pub fn take_pending_from(site: Site) -> impl Future<Output = Result<(), Interrupt>> {
     call(|| Trap::Check, site, Reply::done)
 }
 
-/// The time left until the nearest deadline in force, or `None` if there is none. Reads the clock.
-/// Does not trap.
+/// Returns the time left until the nearest deadline in force, or `None` if no deadline is in force.
+/// Reads the clock. Does not trap.
 ///
 /// # Panics
 ///
-/// Outside a task.
+/// Panics outside a task.
 #[track_caller]
 pub fn remaining() -> Option<Duration> {
     let deadline = current_deadline()?;
@@ -109,19 +110,19 @@ pub fn remaining() -> Option<Duration> {
 /// Waits until `span` has passed on the kernel clock, and returns the reading of the clock.
 /// *Blocks.*
 ///
-/// The span counts from the first poll and is rounded up to a microsecond. The sleep never ends
-/// early. A span of zero gives way for one turn, and completes though a deadline passes meanwhile.
-/// A span of [`Duration::MAX`] never ends.
+/// The duration counts from the first poll, and is rounded up to a microsecond. The sleep never
+/// ends early. A zero duration yields for one turn, and completes even if a deadline passes during
+/// that turn. A sleep of [`Duration::MAX`] never ends.
 ///
 /// # Errors
 ///
-/// The interrupt that ended the sleep.
+/// Returns the interrupt that ended the sleep.
 #[track_caller]
 pub fn sleep(span: Duration) -> Sleep {
     sleep_from(span, Location::caller())
 }
 
-/// [`sleep`], for a wrapper that passes the place of its caller in the source.
+/// Sleeps like [`sleep`], for a wrapper that passes its caller's location.
 pub fn sleep_from(span: Duration, site: Site) -> Sleep {
     Sleep { span: micros(span), until: Time::NEVER, call: Call::from(site) }
 }
@@ -130,9 +131,9 @@ pub fn sleep_from(span: Duration, site: Site) -> Sleep {
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct Sleep {
-    /// In microseconds.
+    /// The duration in microseconds.
     span: u64,
-    /// Set by the first poll, and kept if another task polls the future.
+    /// The end of the sleep. The first poll sets it, and it stays if another task polls the future.
     until: Time,
     call: Call,
 }
@@ -157,43 +158,43 @@ impl Future for Sleep {
     }
 }
 
-/// Gives way until every task that is ready now has run once. *Blocks.*
+/// Yields until every task that is ready now has run once. *Blocks.*
 ///
 /// # Errors
 ///
-/// The interrupt that was pending.
+/// Returns the interrupt that was pending.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
     call(|| Trap::Yield { spent: false }, Location::caller(), Reply::done)
 }
 
-/// Takes one operation from the task's budget, which is renewed when the task parks. When the
-/// budget is spent, the task gives way for one turn. Await this before a system call that may
-/// succeed without end.
+/// Takes one operation from the task's *budget*, which is renewed whenever the task parks. If the
+/// budget is spent, the task yields for one turn. Await this before a system call that could
+/// succeed again and again without parking the task.
 ///
 /// # Errors
 ///
-/// The interrupt that was pending when the task gave way.
+/// Returns the interrupt that was pending when the task yielded.
 #[track_caller]
 pub fn budget() -> Budget {
     budget_from(Location::caller())
 }
 
-/// [`budget`], for a wrapper that passes the place of its caller in the source.
+/// Takes one operation like [`budget`], for a wrapper that passes its caller's location.
 pub fn budget_from(site: Site) -> Budget {
     Budget { call: Call::from(site) }
 }
 
-/// Takes one operation from the budget. True if there was one: then [`budget`] need not be awaited.
-/// Does not trap.
+/// Takes one operation from the task's budget, and returns whether any was left. If so, [`budget`]
+/// need not be awaited. Does not trap.
 #[inline]
 #[must_use]
 pub fn take_budget() -> bool {
     gate::spend()
 }
 
-/// Takes up to this many more operations from the budget, for a call that counts as several. Does
-/// not trap.
+/// Takes up to `operations` more operations from the task's budget, for a call that counts as
+/// several. Does not trap.
 pub fn spend_budget(operations: u32) {
     gate::spend_more(operations);
 }
@@ -214,8 +215,18 @@ impl Future for Budget {
             return Poll::Ready(Ok(()));
         }
         let yielded = ready!(self.call.poll(cx, || Trap::Yield { spent: true })).done();
-        // The operation that made the task give way is the first of the new budget.
+        // The operation that made the task yield is the first of the new budget.
         gate::spend();
         Poll::Ready(yielded)
     }
 }
+
+/// The default time that members of a [`TaskGroup`](crate::TaskGroup) get to clean up.
+pub(crate) const GROUP_GRACE: Duration = Duration::from_secs(5);
+
+/// The largest number of holders that are recorded for one primitive.
+pub(crate) const HOLDERS: usize = 64;
+
+/// The shortest time between two log lines that report a first refusal by one [admission
+/// limit](crate::admission::Limit).
+pub(crate) const ADMISSION_PAUSE: Duration = Duration::from_secs(10);

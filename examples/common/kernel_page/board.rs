@@ -1,4 +1,4 @@
-//! What the live page knows of a kernel, from the events of its log.
+//! The data of the live page about a kernel, gathered from the events of its log.
 //!
 //! Bounded: the last [`EVENTS`] lines, and of each task that has not ended its first line, the wait
 //! that it was woken from, the line that woke it with the one behind that, its last `run` and
@@ -9,62 +9,64 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Seq, Timer};
+use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Parent, Seq, Timer};
 use traps::Time;
 
 use super::kept::{Kept, Words};
 
-/// So many lines of the log are kept, at the place of their number.
+/// The number of log lines that are kept. Line number `n` is at `n % EVENTS`.
 pub const EVENTS: usize = 256;
 
-/// One task.
+/// A task that has not ended, with the log lines that explain it.
 pub struct Task {
     pub name: Rc<str>,
     pub parent: Option<u64>,
     pub state: &'static str,
     pub since: Time,
     pub runs: u64,
-    /// How long it had the CPU while somebody watched.
+    /// The CPU time of the task while a page was open.
     pub ran: Duration,
     pub spawn: Option<Kept>,
     pub wake: Option<Kept>,
     pub cause: Option<Kept>,
-    /// The wait that it was woken from.
+    /// The line of the wait from which the task was last woken.
     pub ended: Option<Kept>,
     pub run: Option<Kept>,
     pub block: Option<Kept>,
-    /// Its `await` lines with their tickets.
+    /// The `await` lines of the task's open waits, with their tickets.
     pub awaits: Vec<(u64, Kept)>,
-    /// The timeouts and connection deadlines in force, and what each limits.
+    /// The timeouts and connection deadlines in force: the timer, its end, and `timeout` or the
+    /// phase.
     pub limits: Vec<(Timer, Time, &'static str)>,
-    /// The connection deadlines that it made. Other tasks may arm them.
+    /// The connection deadlines that the task made. Other tasks may arm them.
     deadlines: Vec<u64>,
-    /// The last event that changed it.
+    /// The number of the last event that changed the task.
     pub changed: Seq,
-    /// The descriptor that it used last.
+    /// The descriptor that the task used last.
     alias: Option<Alias>,
 }
 
 #[derive(Default)]
 pub struct Board {
     pub tasks: BTreeMap<u64, Task>,
-    /// How many events were shown, and the number of the last.
+    /// The number of events that are not hidden; `last` is the sequence number of the last of them.
     pub count: u64,
     pub last: Seq,
     events: Vec<Option<Kept>>,
     words: Words,
-    /// Whose each connection deadline is.
+    /// The task that made each connection deadline.
     owners: BTreeMap<u64, u64>,
-    /// The name of what is no task.
+    /// The name in the log lines of the kernel, which are about no task.
     kernel: Option<Rc<str>>,
-    /// How many pages are open. The clock is read only for them.
+    /// The number of open pages. The clock is read only while a page is open.
     pub viewers: usize,
-    /// Since when a task has the CPU.
+    /// The time at which the running task got the CPU.
     running: Option<Instant>,
-    /// How long tasks had the CPU while somebody watched, and those that serve the page.
+    /// The CPU time of the tasks while a page was open; `own` is the CPU time of the tasks that
+    /// serve the page.
     pub ran: Duration,
     pub own: Duration,
-    /// Tasks that serve this page, and what is theirs.
+    /// The tasks that serve the page. `aliases` and `timers` are their descriptors and timers.
     hidden: BTreeSet<u64>,
     aliases: BTreeSet<Alias>,
     timers: BTreeSet<Timer>,
@@ -108,7 +110,8 @@ impl Board {
         self.events[place] = Some(kept);
     }
 
-    /// How long a task that leaves the CPU had it. None while nobody watches.
+    /// Returns the CPU time of a run when its task leaves the CPU, and zero at any other event.
+    /// Returns zero too if no page was open when the run began.
     fn measure(&mut self, event: &Event<'_>) -> Duration {
         match event {
             Event::Run { .. } if self.viewers > 0 => self.running = Some(Instant::now()),
@@ -120,13 +123,13 @@ impl Board {
         Duration::ZERO
     }
 
-    /// Whether an event is of this page's own making.
+    /// Returns whether an event comes from the work of serving this page.
     fn is_hidden(&mut self, line: &Line<'_>) -> bool {
         if self.hidden.contains(&line.task) {
             match &line.event {
-                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. }
-                | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
-                    self.timers.insert(Timer::Sleep(*ticket));
+                Event::Block { op: Op::Sleep { .. }, wait: Some(wait) }
+                | Event::Await { op: Op::Sleep { .. }, wait } => {
+                    self.timers.insert(Timer::Sleep(wait.ticket));
                 }
                 Event::Wake { ticket: Some(ticket), .. }
                 | Event::Deliver { ticket, .. }
@@ -162,7 +165,7 @@ impl Board {
         }
     }
 
-    /// A task does something else now.
+    /// Updates the task of `line` with the event of `line`.
     fn follow(&mut self, line: &Line<'_>, kept: &Kept, ran: Duration) {
         self.ran += ran;
         if let Event::Exit { .. } = line.event {
@@ -178,7 +181,10 @@ impl Board {
         task.ran += ran;
         match &line.event {
             Event::Spawn { parent, .. } => {
-                task.parent = *parent;
+                task.parent = match parent {
+                    Parent::Task(parent) => Some(*parent),
+                    Parent::Kernel | Parent::Thread(_) => None,
+                };
                 task.spawn = Some(kept.clone());
             }
             Event::Wake { ticket, .. } => task.wake(line.at, *ticket, kept, cause),
@@ -189,9 +195,7 @@ impl Board {
                 task.runs += 1;
                 (task.state, task.since) = ("running", line.at);
             }
-            Event::Await { ticket, .. } => {
-                task.awaits.push((ticket.unwrap_or_default(), kept.clone()));
-            }
+            Event::Await { wait, .. } => task.awaits.push((wait.ticket, kept.clone())),
             Event::Block { .. } => {
                 task.block = Some(kept.clone());
                 (task.state, task.since) = ("parked", line.at);
@@ -207,7 +211,7 @@ impl Board {
         }
     }
 
-    /// A limit of time begins or ends.
+    /// Records the begin or the end of a timeout or of an armed deadline, if `line` reports it.
     fn limit(&mut self, line: &Line<'_>) {
         let (timer, limit) = match &line.event {
             Event::Trap {
@@ -232,13 +236,13 @@ impl Board {
         task.limits.extend(limit.map(|(until, what)| (timer, until, what)));
     }
 
-    /// The line of that number, if it is kept.
+    /// Returns the log line with the number `seq`, if it is kept.
     pub fn find(&self, seq: Seq) -> Option<&Kept> {
         let found = self.events.get(place(seq))?.as_ref();
         found.filter(|kept| kept.seq == seq)
     }
 
-    /// The last lines, after that of the number `shown`.
+    /// Returns the kept log lines after the line with the number `shown`.
     pub fn after(&self, shown: Seq) -> impl Iterator<Item = &Kept> {
         let from = shown.max(self.last.saturating_sub(EVENTS as u64));
         (from + 1..=self.last).filter_map(|seq| self.find(seq))
@@ -287,7 +291,8 @@ impl Task {
         }
     }
 
-    /// Its waits: that of its `block` line, or all of them if there are several.
+    /// Returns the log lines of a parked task's waits: its `await` lines, or its `block` line if it
+    /// has no `await` lines.
     pub fn waits(&self) -> impl Iterator<Item = &Kept> {
         let alone = self.block.as_ref().filter(|_| self.awaits.is_empty());
         let several = self.awaits.iter().map(|(_, kept)| kept);

@@ -1,14 +1,14 @@
-//! Lines of the log that are kept. Those that come often are kept as values, without an allocation;
-//! text is made for who asks.
+//! Log lines that are kept. Frequent lines are kept as values, without an allocation; their text is
+//! made on demand.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::trace::{Answered, Arrival, Event, Line, Op, Outcome, QueueOp, Seq, Site, WakeOp};
+use kernel::trace::{Answered, Arrival, Event, Line, Op, Outcome, Seq, Site, Wait};
 use traps::Time;
 
-/// A line of the log.
+/// A kept line of the log.
 #[derive(Clone)]
 pub struct Kept {
     at: Time,
@@ -21,18 +21,19 @@ pub struct Kept {
 
 #[derive(Clone)]
 enum What {
-    /// A `run` with one answer at most.
+    /// A `run` line with at most one answered ticket.
     Run {
         cause: Seq,
         parked: Option<Duration>,
         answered: Option<Answered<'static>>,
     },
     Event(Event<'static>),
-    /// The whole line.
+    /// Any other line, as text.
     Text(Rc<str>),
 }
 
-/// The names of source files and phases, each once. They are parts of the program, so they are few.
+/// The names of source files and phases, each stored once. They are parts of the program, so they
+/// are few.
 #[derive(Default)]
 pub struct Words(Vec<&'static str>);
 
@@ -55,15 +56,20 @@ impl Words {
         Cow::Borrowed(self.find(text))
     }
 
-    fn site(&mut self, site: Option<&Site<'_>>) -> Option<Site<'static>> {
-        site.map(|site| Site { file: self.text(&site.file), line: site.line })
+    fn site(&mut self, site: &Site<'_>) -> Site<'static> {
+        Site { file: self.text(&site.file), line: site.line }
+    }
+
+    fn wait(&mut self, wait: &Wait<'_>) -> Wait<'static> {
+        let at = self.site(&wait.at);
+        Wait { ticket: wait.ticket, reg: wait.reg, scope: wait.scope, at }
     }
 }
 
 impl Kept {
     pub fn new(line: &Line<'_>, name: Rc<str>, words: &mut Words) -> Kept {
         let what = match &line.event {
-            Event::Run { cause, parked, answered } => run(*cause, *parked, answered),
+            Event::Run { cause, messages: 0, parked, answered } => run(*cause, *parked, answered),
             event => value(event, words).map(What::Event),
         };
         let what = what.unwrap_or_else(|| What::Text(line.to_string().into()));
@@ -74,14 +80,15 @@ impl Kept {
         self.name.clone()
     }
 
-    /// As the log has it.
+    /// Returns the line as the log shows it.
     pub fn text(&self) -> String {
         let event = match &self.what {
             What::Text(line) => return line.to_string(),
             What::Event(event) => event.clone(),
             What::Run { cause, parked, answered } => {
                 let answered = answered.iter().cloned().collect();
-                Event::Run { cause: *cause, parked: *parked, answered: Cow::Owned(answered) }
+                let (cause, answered) = (*cause, Cow::Owned(answered));
+                Event::Run { cause, messages: 0, parked: *parked, answered }
             }
         };
         let Kept { at, turn, seq, task, .. } = *self;
@@ -99,26 +106,25 @@ fn run(cause: Seq, parked: Option<Duration>, answered: &[Answered<'_>]) -> Optio
     Some(What::Run { cause, parked, answered })
 }
 
-/// An event that borrows nothing from who made it, if that takes no allocation.
+/// Returns a copy of `event` that borrows nothing, or `None` if the event must be kept as text.
 fn value(event: &Event<'_>, words: &mut Words) -> Option<Event<'static>> {
     Some(match event {
-        Event::Await { op: of, ticket, reg, at } => {
-            Event::Await { op: op(of)?, ticket: *ticket, reg: *reg, at: words.site(at.as_ref()) }
+        Event::Await { op: of, wait } => Event::Await { op: op(of)?, wait: words.wait(wait) },
+        Event::Block { op: of, wait } => {
+            Event::Block { op: op(of)?, wait: wait.as_ref().map(|wait| words.wait(wait)) }
         }
-        Event::Block { op: of, ticket, reg, at } => {
-            Event::Block { op: op(of)?, ticket: *ticket, reg: *reg, at: words.site(at.as_ref()) }
-        }
-        Event::Trap { op: of, outcome: to, cause, at } => Event::Trap {
+        Event::Trap { op: of, scope, outcome: to, cause, at } => Event::Trap {
             op: op(of)?,
+            scope: *scope,
             outcome: outcome(to)?,
             cause: *cause,
-            at: words.site(at.as_ref()),
+            at: at.as_ref().map(|at| words.site(at)),
         },
-        Event::Wake { op, ticket, cause } => {
-            Event::Wake { op: wake_op(op)?, ticket: *ticket, cause: *cause }
+        Event::Wake { op: of, ticket, cause } => {
+            Event::Wake { op: op(of)?, ticket: *ticket, cause: *cause }
         }
-        Event::Spawn { parent, cause, at } => {
-            Event::Spawn { parent: *parent, cause: *cause, at: words.site(at.as_ref()) }
+        Event::Spawn { parent, at } => {
+            Event::Spawn { parent: *parent, at: at.as_ref().map(|at| words.site(at)) }
         }
         Event::Arrive(Arrival::Io { alias, direction }) => {
             Event::Arrive(Arrival::Io { alias: *alias, direction: *direction })
@@ -131,7 +137,7 @@ fn value(event: &Event<'_>, words: &mut Words) -> Option<Event<'static>> {
             timer: *timer,
             until: *until,
             phase: words.text(phase),
-            at: words.site(at.as_ref()),
+            at: at.as_ref().map(|at| words.site(at)),
         },
         &Event::Disarm { timer } => Event::Disarm { timer },
         &Event::Fire { timer, deadline, cause } => Event::Fire { timer, deadline, cause },
@@ -140,7 +146,7 @@ fn value(event: &Event<'_>, words: &mut Words) -> Option<Event<'static>> {
         &Event::Exit { how, cause } => Event::Exit { how, cause },
         &Event::Register { alias, why } => Event::Register { alias, why },
         &Event::Unregister { alias, why } => Event::Unregister { alias, why },
-        &Event::Remember { alias, direction, n } => Event::Remember { alias, direction, n },
+        &Event::Remember { alias, direction } => Event::Remember { alias, direction },
         _ => return None,
     })
 }
@@ -158,35 +164,15 @@ fn op(of: &Op<'_>) -> Option<Op<'static>> {
         Op::Unguard { scope } => Op::Unguard { scope },
         Op::Branch => Op::Branch,
         Op::Unbranch { scope } => Op::Unbranch { scope },
-        Op::Queue(ref queue) => Op::Queue(queue_op(queue)?),
+        Op::Join { task } => Op::Join { task },
+        Op::Signal => Op::Signal,
+        Op::Wait { queue } => Op::Wait { queue },
         Op::Offload { job } => Op::Offload { job },
         Op::Waker => Op::Waker,
         Op::Foreign { external } => Op::Foreign { external },
         Op::Parked { tickets } => Op::Parked { tickets },
         _ => return None,
     })
-}
-
-fn wake_op(of: &WakeOp<'_>) -> Option<WakeOp<'static>> {
-    Some(match *of {
-        WakeOp::Yield => WakeOp::Yield,
-        WakeOp::Sleep => WakeOp::Sleep,
-        WakeOp::Io { alias, direction } => WakeOp::Io { alias, direction },
-        WakeOp::Queue(ref queue) => WakeOp::Queue(queue_op(queue)?),
-        WakeOp::Offload { job } => WakeOp::Offload { job },
-        WakeOp::Waker => WakeOp::Waker,
-        WakeOp::Outside => WakeOp::Outside,
-        _ => return None,
-    })
-}
-
-fn queue_op(of: &QueueOp<'_>) -> Option<QueueOp<'static>> {
-    match of {
-        QueueOp::Join { task } => Some(QueueOp::Join { task: *task }),
-        QueueOp::Signal => Some(QueueOp::Signal),
-        QueueOp::Wait { queue } => Some(QueueOp::Wait { queue: *queue }),
-        QueueOp::Primitive(_) => None,
-    }
 }
 
 fn outcome(of: &Outcome<'_>) -> Option<Outcome<'static>> {

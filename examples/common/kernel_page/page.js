@@ -94,7 +94,7 @@ function explain(id, texts) {
   const find = (seq) => places.get(seq) ?? -1;
   const cause = Causes();
   const behind = lines.map((line) => find(cause(line)));
-  const prose = Why({ line: (n) => texts[n], behind: (n) => behind[n], find });
+  const prose = Why({ line: (n) => texts[n], behind: (n) => behind[n], find, whole: false });
   const last = (verb) => lines.findLastIndex((line) => line.task === id && verb.includes(line.verb));
   const [ran, left, woken] = [last(["run"]), last(["block"]), last(["wake", "deliver", "spawn"])];
   const over = new Set(lines.filter(({ verb }) => ["wake", "deliver"].includes(verb)).map((line) => line.key("k")));

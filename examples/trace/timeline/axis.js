@@ -17,9 +17,11 @@ const axes = {
     step: 1,
   },
 };
-// On a virtual clock nothing takes time.
+// On a virtual clock a run takes no time, unless the program has advanced the clock.
+const takesTime = trace.clock === "real" || lanes.some(({ state, from, to }) =>
+  from.some((place, p) => state[p] === RUN && at[to[p]] > at[place]));
 const view = {
-  axis: trace.clock === "real" ? "time" : "turns", from: 0, to: 1, top: 0,
+  axis: takesTime ? "time" : "turns", from: 0, to: 1, top: 0,
   chosen: -1, arrows: true, tree: false, found: [], range: null,
 };
 

@@ -32,7 +32,7 @@ function laneText(page) {
 
 window.timeline = {
   view, count, line, behind, chain, choose, point, lanes, rows: () => rows, busy, prose, laneText,
-  treeText,
+  treeText, stateText, stepTo, stepBy, openPanel, closePanel,
 };
 
 // A wide page has room for the legend.
@@ -40,3 +40,4 @@ if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();
 sayAxis();
 all();
 measure();
+addressed();

@@ -81,7 +81,26 @@ function nextList() {
   }
   return list;
 }
-for (const name of ["scopes", "waits", "lates"]) trace[name] = nextList();
+for (const name of ["scopes", "waits", "lates", "links", "linkEnds"]) trace[name] = nextList();
+
+// What each line changes in the kernel's state: see `changes.rs`.
+const changesOf = new Int32Array(count), nthChange = new Int32Array(count);
+const changes = trace.changes.map((text) => ({ text, lines: 0, columns: [] }));
+{
+  const last = new Int32Array(templates.length);
+  for (let n = 0; n < count; n++) {
+    const nth = nextNumber() || last[templateOf[n]];
+    last[templateOf[n]] = nth;
+    changesOf[n] = nth - 1;
+    nthChange[n] = changes[nth - 1].lines++;
+  }
+}
+// After the sign of an argument is its number, which may look like any sign.
+for (const { text, lines, columns } of changes) {
+  for (const sign of text.match(/\x04[^]|[\x05-\x07]/g) ?? []) {
+    if (sign.length === 1) columns.push(nextColumn(lines, Float64Array));
+  }
+}
 unpacked = null;
 
 // Names as wide as their column.

@@ -9,7 +9,7 @@ const canvas = document.getElementById("lanes");
 const stage = document.getElementById("stage");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
-  "chosen", "span", "scope", "hit", "late", "soft", "grain", "rest"];
+  "chosen", "span", "scope", "hit", "lock", "late", "soft", "grain", "rest"];
 let width = 0, height = 0, left = 120, bar = 26, groupHigh = 46, tops = [], colors = {}, hatch = null, tint = null;
 
 function measure() {
@@ -100,11 +100,16 @@ function paint() {
   pen.beginPath();
   pen.rect(left, TOP, width - left, height - TOP);
   pen.clip();
+  hang();
   const clear = [];
   for (let r = first; r <= last; r++) if (drawRow(r)) clear.push(rows[r].lane);
   found();
-  if (view.arrows) wakes(clear);
+  if (view.arrows) {
+    wakes(clear);
+    locks();
+  }
   if (view.chosen >= 0) causes(view.chosen);
+  clear.forEach(lengths);
   pen.restore();
   for (let r = first; r <= last; r++) label(r);
   strip();
@@ -115,8 +120,10 @@ function paint() {
 // Whether it shows each event.
 function drawRow(r) {
   const { lane, group } = rows[r], y = rowTop(r), high = tops[r + 1] - tops[r];
-  if (group) densityOfGroup(group, y, high);
-  else if (lane ? isDense(lane) : kernelIsDense()) {
+  if (group) {
+    densityOfGroup(group, y, high);
+    crowdOf(group, y, high);
+  } else if (lane ? isDense(lane) : kernelIsDense()) {
     if (lane) densityOfLane(lane, y, high);
     else densityOfKernel(y, high);
   } else {

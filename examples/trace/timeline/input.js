@@ -154,6 +154,7 @@ const keys = {
   t: axis,
   w: toggleArrows,
   g: toggleTree,
+  s: togglePanel,
   f: foldChosen,
   b: () => selectEnd(0),
   e: () => selectEnd(1),
@@ -166,14 +167,15 @@ const keys = {
   End: () => count && choose(count - 1, true),
 };
 document.addEventListener("keydown", (event) => {
-  if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target === search || event.target.tagName === "SELECT" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
     event.preventDefault();
     return search.focus();
   }
-  // Enter on a button is that button's.
-  if (event.key === "Enter" && event.target !== canvas && event.target !== document.body) return;
-  const does = keys[event.key];
+  // Enter on a button is that button's, and so is a space.
+  if (["Enter", " "].includes(event.key) && event.target !== canvas && event.target !== document.body) return;
+  const key = `${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`;
+  const does = (stepper.open && panelKeys[key]) || keys[event.key];
   if (does) {
     event.preventDefault();
     does();

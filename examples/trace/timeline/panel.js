@@ -9,15 +9,21 @@ function placeOf(seq) {
   return seqOf[n] === seq ? n : -1;
 }
 
-// By the line that ends a wait, the line that began it.
-let begun = null;
-function blockOf(_, end) {
-  begun ??= new Map(lanes.flatMap(({ waits }) => waits
+// By the line that ends a wait, the line that began it. A wait of the kernel's own task has no
+// ticket, and begins with the last `block`.
+let begins = null;
+function begun(end) {
+  begins ??= new Map(lanes.flatMap(({ waits }) => waits
     .filter(({ ended }) => ended !== UNENDED).map(({ from, to }) => [to, from])));
-  return begun.get(end) ?? -1;
+  if (begins.has(end) || / k=\d/.test(line(end))) return begins.get(end) ?? -1;
+  const { events } = lanes[laneOfLine[end]];
+  let e = firstOf(events, (n) => n >= end) - 1;
+  while (e >= 0 && verbOf(events[e]) !== "block") e--;
+  return e < 0 ? -1 : events[e];
 }
 
-const prose = Why({ line, behind: (n) => behind[n], find: placeOf, block: blockOf });
+const nameOf = (id) => (laneOf.has(id) ? lanes[laneOf.get(id)].name : null);
+const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, name: nameOf });
 
 function make(name, className, text) {
   return Object.assign(document.createElement(name), { className, textContent: text });
@@ -44,6 +50,7 @@ function tellWhy(n) {
 }
 
 function choose(n, follow) {
+  if (stepper.open && n >= 0) return stepTo(n);
   view.chosen = n;
   if (n >= 0) {
     tellWhy(n);

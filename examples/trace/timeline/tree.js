@@ -1,6 +1,6 @@
 // The tree of tasks at the chosen line, as `trace tree` prints it.
 
-const ALIKE = 20, LOOK = 50;
+const ALIKE = 20, LOOK = 50, DEEPEST = 24;
 const treeBox = document.getElementById("tree");
 
 // What a task does at a line, and since which line.
@@ -18,7 +18,7 @@ function doing(lane, n) {
   const sites = open.map((block) => readLine(line(block)).key("at")).filter(Boolean);
   const where = sites.filter((site, nth) => site !== sites[nth - 1]).slice(0, 3).join(", ");
   const site = where && ` at ${where}`, phase = phaseOf(lane, n);
-  return { state, since, text: `${phase}waits ${long} for ${words.join(" or ")}${site}` };
+  return { state, since, text: `${phase}waits ${long}${site} for ${words.join(" or ")}` };
 }
 
 // The phase of the connection that a task serves: that of the deadline that it has made, if that is
@@ -85,32 +85,42 @@ function families(n) {
 // `ALIKE` have a row each.
 function treeAt(n) {
   const { children, count } = families(n);
-  const rows = [];
-  const grow = (id, before) => {
-    const folded = new Map(), seen = new Map(), shown = [];
+  const rows = [], branchOf = ({ guides, depth }, branch) =>
+    guides + branch + (depth > DEEPEST ? `(depth ${depth}) ` : "");
+  // What is yet to be drawn, the next last: no stack of calls is as deep as a tree may be.
+  const nodes = nodesOf(0, { guides: "", depth: 0 });
+  while (nodes.length) {
+    const { lane, gone, family, states, before, branch } = nodes.pop();
+    if (!lane) {
+      rows.push([branchOf(before, branch), family, states, n]);
+      continue;
+    }
+    const { since, text } = doing(lane, n);
+    const left = gone === null ? "" : ` (task ${gone}, its parent, has ended)`;
+    rows.push([branchOf(before, branch), `${lane.id} ${nameAndPeer(lane, n)}`, text + left, since]);
+    const depth = before.depth + 1;
+    const more = depth > DEEPEST ? "" : branch === "├─ " ? "│  " : "   ";
+    for (const node of nodesOf(lane.id, { guides: before.guides + more, depth })) nodes.push(node);
+  }
+  // Below a task, the last first.
+  function nodesOf(id, before) {
+    const folded = new Map(), seen = new Map(), found = [];
     for (const child of children.get(id) ?? []) {
       const family = child.lane.name.replace(/\d+/g, "*"), nth = (seen.get(family) ?? 0) + 1;
       seen.set(family, nth);
-      if (nth <= ALIKE) shown.push(child);
+      if (nth <= ALIKE) found.push(child);
       else {
         if (!folded.has(family)) folded.set(family, [0, 0, 0]);
         folded.get(family)[doing(child.lane, n).state]++;
       }
     }
-    for (const [nth, { lane, gone }] of shown.entries()) {
-      const last = nth + 1 === shown.length && !folded.size;
-      const { since, text } = doing(lane, n);
-      const left = gone === null ? "" : ` (task ${gone}, its parent, has ended)`;
-      rows.push([before + (last ? "└─ " : "├─ "), `${lane.id} ${nameAndPeer(lane, n)}`, text + left, since]);
-      grow(lane.id, before + (last ? "   " : "│  "));
-    }
-    for (const [nth, [family, [run, ready, blocked]]] of [...folded].entries()) {
-      const branch = nth + 1 === folded.size ? "└─ " : "├─ ";
+    for (const [family, [run, ready, blocked]] of folded) {
       const states = `${run} running, ${ready} ready, ${blocked} waiting`;
-      rows.push([before + branch, `and ${run + ready + blocked} more ${family}:`, states, n]);
+      found.push({ family: `and ${run + ready + blocked} more ${family}:`, states });
     }
-  };
-  grow(0, "");
+    const last = found.length - 1;
+    return found.map((node, nth) => ({ ...node, before, branch: nth === last ? "└─ " : "├─ " })).reverse();
+  }
   return { head: `${count} task${count === 1 ? "" : "s"} at ${(at[n] / 1e6).toFixed(6)} s`, rows };
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use testing::trace::{Behind, Line};
+use kernel::trace::Span;
+use testing::trace::{Line, span};
 
 use super::model::{Trace, wait_in_words};
 use super::style::Paint;
@@ -16,9 +17,15 @@ pub fn chain(trace: &Trace, place: usize) -> Vec<usize> {
 /// the log themselves.
 pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     let chain = chain(trace, place);
-    let mut text = format!("{}\n\n", paint.strong(&sentence(trace, &chain)));
+    let mut said = sentence(trace, &chain);
+    // The run in which this happened.
+    let run = chain.iter().take(2).find(|place| trace.verb(**place) == "run");
+    if let Some(waited) = run.and_then(|run| waited(trace, *run)) {
+        said = said + " " + &waited;
+    }
+    let mut text = format!("{}\n\n", paint.strong(&said));
     for (nth, place) in chain.iter().enumerate() {
-        let line = &trace.lines[*place];
+        let line = trace.line(*place);
         let shown = match lines {
             true => line.to_string(),
             false => {
@@ -26,10 +33,10 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
                 format!("  #{:04}  {}  {because}{}", line.seq, line.at, tell(trace, *place))
             }
         };
-        let _ = writeln!(text, "{}", paint.line(line, &shown));
+        let _ = writeln!(text, "{}", paint.line(&line, &shown));
     }
     let last = *chain.last().expect("a chain has a line");
-    if trace.behind[last] != Behind::Outside {
+    if !trace.is_from_outside(last) {
         text += "  (the trace does not say what is behind that)\n";
     }
     text
@@ -45,16 +52,16 @@ pub fn who(line: &Line<'_>) -> String {
 
 /// The whole chain in one sentence: what happened, and what made the task run that did it.
 fn sentence(trace: &Trace, chain: &[usize]) -> String {
-    let is_run = |nth: usize| chain.get(nth).is_some_and(|at| trace.lines[*at].verb == "run");
+    let is_run = |nth: usize| chain.get(nth).is_some_and(|at| trace.verb(*at) == "run");
     // A `run` only passes the question on to what made the task ready.
     let why = |nth: usize| {
         let place = *chain.get(nth)?;
-        let cause = chain.get(nth + 1).map(|place| &trace.lines[*place]);
-        Some(reason(trace, place, cause))
+        let cause = chain.get(nth + 1).map(|place| trace.line(*place));
+        Some(reason(trace, place, cause.as_ref()))
     };
     let did = tell(trace, chain[0]);
     let text = if is_run(0) {
-        let who = who(&trace.lines[chain[0]]);
+        let who = who(&trace.line(chain[0]));
         why(1).map_or(did, |why| format!("{who} ran because {why}"))
     } else if is_run(1) {
         why(2).map_or(did.clone(), |why| format!("{did}, in a run that began because {why}"))
@@ -69,15 +76,82 @@ fn sentence(trace: &Trace, chain: &[usize]) -> String {
     capital.chain(letters).collect::<String>() + "."
 }
 
-/// Why a task became ready, in one clause.
-fn reason(trace: &Trace, place: usize, cause: Option<&Line<'static>>) -> String {
-    let line = &trace.lines[place];
-    let block = line.number("k").and_then(|ticket| trace.block_of(ticket, place));
-    let Some(block) = block.filter(|_| ["wake", "deliver"].contains(&line.verb)) else {
-        return tell(trace, place);
+/// Says how long a task had waited for the CPU before a run of it, and who had the CPU. Empty if it
+/// had not waited, or if the log does not know the time.
+fn waited(trace: &Trace, run: usize) -> Option<String> {
+    let (line, ready) = (trace.line(run), trace.cause(run)?);
+    let since = trace.at(ready);
+    let span = line.key("waited").and_then(span).unwrap_or_else(|| line.at.since(since));
+    if span.is_zero() {
+        return None;
+    }
+    let text = format!("{} had been ready for {}", who(&line), Span(span));
+    let text = text[..1].to_uppercase() + &text[1..];
+    let runs = runs_between(trace, ready, run);
+    let length = |[from, to]: [usize; 2]| trace.at(to).since(trace.at(from).max(since));
+    let mut others: Vec<_> = runs.iter().map(|[from, _]| trace.task_of(*from).id).collect();
+    // Of equal ones, the first.
+    let longest = runs.into_iter().rev().max_by_key(|run| length(*run));
+    let longest = longest.filter(|run| !length(*run).is_zero()).map(|[from, to]| {
+        let task = trace.task_of(from).id;
+        others.retain(|other| *other != task);
+        let (who, span) = (who(&trace.line(from)), Span(length([from, to])));
+        format!("{who} ran for {span} of that{}", resumed_at(trace, from))
+    });
+    others.sort_unstable();
+    others.dedup();
+    let others = match (others.len(), &longest) {
+        (0, _) => None,
+        (1, None) => Some("1 task ran first".to_owned()),
+        (1, Some(_)) => Some("1 other task ran too".to_owned()),
+        (many, None) => Some(format!("{many} tasks ran first")),
+        (many, Some(_)) => Some(format!("{many} other tasks ran too")),
     };
+    let why: Vec<_> = longest.into_iter().chain(others).collect();
+    Some(if why.is_empty() { text + "." } else { format!("{text}: {}.", why.join(", and ")) })
+}
+
+/// The runs between a line that made a task ready and the run of that task, each from its `run` to
+/// its end. The first may have begun before.
+fn runs_between(trace: &Trace, ready: usize, run: usize) -> Vec<[usize; 2]> {
+    let ends = |place: usize| match trace.verb(place) {
+        "exit" => trace.line(place).word(0) != "dropped",
+        verb => verb == "block",
+    };
+    let begins = |place: usize| trace.verb(place) == "run";
+    let last = (0..ready).rev().find(|place| begins(*place) || ends(*place));
+    let (mut runs, mut open) = (Vec::new(), last.filter(|place| begins(*place)));
+    for place in ready..run {
+        if begins(place) {
+            open = Some(place);
+        } else if ends(place)
+            && let Some(from) = open.take()
+        {
+            runs.push([from, place]);
+        }
+    }
+    runs
+}
+
+/// `, from FILE:LINE`: the place in the source where a run began, if the log knows it.
+fn resumed_at(trace: &Trace, run: usize) -> String {
+    let from = trace.cause(run).and_then(|cause| match trace.verb(cause) {
+        "spawn" => Some(cause),
+        _ => trace.wait_of(cause),
+    });
+    let from = from.map(|from| trace.line(from));
+    let site = from.as_ref().and_then(|from| from.key("at"));
+    site.map_or(String::new(), |site| format!(", from {site}"))
+}
+
+/// Why a task became ready, in one clause.
+fn reason(trace: &Trace, place: usize, cause: Option<&Line<'_>>) -> String {
+    let line = &trace.line(place);
+    let ends = ["wake", "deliver"].contains(&line.verb);
+    let block = if ends { trace.wait_of(place) } else { None };
+    let Some(block) = &block.map(|block| trace.line(block)) else { return tell(trace, place) };
     let at = at(block);
-    let waited = format!("waiting for {} since {} s{at}", wait_in_words(block), block.at);
+    let waited = format!("waiting{at} since {} s for {}", block.at, waits_for(trace, block));
     match (line.verb, line.word(0), cause) {
         ("deliver", ..) => format!("{} while it was {waited}", interrupted(line)),
         (_, _, Some(cause)) if cause.verb == "arrive" => {
@@ -128,16 +202,21 @@ fn arrived(line: &Line<'_>) -> String {
 
 /// What a line says, as a clause.
 pub fn tell(trace: &Trace, place: usize) -> String {
-    let line = &trace.lines[place];
+    let line = &trace.line(place);
     let who = who(line);
     match line.verb {
-        "run" => match line.key("parked") {
-            Some(span) => format!("{who} ran, {span} after it had left the CPU"),
-            None => format!("{who} ran for the first time"),
+        "run" => match (line.key("parked"), trace.cause(place)) {
+            (Some(span), _) => format!("{who} ran, {span} after it had left the CPU"),
+            (None, Some(cause)) if trace.verb(cause) == "spawn" => {
+                format!("{who} ran for the first time")
+            }
+            // The kernel's own task has no such field.
+            (None, _) => format!("{who} ran"),
         },
         "wake" => {
-            let block = line.number("k").and_then(|ticket| trace.block_of(ticket, place));
-            let what = block.map_or("a waker".to_owned(), wait_in_words);
+            let block = trace.wait_of(place).map(|block| trace.line(block));
+            let block = block.as_ref();
+            let what = block.map_or("a waker".to_owned(), |block| waits_for(trace, block));
             let since = block.map_or(String::new(), |block| {
                 format!(" (#{:04}, since {}{})", block.seq, block.at, at(block))
             });
@@ -152,14 +231,32 @@ pub fn tell(trace: &Trace, place: usize) -> String {
         "arrive" => format!("{} (from outside)", arrived(line)),
         "fire" => {
             let cause = line.cause.unwrap_or_default();
-            let set = trace.place(cause).map_or(String::new(), |place| at(&trace.lines[place]));
+            let set = trace.place(cause).map_or(String::new(), |place| at(&trace.line(place)));
             let (what, deadline) = (timer_in_words(line), line.key("deadline").unwrap_or("?"));
             format!(
                 "it was {deadline}: {what} was due, set by #{cause:04}{set} (from outside: time)"
             )
         }
-        _ => did(line, &who),
+        _ => did(trace, line, &who),
     }
+}
+
+/// What a line waits for, in words, with the names of the holders.
+fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
+    let words = wait_in_words(block, &|id| trace.name(id));
+    let taken = block.number("held-by").and_then(|holder| taken_at(trace, block, holder));
+    match taken {
+        Some(site) => format!("{words}, who took it at {site}"),
+        None => words,
+    }
+}
+
+/// Where a task has taken the primitive that a `block` or `await` line waits for.
+fn taken_at(trace: &Trace, block: &Line<'_>, holder: u64) -> Option<String> {
+    let is_it = |place: &usize| trace.verb(*place) == "take" && trace.task_of(*place).id == holder;
+    let takes = (0..trace.place(block.seq)?).rev().filter(is_it).map(|place| trace.line(place));
+    let take = takes.into_iter().find(|take| take.op() == block.op())?;
+    Some(take.key("at")?.to_owned())
 }
 
 /// ` at FILE:LINE`, if a line says so.
@@ -179,14 +276,14 @@ fn timer_in_words(fire: &Line<'_>) -> String {
 }
 
 /// What a task or the kernel did.
-fn did(line: &Line<'_>, who: &str) -> String {
+fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
     let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
     match (line.verb, second) {
         ("block", _) => {
-            format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
+            format!("{who} left the CPU{} to wait for {}", at(line), waits_for(trace, line))
         }
         ("await", _) => {
-            format!("{who} began to wait for {}{} and ran on", wait_in_words(line), at(line))
+            format!("{who} began{} to wait for {} and ran on", at(line), waits_for(trace, line))
         }
         ("io", "read") if outcome == "0" => format!("{who} read the end of {first}"),
         ("io", "read") => format!("{who} read {outcome} bytes on {first}"),

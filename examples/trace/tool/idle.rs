@@ -58,7 +58,7 @@ impl Idle {
             .map(|task| (time.since(task.from.at), task))
             .collect();
         waits.sort_by_key(|(span, task)| (std::cmp::Reverse(*span), task.id));
-        let when = self.look.in_words(time);
+        let when = self.look.in_words(time, &self.now);
         let mut text = match waits.is_empty() {
             true => format!("{} nobody waits.\n", capital(&when)),
             false => format!("Waiting {when}:\n"),
@@ -105,7 +105,7 @@ fn row(now: &Now, task: &Living, ended: String) -> Row {
 
 fn table(rows: impl Iterator<Item = (Duration, Row)>, paint: Paint) -> String {
     let mut table =
-        Table::new(&["for", "since", "line", "id", "name", "waits for", "at", "ended by"]);
+        Table::new(&["for", "since", "line", "id", "name", "waits for", "waiting at", "ended by"]);
     for (span, row) in rows {
         let mut cells = vec![Span(span).to_string()];
         cells.extend(row);

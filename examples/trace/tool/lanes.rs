@@ -1,68 +1,100 @@
 //! `lanes`: a lane a task, the turns across.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use super::model::{State, Trace};
+use super::model::{State, Task, Trace};
+use super::tables::WIDEST;
 
-/// What a task did in one turn, the strongest of it, as one letter.
-///
-/// `#` it ran, `+` it became ready and did not run, `.` it was blocked, ` ` it did not live, `x` it
-/// ended.
-fn letters(trace: &Trace) -> (Vec<u64>, Vec<(String, Vec<u8>)>) {
-    let mut turns: Vec<u64> = trace.lines.iter().map(|line| line.turn).collect();
-    turns.dedup();
-    let column: BTreeMap<u64, usize> =
-        turns.iter().enumerate().map(|(n, turn)| (*turn, n)).collect();
-    let mut lanes = Vec::new();
-    for task in trace.tasks.values() {
-        let mut lane = vec![b' '; turns.len()];
-        for piece in &task.pieces {
-            let [from, to] = [piece.from, piece.to].map(|place| column[&trace.lines[place].turn]);
-            let letter = match piece.state {
-                State::Run => b'#',
-                State::Ready => b'+',
-                State::Blocked => b'.',
-            };
-            for cell in &mut lane[from..=to] {
-                // A run is what one looks for; of the rest the last thing counts.
-                if *cell != b'#' || letter == b'#' {
-                    *cell = letter;
-                }
-            }
-        }
-        if let Some(last) = task.lines.last().filter(|_| task.ended) {
-            let end = column[&trace.lines[*last].turn];
-            lane[end] = b'x';
-        }
-        lanes.push((format!("{:>3} {}", task.id, task.name), lane));
-    }
-    (turns, lanes)
+/// The lane of a task in a block of columns.
+#[derive(Default)]
+struct Lane {
+    state: Option<State>,
+    /// What the task did in each turn, the strongest of it, as one letter. `#` it ran, `+` it
+    /// became ready and did not run, `.` it was blocked, ` ` it did not live, `x` it ended.
+    cells: Vec<u8>,
 }
 
-/// The lanes as text that fits a page, in blocks of so many columns.
-pub fn lanes(trace: &Trace, width: usize) -> String {
-    let (turns, lanes) = letters(trace);
-    let names = lanes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+impl Lane {
+    /// Up to so many columns, it goes on as it was.
+    fn fill(&mut self, columns: usize) {
+        let letter = self.state.map_or(b' ', letter);
+        self.cells.resize(self.cells.len().max(columns), letter);
+    }
+}
+
+fn letter(state: State) -> u8 {
+    match state {
+        State::Run => b'#',
+        State::Ready => b'+',
+        State::Blocked => b'.',
+    }
+}
+
+/// Writes the lanes as text that fits a page, in blocks of so many columns.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn lanes(trace: &Trace, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let name = |task: &Task| format!("{:>3} {}", task.id, task.name);
+    let names = trace.tasks().map(|task| name(task).len()).max().unwrap_or(0);
+    let names = names.min(WIDEST);
     let columns = width.saturating_sub(names + 2).max(10);
-    let mut text = "# runs  + ready  . blocked  x ended, a column a turn\n".to_owned();
-    for first in (0..turns.len()).step_by(columns) {
-        let block = first..(first + columns).min(turns.len());
-        let _ = write!(text, "\n{:names$}  ", "turn");
-        let mut ruler = String::new();
-        for column in block.clone().step_by(10) {
-            let _ = write!(ruler, "{:<10}", turns[column]);
-        }
-        ruler.truncate(block.len().max(ruler.trim_end().len()));
-        text += ruler.trim_end();
-        text.push('\n');
-        for (name, lane) in &lanes {
-            let cells = String::from_utf8_lossy(&lane[block.clone()]);
-            // Who does not live in this block has no lane in it.
+    out.write_all(b"# runs  + ready  . blocked  x ended, a column a turn\n")?;
+    let (mut turns, mut lanes) = (Vec::new(), BTreeMap::<u64, Lane>::new());
+    let mut flush = |turns: &mut Vec<u64>, lanes: &mut BTreeMap<u64, Lane>| {
+        let mut ruler: String =
+            turns.iter().step_by(10).map(|turn| format!("{turn:<10}")).collect();
+        ruler.truncate(turns.len().max(ruler.trim_end().len()));
+        writeln!(out, "\n{:names$}  {}", "turn", ruler.trim_end())?;
+        for (id, lane) in &mut *lanes {
+            lane.fill(turns.len());
+            let cells = String::from_utf8_lossy(&lane.cells);
+            // A task that does not live in this block has no lane in it.
             if !cells.trim().is_empty() {
-                let _ = writeln!(text, "{name:names$}  {}", cells.trim_end());
+                let name = trace.task(*id).map(name).unwrap_or_default();
+                writeln!(out, "{name:names$}  {}", cells.trim_end())?;
             }
+            lane.cells.clear();
+        }
+        lanes.retain(|_, lane| lane.state.is_some());
+        turns.clear();
+        io::Result::Ok(())
+    };
+    for place in 0..trace.len() {
+        let turn = trace.turn(place);
+        if turns.last() != Some(&turn) {
+            if turns.len() == columns {
+                flush(&mut turns, &mut lanes)?;
+            }
+            turns.push(turn);
+        }
+        let task = trace.task_of(place);
+        if task.id != 0 {
+            step(trace, place, turns.len(), lanes.entry(task.id).or_default());
         }
     }
-    text
+    flush(&mut turns, &mut lanes)
+}
+
+/// A line of a task in the last of so many columns.
+fn step(trace: &Trace, place: usize, columns: usize, lane: &mut Lane) {
+    let task = trace.task_of(place);
+    lane.fill(columns);
+    let cell = &mut lane.cells[columns - 1];
+    if task.end == Some(place) {
+        lane.state = None;
+    } else if task.end.is_none_or(|end| place < end)
+        && let Some(next) = State::after(lane.state, trace.verb(place))
+    {
+        lane.state = Some(next);
+        // A run is what one looks for; of the rest the last thing counts.
+        if *cell != b'#' {
+            *cell = letter(next);
+        }
+    }
+    if task.end.is_some() && task.last == place {
+        *cell = b'x';
+    }
 }

@@ -8,6 +8,7 @@ use kernel::trace::Span;
 use super::model::{State, Task, Trace};
 use super::now::Now;
 use super::style::Paint;
+use super::tables::Table;
 
 /// How long a task ran, was ready and was blocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +25,8 @@ impl Shares {
     /// Of a task, from its first line to its end, or to that of the trace.
     pub fn of(trace: &Trace, task: &Task) -> Shares {
         let mut shares = Shares::default();
-        for piece in &task.pieces {
-            *shares.of_state(piece.state) += trace.length(piece);
+        for piece in trace.pieces(task) {
+            *shares.of_state(piece.state) += trace.length(&piece);
         }
         shares
     }
@@ -77,21 +78,44 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
     let state = now.tasks.get(&task.id).map(|task| now.state_in_words(task));
     let state = state.as_deref().unwrap_or("ended");
     let shares = Shares::of(trace, task);
-    let [run, ready, blocked] = shares.permille().map(percent);
+    let [mut run, ready, blocked] = shares.permille().map(percent);
+    let mut length = Span(shares.run).to_string();
+    let is_timed =
+        |place: &usize| trace.verb(*place) == "block" && trace.line(*place).key("ran").is_some();
+    if shares.run.is_zero() && !trace.lines_back(task).any(|place| is_timed(&place)) {
+        // The trace does not say it.
+        (run, length) = (String::new(), "-".to_owned());
+    }
     let head = format!("task {} `{}`: {state}", task.id, task.name);
     let mut text = paint.strong(&head) + "\n";
     let times = [
-        ("run", shares.run, run),
-        ("ready", shares.ready, ready),
-        ("blocked", shares.blocked, blocked),
+        ("run", length, run),
+        ("ready", Span(shares.ready).to_string(), ready),
+        ("blocked", Span(shares.blocked).to_string(), blocked),
     ];
     for (name, span, share) in times {
-        let _ = writeln!(text, "  {name:<8} {:>12} {share:>7}", Span(span).to_string());
+        let _ = writeln!(text, "{}", format!("  {name:<8} {span:>12} {share:>7}").trim_end());
     }
     let _ = writeln!(text, "  {:<8} {:>12}\n", "in all", Span(shares.total()).to_string());
-    for place in &task.lines {
-        let line = &trace.lines[*place];
-        let _ = writeln!(text, "{}", paint.line(line, &line.to_string()));
+    for place in trace.lines_of(task) {
+        let line = trace.line(place);
+        let _ = writeln!(text, "{}", paint.line(&line, &line.to_string()));
     }
     text
+}
+
+/// A table of tasks of one name, by number.
+pub fn tasks(trace: &Trace, tasks: &[&Task], paint: Paint) -> String {
+    let mut table = Table::new(&["id", "spawned", "ended", "runs", "at"]);
+    for task in tasks {
+        let lines = trace.lines_of(task);
+        let (first, end) = (lines[0], task.end.map(|end| trace.at(end).to_string()));
+        let runs = lines.iter().filter(|place| trace.verb(**place) == "run").count();
+        let line = trace.line(first);
+        let site = line.key("at").filter(|_| line.verb == "spawn").unwrap_or("-").to_owned();
+        let end = end.unwrap_or_else(|| "-".to_owned());
+        table.row([task.id.to_string(), line.at.to_string(), end, runs.to_string(), site]);
+    }
+    let head = format!("{} tasks have that name; `trace task ID` tells of one", tasks.len());
+    paint.strong(&head) + "\n" + &table.show(paint)
 }

@@ -124,8 +124,8 @@ impl Living {
     pub fn follow(&mut self, line: &Line<'_>) {
         self.runs += u64::from(line.verb == "run");
         self.traps += u64::from(trap(line).is_some());
-        let next = next(line, self.state);
-        if next.is_some() && next != self.state {
+        let next = State::after(self.state, line.verb);
+        if next.is_some() {
             self.shares = self.shares_until(line.at);
             (self.state, self.from) = (next, Mark::of(line));
         }
@@ -159,18 +159,6 @@ pub struct Piece<'n> {
     pub from: Mark,
     /// How long it took.
     pub span: Duration,
-}
-
-/// The state that a line puts its task in.
-pub fn next(line: &Line<'_>, now: Option<State>) -> Option<State> {
-    match line.verb {
-        "spawn" => Some(State::Ready),
-        "run" => Some(State::Run),
-        "block" => Some(State::Blocked),
-        // One that runs is polled on.
-        "wake" | "deliver" if now != Some(State::Run) => Some(State::Ready),
-        _ => None,
-    }
 }
 
 /// The word of a trap that a task made.

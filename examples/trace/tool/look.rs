@@ -35,6 +35,15 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// What is to be known of a log that goes on after its last line, in words.
+    pub fn in_words(self, last: Time) -> String {
+        let Writer { pid, ago } = self;
+        let (time, ago) = (last + ago, Span(ago));
+        format!("now ({time} s), {ago} after the last event; process {pid} is writing the trace")
+    }
+}
+
 /// Whether that process has that file open for writing.
 fn writes(pid: u32, file: &Metadata) -> bool {
     // The last two bits say how a file was opened: 0 is for reading alone.
@@ -165,14 +174,11 @@ impl Look {
     }
 
     /// The same in words.
-    pub fn in_words(&self, time: Time) -> String {
+    pub fn in_words(&self, time: Time, now: &Now) -> String {
         match (self.at, self.over, self.goes_on()) {
             (Some(_), ..) => format!("at {time} s"),
             (None, Over::Failed, _) => format!("when the run failed ({time} s)"),
-            (None, _, Some(Writer { pid, ago })) => format!(
-                "now ({time} s), {} after the last event; process {pid} is writing the trace",
-                Span(ago)
-            ),
+            (None, _, Some(writer)) => writer.in_words(now.last.at),
             (None, ..) => format!("at the end of the trace ({time} s)"),
         }
     }

@@ -1,11 +1,13 @@
 //! What the tool knows of a trace, and each of its commands as a function that gives text.
 
 pub mod chain;
+pub mod changes;
 pub mod diff;
 pub mod idle;
 pub mod lanes;
 pub mod life;
 pub mod living;
+pub mod locks;
 pub mod longest;
 pub mod look;
 pub mod model;
@@ -13,8 +15,12 @@ pub mod now;
 pub mod pack;
 pub mod page;
 pub mod perfetto;
+pub mod reading;
 pub mod scopes;
 pub mod slow;
+pub mod sources;
+pub mod state;
+pub mod step;
 pub mod stuck;
 pub mod style;
 pub mod summary;
@@ -22,3 +28,4 @@ pub mod tables;
 pub mod tally;
 pub mod tree;
 pub mod waits;
+pub mod whole;

@@ -1,73 +1,68 @@
-//! A trace that was read: its lines, what is behind each, and the lives of its tasks.
+//! A trace that was read: what is known of each line, and the lives of its tasks. The text of a
+//! line is read again when it is asked for, so that a long log needs no room for its text.
 
-use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::os::unix::fs::FileExt as _;
 
-use kernel::trace::Seq;
-use testing::trace::{self, Behind, Causes, Line, ParseError, Spans};
+use kernel::trace::{Event, Seq};
+use testing::trace::{self, Behind, Causes, Line, Spans};
+use traps::Time;
 
-/// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bad {
-    /// From 1.
-    pub number: usize,
-    /// The expected input.
-    pub error: ParseError,
+use super::reading::{Read, plain, read_lines};
+use super::whole::Whole;
+
+/// The text of a log.
+#[derive(Debug)]
+pub enum Text {
+    /// Of standard input.
+    Memory(Vec<u8>),
+    /// The first bytes of a file.
+    File(File, u64),
 }
 
-impl std::fmt::Display for Bad {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}, {}", self.number, self.error)
+impl Text {
+    fn length(&self) -> u64 {
+        match self {
+            Text::Memory(bytes) => bytes.len() as u64,
+            Text::File(_, length) => *length,
+        }
+    }
+
+    /// Reads into `bytes` from that place, as far as there is text.
+    fn read_at(&self, mut bytes: &mut [u8], mut from: u64) -> io::Result<usize> {
+        let length = self.length();
+        let size = bytes.len().min(length.saturating_sub(from) as usize);
+        match self {
+            Text::Memory(text) => {
+                bytes[..size].copy_from_slice(&text[from as usize..from as usize + size]);
+            }
+            Text::File(file, _) => {
+                bytes = &mut bytes[..size];
+                while !bytes.is_empty() {
+                    let read = file.read_at(bytes, from)?;
+                    if read == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    from += read as u64;
+                    bytes = &mut bytes[read..];
+                }
+            }
+        }
+        Ok(size)
     }
 }
 
-/// A line of the input.
-pub enum Read<'t> {
-    /// A line of the log, and its bytes.
-    Line(Line<'t>, usize),
-    /// A remark.
-    Remark(&'t str),
-    /// None of them.
-    Bad(Bad),
-}
+/// The text from a place on, as a reader.
+struct From<'t>(&'t Text, u64);
 
-/// Reads a trace line by line.
-///
-/// # Errors
-///
-/// Those of the input; a header of another version, since then no line means what it says.
-pub fn read_lines(
-    mut input: impl BufRead,
-    mut seen: impl FnMut(Read<'_>),
-) -> io::Result<Option<String>> {
-    let (mut text, mut number, mut header) = (Vec::new(), 0, None);
-    loop {
-        text.clear();
-        let size = input.read_until(b'\n', &mut text)?;
-        if size == 0 {
-            return Ok(header);
-        }
-        number += 1;
-        let text = match std::str::from_utf8(&text) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(&text),
-        };
-        let text = text.trim_end_matches(['\n', '\r']);
-        if text.starts_with("#trace ") {
-            trace::trace(text).map_err(|(_, error)| {
-                let text = format!("line {number}, {error}: this tool reads no other version");
-                io::Error::new(io::ErrorKind::InvalidData, text)
-            })?;
-            header = Some(text.to_owned());
-        } else if text.starts_with('#') {
-            seen(Read::Remark(text));
-        } else if !text.trim().is_empty() {
-            match trace::line(text) {
-                Ok(line) => seen(Read::Line(line, size)),
-                Err(error) => seen(Read::Bad(Bad { number, error })),
-            }
-        }
+impl io::Read for From<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let size = self.0.read_at(bytes, self.1)?;
+        self.1 += size as u64;
+        Ok(size)
     }
 }
 
@@ -80,6 +75,21 @@ pub enum State {
     Ready,
     /// It waits for something else.
     Blocked,
+}
+
+impl State {
+    /// The state that a line of that verb puts its task in, if it changes.
+    pub fn after(now: Option<State>, verb: &str) -> Option<State> {
+        let next = match verb {
+            "spawn" => State::Ready,
+            "run" => State::Run,
+            "block" => State::Blocked,
+            // A task that runs is polled again.
+            "wake" | "deliver" if now != Some(State::Run) => State::Ready,
+            _ => return None,
+        };
+        Some(next).filter(|next| now != Some(*next))
+    }
 }
 
 /// A piece of a task's life.
@@ -107,155 +117,359 @@ pub struct Span {
 }
 
 /// One task.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Task {
     /// Its number.
     pub id: u64,
     /// Its name.
-    pub name: String,
-    /// All that it did, in order.
-    pub pieces: Vec<Piece>,
-    /// Its lines, as places in the trace.
-    pub lines: Vec<usize>,
-    /// It has ended.
-    pub ended: bool,
+    pub name: Box<str>,
+    /// The place of its last line.
+    pub last: usize,
+    /// The place of its `exit` line.
+    pub end: Option<usize>,
 }
 
+/// A place in the trace, in few bytes.
+type Place = u32;
+
+/// In place of a cause: it comes from outside.
+const OUTSIDE: Place = Place::MAX;
+/// In place of a cause or of a line before: there is none.
+const NONE: Place = Place::MAX - 1;
+
 /// A whole trace.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Trace {
     /// The first line, if there is one.
     pub header: Option<String>,
-    /// All lines that could be read.
-    pub lines: Vec<Line<'static>>,
-    /// The others.
-    pub bad: Vec<Bad>,
-    /// The cause of each line.
-    pub behind: Vec<Behind>,
-    /// All tasks, by number.
-    pub tasks: BTreeMap<u64, Task>,
+    /// What is wrong with the log.
+    pub whole: Whole,
     /// The spans of the program, in the order of their `enter` lines.
     pub spans: Vec<Span>,
+    text: Text,
+    /// A piece of the text that was read last, and where it begins.
+    window: RefCell<(u64, Vec<u8>)>,
+    /// The kernel and all tasks, in the order of their first lines.
+    tasks: Vec<Task>,
+    /// The places of the tasks in `tasks`, by number.
+    by_number: BTreeMap<u64, Place>,
+    /// Where the numbers of events begin again: in one log, at its first line.
+    sections: Vec<usize>,
+    // What is known of each line.
+    seq: Vec<Seq>,
+    at: Vec<Time>,
+    turn: Vec<u64>,
+    verb: Vec<u8>,
+    task: Vec<Place>,
+    /// The line before of the same task.
+    before: Vec<Place>,
+    behind: Vec<Place>,
+    offset: Vec<u64>,
+}
+
+/// What is open while a trace is read.
+#[derive(Default)]
+struct Open {
+    causes: Causes,
+    spans: Spans,
 }
 
 impl Trace {
-    /// Reads a whole trace.
+    /// Reads a whole trace. `seen` gets the size of each line.
     ///
     /// # Errors
     ///
-    /// Those of [`read_lines`].
-    pub fn read(input: impl BufRead, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
-        let (mut lines, mut bad) = (Vec::new(), Vec::new());
-        let header = read_lines(input, |read| match read {
-            Read::Line(line, size) => {
-                lines.push(line.into_owned());
-                seen(size);
+    /// Returns the errors of [`read_lines`], and an error if the log has 4,000,000,000 lines.
+    pub fn read(text: Text, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
+        let mut trace = Trace {
+            header: None,
+            whole: Whole::default(),
+            spans: Vec::new(),
+            text: Text::Memory(Vec::new()),
+            window: RefCell::default(),
+            tasks: Vec::new(),
+            by_number: BTreeMap::new(),
+            sections: Vec::new(),
+            seq: Vec::new(),
+            at: Vec::new(),
+            turn: Vec::new(),
+            verb: Vec::new(),
+            task: Vec::new(),
+            before: Vec::new(),
+            behind: Vec::new(),
+            offset: Vec::new(),
+        };
+        let mut open = Open::default();
+        let mut is_too_long = false;
+        let input = BufReader::with_capacity(1 << 16, From(&text, 0));
+        trace.header = read_lines(input, |read| match read {
+            Read::Line(_, _) if trace.len() >= NONE as usize => is_too_long = true,
+            Read::Line(line, origin) => {
+                seen(origin.size);
+                trace.whole.line(&line, origin.number);
+                trace.add(&line, origin.offset, &mut open);
             }
             Read::Remark(_) => {}
-            Read::Bad(each) => bad.push(each),
+            Read::Bad(bad) => trace.whole.bad(&bad),
         })?;
-        Ok(Trace::new(header, lines, bad))
+        if is_too_long {
+            return Err(io::Error::other("a log of so many lines is too long for this command"));
+        }
+        trace.text = text;
+        let last = trace.len().saturating_sub(1);
+        for span in trace.spans.iter_mut().filter(|span| span.to == usize::MAX) {
+            let nth = trace.by_number[&span.task] as usize;
+            span.to = trace.tasks[nth].end.unwrap_or(last).max(span.from);
+        }
+        Ok(trace)
     }
 
-    fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
-        let mut causes = Causes::default();
-        let behind = lines.iter().map(|line| causes.behind(line)).collect();
-        let mut trace = Trace { header, lines, bad, behind, ..Trace::default() };
-        for place in 0..trace.lines.len() {
-            trace.follow(place);
+    /// The next line.
+    fn add(&mut self, line: &Line<'_>, offset: u64, open: &mut Open) {
+        let place = self.len();
+        if self.seq.last().is_none_or(|last| line.seq <= *last) {
+            self.sections.push(place);
+            *open = Open::default();
         }
-        let last = trace.lines.len().saturating_sub(1);
-        for task in trace.tasks.values_mut().filter(|task| !task.ended) {
-            task.pieces.last_mut().into_iter().for_each(|piece| piece.to = last);
-        }
-        trace.find_spans();
-        trace
-    }
-
-    fn find_spans(&mut self) {
-        let mut open = Spans::default();
-        for place in 0..self.lines.len() {
-            let line = &self.lines[place];
-            if let Some(enter) = open.leave(line).and_then(|seq| self.place(seq)) {
-                let nth = self.spans.binary_search_by_key(&enter, |span| span.from);
-                nth.into_iter().for_each(|nth| self.spans[nth].to = place);
-            } else if line.verb == "enter" {
-                let (name, task) = (line.word(0).to_owned(), line.task);
-                let to = self.last_of(task).max(place);
-                self.spans.push(Span { name, task, from: place, to });
+        let nth = match self.by_number.get(&line.task) {
+            Some(nth) => *nth as usize,
+            None => {
+                self.by_number.insert(line.task, self.tasks.len() as Place);
+                let (id, name) = (line.task, line.name().into());
+                self.tasks.push(Task { id, name, last: NONE as usize, end: None });
+                self.tasks.len() - 1
             }
-        }
-    }
-
-    /// The state of the task of a line changes.
-    fn follow(&mut self, place: usize) {
-        let line = &self.lines[place];
-        if line.task == 0 {
-            return;
-        }
-        let task = self.tasks.entry(line.task).or_default();
-        if task.lines.is_empty() {
-            (task.id, task.name) = (line.task, line.name().to_owned());
-        }
-        task.lines.push(place);
-        let now = task.pieces.last().map(|piece| piece.state);
-        let next = match line.verb {
-            "spawn" => State::Ready,
-            "run" => State::Run,
-            "block" => State::Blocked,
-            // One that runs is polled on.
-            "wake" | "deliver" if now != Some(State::Run) => State::Ready,
-            "exit" => {
-                task.ended = true;
-                task.pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
-                return;
-            }
-            _ => return,
         };
-        if now != Some(next) && !task.ended {
-            task.pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
-            task.pieces.push(Piece { state: next, from: place, to: place });
+        let task = &mut self.tasks[nth];
+        self.before.push(task.last as Place);
+        task.last = place;
+        if line.verb == "exit" {
+            task.end.get_or_insert(place);
+        }
+        self.behind.push(match open.causes.behind(line) {
+            Behind::Line(seq) => self.place_in_last_section(seq).map_or(NONE, |at| at as Place),
+            Behind::Outside => OUTSIDE,
+            Behind::Nothing => NONE,
+        });
+        let entered = open.spans.leave(line).and_then(|seq| self.place_in_last_section(seq));
+        if let Some(enter) = entered {
+            let nth = self.spans.binary_search_by_key(&enter, |span| span.from);
+            nth.into_iter().for_each(|nth| self.spans[nth].to = place);
+        } else if line.verb == "enter" {
+            let (name, task) = (line.word(0).to_owned(), line.task);
+            self.spans.push(Span { name, task, from: place, to: usize::MAX });
+        }
+        self.seq.push(line.seq);
+        self.at.push(line.at);
+        self.turn.push(line.turn);
+        let verb = Event::WORDS.iter().position(|verb| *verb == line.verb);
+        self.verb.push(verb.expect("it is in the list of verbs") as u8);
+        self.task.push(nth as Place);
+        self.offset.push(offset);
+    }
+
+    fn place_in_last_section(&self, seq: Seq) -> Option<usize> {
+        let first = *self.sections.last()?;
+        let within = self.seq[first..].binary_search(&seq).ok()?;
+        Some(first + within)
+    }
+
+    /// How many lines there are.
+    pub fn len(&self) -> usize {
+        self.seq.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The line at a place.
+    pub fn line(&self, place: usize) -> Line<'static> {
+        let offset = self.offset[place];
+        let mut window = self.window.borrow_mut();
+        let (start, bytes) = &mut *window;
+        loop {
+            let from = offset.checked_sub(*start).filter(|from| *from < bytes.len() as u64);
+            let from = from.map_or(bytes.len(), |from| from as usize);
+            let end = bytes[from..].iter().position(|byte| *byte == b'\n');
+            let is_all = *start + bytes.len() as u64 >= self.text.length() && from < bytes.len();
+            if let Some(end) = end.or(is_all.then(|| bytes.len() - from)) {
+                let text = &bytes[from..from + end];
+                let text = plain(text.strip_suffix(b"\r").unwrap_or(text));
+                return trace::line(&text).unwrap_or_else(|error| gone(&error)).into_owned();
+            }
+            // A window has lines on both sides. One that does not fit asks for a longer window.
+            let begin = offset - offset % (WINDOW / 2);
+            let size = if *start == begin { bytes.len() as u64 * 2 } else { WINDOW };
+            *start = begin;
+            bytes.resize(size.max(WINDOW) as usize, 0);
+            match self.text.read_at(bytes, begin) {
+                Ok(size) if size as u64 > offset - begin => bytes.truncate(size),
+                Ok(_) => gone(&"it is shorter than it was"),
+                Err(error) => gone(&error),
+            }
         }
     }
 
-    /// The place of the line of that number.
+    /// Shows all lines with their places, in order.
+    pub fn each(&self, mut line: impl FnMut(usize, &Line<'_>)) {
+        let mut place = 0;
+        let input = BufReader::with_capacity(1 << 16, From(&self.text, 0));
+        let read = read_lines(input, |read| {
+            if let Read::Line(each, _) = read {
+                line(place, &each);
+                place += 1;
+            }
+        });
+        match read {
+            Err(error) => gone(&error),
+            Ok(_) if place != self.len() => gone(&"it has another number of lines now"),
+            Ok(_) => {}
+        }
+    }
+
+    /// The number of a line.
+    pub fn seq(&self, place: usize) -> Seq {
+        self.seq[place]
+    }
+
+    /// The time of a line.
+    pub fn at(&self, place: usize) -> Time {
+        self.at[place]
+    }
+
+    /// The turn of a line.
+    pub fn turn(&self, place: usize) -> u64 {
+        self.turn[place]
+    }
+
+    /// The verb of a line.
+    pub fn verb(&self, place: usize) -> &'static str {
+        Event::WORDS[usize::from(self.verb[place])]
+    }
+
+    /// The task of a line; that of number 0 is the kernel.
+    pub fn task_of(&self, place: usize) -> &Task {
+        &self.tasks[self.task[place] as usize]
+    }
+
+    /// All tasks, by number.
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        let tasks = self.by_number.iter().filter(|(id, _)| **id != 0);
+        tasks.map(|(_, nth)| &self.tasks[*nth as usize])
+    }
+
+    /// The task of that number.
+    pub fn task(&self, id: u64) -> Option<&Task> {
+        self.by_number.get(&id).map(|nth| &self.tasks[*nth as usize])
+    }
+
+    /// The name of the task of that number.
+    pub fn name(&self, id: u64) -> Option<&str> {
+        self.task(id).map(|task| &*task.name)
+    }
+
+    /// The lines of a task, as places, the last first.
+    pub fn lines_back(&self, task: &Task) -> impl Iterator<Item = usize> + '_ {
+        self.lines_before(Some(task.last))
+    }
+
+    /// That line and those of the same task before it.
+    fn lines_before(&self, place: Option<usize>) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(place, |place| self.line_before(*place))
+    }
+
+    /// The line of the same task before a line.
+    fn line_before(&self, place: usize) -> Option<usize> {
+        Some(self.before[place] as usize).filter(|before| *before != NONE as usize)
+    }
+
+    /// The lines of a task, as places, in order.
+    pub fn lines_of(&self, task: &Task) -> Vec<usize> {
+        let mut lines: Vec<_> = self.lines_back(task).collect();
+        lines.reverse();
+        lines
+    }
+
+    /// The pieces of a task's life, in order.
+    pub fn pieces(&self, task: &Task) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for place in self.lines_of(task) {
+            let now = pieces.last().map(|piece| piece.state);
+            let next = State::after(now, self.verb(place));
+            if next.is_some() || task.end == Some(place) {
+                pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
+            }
+            if task.end == Some(place) {
+                return pieces;
+            }
+            let piece = next.map(|state| Piece { state, from: place, to: self.len() - 1 });
+            pieces.extend(piece);
+        }
+        pieces
+    }
+
+    /// The place of the line of that number; of several logs, in the first that has it.
     pub fn place(&self, seq: Seq) -> Option<usize> {
-        self.lines.binary_search_by_key(&seq, |line| line.seq).ok()
+        self.sections.iter().enumerate().find_map(|(nth, first)| {
+            let end = self.sections.get(nth + 1).copied().unwrap_or(self.len());
+            self.seq[*first..end].binary_search(&seq).ok().map(|within| first + within)
+        })
     }
 
     /// The cause of a line, if that is an earlier line.
     pub fn cause(&self, place: usize) -> Option<usize> {
-        match self.behind[place] {
-            Behind::Line(seq) => self.place(seq).filter(|cause| *cause < place),
-            Behind::Outside | Behind::Nothing => None,
-        }
+        Some(self.behind[place]).filter(|cause| *cause < NONE).map(|cause| cause as usize)
+    }
+
+    /// Whether a line comes from outside.
+    pub fn is_from_outside(&self, place: usize) -> bool {
+        self.behind[place] == OUTSIDE
     }
 
     /// The tasks that have that number, or that name.
     pub fn find(&self, wanted: &str) -> Vec<&Task> {
-        let number = wanted.parse().ok().and_then(|id| self.tasks.get(&id));
+        let number = wanted.parse().ok().filter(|id| *id != 0).and_then(|id| self.task(id));
         match number {
             Some(task) => vec![task],
-            None => self.tasks.values().filter(|task| task.name == wanted).collect(),
+            None => self.tasks().filter(|task| *task.name == *wanted).collect(),
         }
     }
 
     /// The line with which the life of a task ends, or the last one of the trace.
     pub fn last_of(&self, task: u64) -> usize {
-        let last = self.tasks.get(&task).and_then(|task| task.pieces.last());
-        last.map_or(self.lines.len() - 1, |piece| piece.to)
+        self.task(task).and_then(|task| task.end).unwrap_or(self.len() - 1)
     }
 
-    /// The `block` or `await` line of a ticket, the last before that place.
-    pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
-        let is_it = |line: &&Line<'_>| opens(line) && line.number("k") == Some(ticket);
-        self.lines[..before].iter().rev().find(is_it)
+    /// The line that began the wait that a `wake` or `deliver` line ends: the `block` or `await` of
+    /// its ticket. A wait of the kernel's own task has no ticket: its last `block`.
+    pub fn wait_of(&self, end: usize) -> Option<usize> {
+        let line = self.line(end);
+        let ticket = line.number("k");
+        let found = self.lines_before(self.line_before(end)).find(|place| match ticket {
+            Some(_) => {
+                ["block", "await"].contains(&self.verb(*place))
+                    && self.line(*place).number("k") == ticket
+            }
+            None => self.verb(*place) == "block",
+        });
+        found.filter(|place| ticket.is_some() || self.line(*place).op() == line.op())
     }
 
     /// How long a piece is.
     pub fn length(&self, piece: &Piece) -> std::time::Duration {
-        self.lines[piece.to].at.since(self.lines[piece.from].at)
+        self.at[piece.to].since(self.at[piece.from])
     }
+}
+
+/// How many bytes of the text are read at a time.
+const WINDOW: u64 = 1 << 15;
+
+/// Ends the program: the log is not what it was when it was read first.
+fn gone(what: &dyn std::fmt::Display) -> ! {
+    let _ = writeln!(io::stderr(), "trace: the log has changed while it was read: {what}");
+    std::process::exit(2)
 }
 
 /// Whether a line begins a wait.
@@ -264,7 +478,7 @@ pub fn opens(line: &Line<'_>) -> bool {
 }
 
 /// What a `block` or `await` line waits for, in words: `bytes on c1`.
-pub fn wait_in_words(block: &Line<'_>) -> String {
+pub fn wait_in_words(block: &Line<'_>, names: Names<'_>) -> String {
     let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
     match (first, third) {
         ("io", "read") if second.starts_with('l') => format!("a connection at {second}"),
@@ -288,7 +502,9 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
             format!("any of {} waits", block.key("n").unwrap_or_default())
         }
         _ => match block.key("held-by") {
-            Some(holders) => format!("{first} {second}, held by {}", tasks_in_words(holders)),
+            Some(holders) => {
+                format!("{first} {second}, held by {}", tasks_in_words(holders, names))
+            }
             None => format!("{first} {second}"),
         },
     }
@@ -303,11 +519,19 @@ pub fn is_primitive(block: &Line<'_>) -> bool {
     opens(block) && !others.contains(&block.word(0))
 }
 
-/// Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.
-pub fn tasks_in_words(numbers: &str) -> String {
+/// The names of tasks by their numbers, as far as they are known.
+pub type Names<'n> = &'n dyn Fn(u64) -> Option<&'n str>;
+
+/// Numbers of tasks as the log has them, in words: ``tasks 3 `a`, 4 `b` and others``.
+pub fn tasks_in_words(numbers: &str, names: Names<'_>) -> String {
+    let named = |number: &str| match number.parse().ok().and_then(names) {
+        Some(name) => format!("{number} `{name}`"),
+        None => number.to_owned(),
+    };
+    let all = |numbers: &str| numbers.split(',').map(named).collect::<Vec<_>>().join(", ");
     match numbers.rsplit_once(',') {
-        None => format!("task {numbers}"),
-        Some((first, "..")) => format!("tasks {} and others", first.replace(',', ", ")),
-        Some((first, last)) => format!("tasks {} and {last}", first.replace(',', ", ")),
+        None => format!("task {}", named(numbers)),
+        Some((first, "..")) => format!("tasks {} and others", all(first)),
+        Some((first, last)) => format!("tasks {} and {}", all(first), named(last)),
     }
 }

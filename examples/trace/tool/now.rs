@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use testing::trace::Line;
 
-use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope, next};
+use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope};
 use super::model::{State, Trace, is_primitive};
 use super::stuck::Holders;
 
@@ -43,7 +43,7 @@ impl Now {
     /// At the end of a trace.
     pub fn of(trace: &Trace) -> Now {
         let mut now = Now::default();
-        trace.lines.iter().for_each(|line| drop(now.line(line)));
+        trace.each(|_, line| drop(now.line(line)));
         now
     }
 
@@ -51,10 +51,7 @@ impl Now {
     pub fn ends(&self, line: &Line<'_>) -> Option<Piece<'_>> {
         let task = self.tasks.get(&line.task)?;
         let state = task.state?;
-        let is_over = match next(line, task.state) {
-            Some(next) => next != state,
-            None => line.verb == "exit",
-        };
+        let is_over = State::after(task.state, line.verb).is_some() || line.verb == "exit";
         let span = line.at.since(task.from.at);
         is_over.then_some(Piece { task, state, from: task.from, span })
     }
@@ -180,9 +177,19 @@ impl Now {
         own.find_map(|deadline| deadline.phase.as_deref())
     }
 
+    /// The name of a task that lives.
+    pub fn name(&self, id: u64) -> Option<&str> {
+        self.tasks.get(&id).map(|task| &*task.name)
+    }
+
+    /// All that a task waits for, in words.
+    pub fn waits_in_words(&self, task: &Living) -> String {
+        self.holders.waits_in_words(task, &|id| self.name(id))
+    }
+
     /// The phase of a task, if it has one, and what it waits for.
     pub fn wait_in_words(&self, task: &Living) -> String {
-        let words = self.holders.waits_in_words(task);
+        let words = self.waits_in_words(task);
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,
@@ -195,7 +202,7 @@ impl Now {
             Some(State::Blocked) => {
                 let words = task.open_waits().into_iter().map(|wait| match wait.word(0) {
                     "queue_get" | "queue_put" => wait.op().to_owned(),
-                    _ if is_primitive(wait) => self.holders.in_words(wait),
+                    _ if is_primitive(wait) => self.holders.in_words(wait, &|id| self.name(id)),
                     word => word.to_owned(),
                 });
                 format!("in {}", words.take(SHOWN).collect::<Vec<_>>().join(" or "))

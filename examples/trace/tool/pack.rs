@@ -8,18 +8,22 @@
 //! | for each template, each number in it, less that of its line before | a line of it |
 //! | how many pieces, the state of each, where each begins, and where the last one ends | a task |
 //! | for scopes, waits and timers: how many, and three numbers each | |
+//! | the template of the changes, see [`Changes`] | a line |
+//! | for each of them, each number in it, less that of its line before | a line of it |
 //!
 //! A template is the text of a line with signs for what differs: [`HEAD`] for all up to the verb,
 //! [`NUMBER`], [`TIME`] less that of the line, [`CAUSE`]. Behind [`AS_IS`] the text has no signs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
+use base64::prelude::BASE64_STANDARD;
+use base64::write::EncoderWriter;
 use flate2::{Compression, write::DeflateEncoder};
 use testing::trace::Line;
 
+use super::changes::{Changes, Packed};
 use super::model::Trace;
 use super::perfetto::quoted;
 
@@ -31,13 +35,14 @@ const CAUSE: char = '\u{4}';
 
 /// A list of numbers, small ones in a byte.
 #[derive(Default)]
-struct Column {
+pub struct Column {
     bytes: Vec<u8>,
     before: i64,
 }
 
 impl Column {
-    fn put(&mut self, mut number: u64) {
+    /// The next number.
+    pub fn put(&mut self, mut number: u64) {
         while number > 127 {
             self.bytes.push(number as u8 | 128);
             number >>= 7;
@@ -51,8 +56,8 @@ impl Column {
     }
 
     /// Less the one before.
-    fn put_next(&mut self, number: i64) {
-        self.put_signed(number - self.before);
+    pub fn put_next(&mut self, number: i64) {
+        self.put_signed(number.wrapping_sub(self.before));
         self.before = number;
     }
 }
@@ -70,7 +75,8 @@ struct Texts {
 }
 
 impl Texts {
-    fn add(&mut self, line: &Line<'_>, name: &str, cause: Option<u64>) {
+    /// Returns which template it has.
+    fn add(&mut self, line: &Line<'_>, name: &str, cause: Option<u64>) -> usize {
         self.split(line, name, cause);
         let nth = match self.numbers.get(&self.template) {
             Some(nth) => *nth,
@@ -84,6 +90,7 @@ impl Texts {
         self.of_line.put(nth as u64);
         let columns = self.arguments[nth].iter_mut().zip(&self.found);
         columns.for_each(|(column, number)| column.put_next(*number));
+        nth
     }
 
     /// Sets the template of a line, and the numbers that were found in it.
@@ -110,7 +117,7 @@ impl Texts {
             let zeros = rest.len() - rest.trim_start_matches('0').len();
             if let Some((time, size)) = time(rest) {
                 self.template.push(TIME);
-                self.found.push(time - line.at.as_micros() as i64);
+                self.found.push(time.wrapping_sub(line.at.as_micros() as i64));
                 rest = &rest[size..];
                 continue;
             }
@@ -141,12 +148,19 @@ fn head(line: &Line<'_>, name: &str) -> String {
     format!("{at:>9} {turn:>7}  #{seq:04} {task:>3} {name:<8} ")
 }
 
-fn digits(text: &str) -> usize {
+/// Where a template has numbers, and whether each is a time.
+pub fn signs(template: &str) -> impl Iterator<Item = (usize, bool)> {
+    let template = if template.starts_with(AS_IS) { "" } else { template };
+    template.match_indices([NUMBER, TIME]).map(|(place, sign)| (place, sign.starts_with(TIME)))
+}
+
+/// How many digits a text begins with.
+pub fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
 /// A time in microseconds, if the text begins with one, and its length: `12.000345`.
-fn time(text: &str) -> Option<(i64, usize)> {
+pub fn time(text: &str) -> Option<(i64, usize)> {
     let whole = digits(text);
     let rest = text[whole..].strip_prefix('.').filter(|rest| digits(rest) == 6)?;
     let is_plain = whole < 10 && (whole == 1 || !text.starts_with('0'));
@@ -158,71 +172,88 @@ fn time(text: &str) -> Option<(i64, usize)> {
 pub struct Beside {
     /// More members of the head, as JSON.
     pub head: String,
-    /// Lists of `from`, `to` and how, in the order of `from`.
-    pub lists: Vec<Vec<[usize; 3]>>,
+    /// The lists.
+    pub lists: Lists,
 }
 
-/// All of it, as a page carries it.
-pub fn pack(trace: &Trace, beside: &Beside) -> String {
-    let (mut columns, texts) = columns(trace);
-    let mut tasks = String::new();
-    let mut lives = Column::default();
-    for task in trace.tasks.values() {
-        let ends = |place: &&usize| trace.lines[**place].verb == "exit";
-        let end = task.lines.iter().find(ends).map_or(-1, |place| *place as i64);
-        let comma = if tasks.is_empty() { "" } else { "," };
-        let _ = write!(tasks, "{comma}[{},{},{end}]", task.id, quoted(&task.name));
-        lives.put(task.pieces.len() as u64);
-        task.pieces.iter().for_each(|piece| lives.put(piece.state as u64));
-        task.pieces.iter().for_each(|piece| lives.put_next(piece.from as i64));
-        lives.put_next(task.pieces.last().map_or(0, |piece| piece.to as i64));
-    }
-    let mut lists = Column::default();
-    for list in &beside.lists {
-        lists.put(list.len() as u64);
+/// Lists of `from`, `to` and how, in the order of `from`.
+#[derive(Default)]
+pub struct Lists(Column);
+
+impl Lists {
+    /// One more list.
+    pub fn add(&mut self, list: impl ExactSizeIterator<Item = [usize; 3]>) {
+        self.0.put(list.len() as u64);
         for [from, to, how] in list {
-            lists.put_next(*from as i64);
-            lists.put_signed(*to as i64 - *from as i64);
-            lists.put(*how as u64);
+            self.0.put_next(from as i64);
+            self.0.put_signed(to as i64 - from as i64);
+            self.0.put(how as u64);
         }
     }
-    let templates: Vec<_> = texts.templates.iter().map(|text| quoted(text)).collect();
-    let templates = templates.join(",");
-    let count = trace.lines.len();
-    let more = &beside.head;
-    let head = format!(r#"{{"count":{count},"templates":[{templates}],"tasks":[{tasks}],{more}}}"#);
-    columns.push(texts.of_line);
-    columns.extend(texts.arguments.into_iter().flatten());
-    columns.extend([lives, lists]);
-    deflated(&head, &columns)
 }
 
-/// One of each thing that a line has, and its text.
-fn columns(trace: &Trace) -> (Vec<Column>, Texts) {
+/// Writes all of it, as a page carries it.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn pack(trace: &Trace, beside: Beside, out: &mut dyn io::Write) -> io::Result<()> {
+    let (mut columns, texts, changes) = columns(trace);
+    let mut tasks = String::new();
+    let mut lives = Column::default();
+    for task in trace.tasks() {
+        let end = task.end.map_or(-1, |place| place as i64);
+        let comma = if tasks.is_empty() { "" } else { "," };
+        let _ = write!(tasks, "{comma}[{},{},{end}]", task.id, quoted(&task.name));
+        let pieces = trace.pieces(task);
+        lives.put(pieces.len() as u64);
+        pieces.iter().for_each(|piece| lives.put(piece.state as u64));
+        pieces.iter().for_each(|piece| lives.put_next(piece.from as i64));
+        lives.put_next(pieces.last().map_or(0, |piece| piece.to as i64));
+    }
+    let [templates, rows] = [&texts.templates, &changes.templates].map(|list| {
+        let list: Vec<_> = list.iter().map(|text| quoted(text)).collect();
+        list.join(",")
+    });
+    let count = trace.len();
+    let Beside { head, lists } = beside;
+    let dictionaries = format!(r#""templates":[{templates}],"changes":[{rows}]"#);
+    let head = format!(r#"{{"count":{count},{dictionaries},"tasks":[{tasks}],{head}}}"#);
+    columns.push(texts.of_line);
+    columns.extend(texts.arguments.into_iter().flatten());
+    columns.extend([lives, lists.0, changes.of_line]);
+    columns.extend(changes.arguments.into_iter().flatten());
+    deflated(&head, &columns, out)
+}
+
+/// One of each thing that a line has, its text, and what it changes.
+fn columns(trace: &Trace) -> (Vec<Column>, Texts, Changes) {
     let [mut seq, mut at, mut turn, mut task, mut behind] =
         std::array::from_fn(|_| Column::default());
-    let mut texts = Texts::default();
-    for (place, line) in trace.lines.iter().enumerate() {
+    let (mut texts, mut changes) = (Texts::default(), Changes::default());
+    trace.each(|place, line| {
         seq.put_next(line.seq as i64);
         at.put_next(line.at.as_micros() as i64);
         turn.put_next(line.turn as i64);
         task.put_next(line.task as i64);
         let cause = trace.cause(place);
         behind.put(cause.map_or(0, |cause| (place - cause) as u64));
-        let name = trace.tasks.get(&line.task).map_or("kernel", |task| &*task.name);
-        texts.add(line, name, cause.map(|cause| trace.lines[cause].seq));
-    }
-    (vec![seq, at, turn, task, behind], texts)
+        let name = if line.task == 0 { "kernel" } else { &trace.task_of(place).name };
+        let nth = texts.add(line, name, cause.map(|cause| trace.seq(cause)));
+        let (template, found) = (&*texts.template, &*texts.found);
+        changes.line(&Packed { line, nth, template, found });
+    });
+    (vec![seq, at, turn, task, behind], texts, changes)
 }
 
 /// The length of the head, the head, the columns.
-fn deflated(head: &str, columns: &[Column]) -> String {
-    let mut packer = DeflateEncoder::new(Vec::new(), Compression::new(7));
-    let mut put = |bytes: &[u8]| packer.write_all(bytes).expect("memory takes everything");
+fn deflated(head: &str, columns: &[Column], out: &mut dyn io::Write) -> io::Result<()> {
+    let letters = EncoderWriter::new(out, &BASE64_STANDARD);
+    let mut packer = DeflateEncoder::new(letters, Compression::new(7));
     let mut length = Column::default();
     length.put(head.len() as u64);
-    put(&length.bytes);
-    put(head.as_bytes());
-    columns.iter().for_each(|column| put(&column.bytes));
-    BASE64_STANDARD.encode(packer.finish().expect("memory takes everything"))
+    packer.write_all(&length.bytes)?;
+    packer.write_all(head.as_bytes())?;
+    columns.iter().try_for_each(|column| packer.write_all(&column.bytes))?;
+    packer.finish()?.finish().map(drop)
 }

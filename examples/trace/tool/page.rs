@@ -1,7 +1,11 @@
 //! `timeline`: one page with all that it needs inside.
 
+use std::collections::BTreeMap;
+use std::io;
+
+use super::locks::{Deadlock, deadlock, links};
 use super::model::Trace;
-use super::pack::{Beside, pack};
+use super::pack::{Beside, Lists, pack};
 use super::perfetto::quoted;
 use super::scopes::scopes;
 use super::waits::{lates, waits};
@@ -9,6 +13,7 @@ use super::waits::{lates, waits};
 /// One script, in the order in which its parts need each other. It begins when the data is there.
 const SCRIPT: &str = concat!(
     include_str!("../timeline/data.js"),
+    include_str!("../timeline/faults.js"),
     include_str!("../timeline/lanes.js"),
     include_str!("../timeline/axis.js"),
     include_str!("../why.js"),
@@ -19,50 +24,104 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/flow.js"),
     include_str!("../timeline/draw.js"),
     include_str!("../timeline/density.js"),
+    include_str!("../timeline/lengths.js"),
     include_str!("../timeline/strip.js"),
     include_str!("../timeline/marks.js"),
     include_str!("../timeline/arrows.js"),
+    include_str!("../timeline/locks.js"),
     include_str!("../timeline/panel.js"),
     include_str!("../timeline/tree.js"),
+    include_str!("../timeline/states.js"),
+    include_str!("../timeline/picture.js"),
+    include_str!("../timeline/cards.js"),
+    include_str!("../timeline/boxes.js"),
+    include_str!("../timeline/program.js"),
+    include_str!("../timeline/motion.js"),
+    include_str!("../timeline/steps.js"),
     include_str!("../timeline/range.js"),
     include_str!("../timeline/search.js"),
     include_str!("../timeline/input.js"),
     include_str!("../timeline/check.js"),
+    include_str!("../timeline/legend.js"),
 );
 
-/// The page.
-pub fn page(trace: &Trace) -> String {
-    let title = trace.header.as_deref().unwrap_or("a trace").trim_start_matches("#trace ");
-    let parts = [
-        ("{{style}}", include_str!("../timeline/page.css").to_owned()),
-        ("{{unpack}}", include_str!("../timeline/unpack.js").to_owned()),
-        ("{{script}}", SCRIPT.to_owned()),
-        ("{{title}}", title.replace(['<', '&'], "_")),
-        ("{{data}}", data(trace)),
-    ];
-    let mut page = include_str!("../timeline/page.html").to_owned();
-    for (place, text) in parts {
-        page = page.replace(place, &text);
+const STYLE: &str =
+    concat!(include_str!("../timeline/page.css"), include_str!("../timeline/state.css"));
+
+/// Writes the page, with the texts of these files of the program.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn page(
+    trace: &Trace,
+    sources: &BTreeMap<String, String>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let mut rest = include_str!("../timeline/page.html");
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the page closes what it opens");
+        out.write_all(before.as_bytes())?;
+        match name {
+            "style" => out.write_all(STYLE.as_bytes())?,
+            "unpack" => out.write_all(include_bytes!("../timeline/unpack.js"))?,
+            "script" => out.write_all(SCRIPT.as_bytes())?,
+            "title" => {
+                let title = trace.header.as_deref().unwrap_or("a trace");
+                let title = title.trim_start_matches("#trace ").replace(['<', '&'], "_");
+                out.write_all(title.as_bytes())?;
+            }
+            "data" => pack(trace, beside(trace, sources), out)?,
+            other => unreachable!("the page has {other}"),
+        }
+        rest = after;
     }
-    page
+    out.write_all(rest.as_bytes())
 }
 
-/// The trace, packed: beside its lines and tasks the `clock`; `spans` as `[task, name, from, to]`;
-/// `notes` as `[place, text]`; and lists of scopes, waits and late timers.
-fn data(trace: &Trace) -> String {
-    let is_real = trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"));
-    let clock = if is_real { "real" } else { "virtual" };
+/// Whether time passes by itself in a trace.
+pub fn is_real(trace: &Trace) -> bool {
+    trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"))
+}
+
+/// Beside the lines and the tasks: the `clock`; `spans` as `[task, name, from, to]`; `notes` as
+/// `[place, text]`; `faults` as sentences; `sources` by name; and lists of scopes, waits and late
+/// timers, and of links from a wait to a holder: `wait`, `from` and the holder; `wait` and `to`.
+fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
+    let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
         .spans
         .iter()
         .map(|span| format!("[{},{},{},{}]", span.task, quoted(&span.name), span.from, span.to));
-    let notes = (0..trace.lines.len()).filter(|n| trace.lines[*n].verb == "note");
-    let notes = notes.map(|n| format!("[{n},{}]", quoted(trace.lines[n].detail())));
-    let [spans, notes] = [spans.collect::<Vec<_>>(), notes.collect()].map(|list| list.join(","));
-    let scopes =
-        scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]).collect();
-    let waits = waits(trace).iter().map(|each| [each.from, each.to, each.ended as usize]).collect();
-    let lates = lates(trace).into_iter().map(|each| [each.set, each.fired, each.micros as usize]);
-    let head = format!(r#""clock":"{clock}","spans":[{spans}],"notes":[{notes}]"#);
-    pack(trace, &Beside { head, lists: vec![scopes, waits, lates.collect()] })
+    let notes = (0..trace.len()).filter(|n| trace.verb(*n) == "note");
+    let notes = notes.map(|n| format!("[{n},{}]", quoted(trace.line(n).detail())));
+    let faults = trace.whole.faults();
+    let faults = faults.iter().map(|fault| quoted(fault));
+    let files = sources.iter().map(|(name, text)| format!("{}:{}", quoted(name), quoted(text)));
+    let [spans, notes, faults, files] =
+        [spans.collect::<Vec<_>>(), notes.collect(), faults.collect(), files.collect()]
+            .map(|list| list.join(","));
+    let head =
+        format!(r#""clock":"{clock}","spans":[{spans}],"notes":[{notes}],"faults":[{faults}],"#);
+    let head = format!(r#"{head}"sources":{{{files}}},{}"#, stuck(trace));
+    let mut lists = Lists::default();
+    lists.add(scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]));
+    lists.add(waits(trace).iter().map(|each| [each.from, each.to, each.ended as usize]));
+    lists.add(lates(trace).into_iter().map(|each| [each.set, each.fired, each.micros as usize]));
+    let links = links(trace);
+    lists.add(links.iter().map(|link| [link.wait, link.from, link.holder as usize]));
+    lists.add(links.iter().map(|link| [link.wait, link.to, 0]));
+    Beside { head, lists }
+}
+
+/// Of a deadlock: the `hang`, as a place; `circles` as `[[wait, holder], ..]`; and its words.
+fn stuck(trace: &Trace) -> String {
+    let Deadlock { at, is_hang, circles, words } = deadlock(trace);
+    let hang = if is_hang { at.to_string() } else { "null".to_owned() };
+    let circles = circles.iter().map(|circle| {
+        let waits = circle.iter().map(|(wait, holder)| format!("[{wait},{holder}]"));
+        format!("[{}]", waits.collect::<Vec<_>>().join(","))
+    });
+    let (circles, words) = (circles.collect::<Vec<_>>().join(","), quoted(&words));
+    format!(r#""hang":{hang},"circles":[{circles}],"stuck":{words}"#)
 }

@@ -1,11 +1,20 @@
 //! `perfetto`: the Chrome trace event format, which Perfetto reads too.
+//!
+//! A slice has a category and one of few names, so that slices can be grouped; what differs is in
+//! its arguments. A task is a track. Beside it are tracks of its scopes and its spans, and each
+//! primitive that tasks wait for has a track of its holders. On the virtual clock a run takes no
+//! time, so the time is that of turns: a millisecond each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use testing::trace::Line;
 
-use super::model::{State, Trace, wait_in_words};
+use super::locks::links;
+use super::model::{State, Task, Trace};
+use super::page::is_real;
+use super::scopes::scopes;
 
 /// A text as JSON has it.
 pub fn quoted(text: &str) -> String {
@@ -23,127 +32,336 @@ pub fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-fn micros(line: &Line<'_>) -> u64 {
-    line.at.as_micros()
+/// Where each line is on the time axis, in microseconds.
+enum Clock<'t> {
+    Real(&'t Trace),
+    /// By place.
+    Turns(Vec<u64>),
 }
 
-/// The whole trace: a slice for each piece of a task's life, each span and each event from outside,
-/// an instant for each note, a flow from what woke a task to its run, and counters of how many
-/// tasks are in which state.
-pub fn perfetto(trace: &Trace) -> String {
-    let mut events = vec![meta("process_name", 0, "trapline"), meta("thread_name", 0, "kernel")];
-    events.extend(trace.tasks.values().map(|task| meta("thread_name", task.id, &task.name)));
-    for task in trace.tasks.values() {
-        for piece in &task.pieces {
-            let name = match piece.state {
-                State::Run => "run".to_owned(),
-                State::Ready => "ready".to_owned(),
-                State::Blocked => wait_in_words(&trace.lines[piece.from]),
-            };
-            let (from, to) = (&trace.lines[piece.from], &trace.lines[piece.to]);
-            events.push(slice(&name, task.id, from, micros(to) - micros(from)));
+/// A turn is so long.
+const TURN: u64 = 1000;
+
+impl Clock<'_> {
+    fn of(trace: &Trace) -> Clock<'_> {
+        if is_real(trace) {
+            return Clock::Real(trace);
+        }
+        let mut turns = Vec::with_capacity(trace.len());
+        while turns.len() < trace.len() {
+            let (first, turn) = (turns.len(), trace.turn(turns.len()));
+            let size = (first..trace.len()).take_while(|place| trace.turn(*place) == turn).count();
+            let start = turn.saturating_mul(TURN);
+            let within = (0..size).map(|nth| start.saturating_add((nth * 1000 / size) as u64));
+            turns.extend(within);
+        }
+        Clock::Turns(turns)
+    }
+
+    fn at(&self, place: usize) -> u64 {
+        match self {
+            Clock::Real(trace) => trace.at(place).as_micros(),
+            Clock::Turns(turns) => turns[place],
         }
     }
-    for line in &trace.lines {
-        if ["arrive", "fire"].contains(&line.verb) {
-            events.push(slice(line.event(), 0, line, 0));
-        } else if line.verb == "note" {
-            events.push(instant(line));
+}
+
+/// Takes events, and writes commas between them.
+struct Events<'w> {
+    out: &'w mut dyn Write,
+    clock: Clock<'w>,
+    is_first: bool,
+    result: io::Result<()>,
+}
+
+impl Events<'_> {
+    fn put(&mut self, event: &str) {
+        let comma = if std::mem::take(&mut self.is_first) { "" } else { ",\n" };
+        if self.result.is_ok() {
+            self.result = write!(self.out, "{comma}{event}");
         }
     }
-    spans(trace, &mut events);
-    for place in 0..trace.lines.len() {
-        flow(trace, place, &mut events);
+
+    /// The name of a track, and where it stands.
+    fn track(&mut self, id: u64, name: &str, order: u64) {
+        self.meta("thread_name", id, &format!(r#""name":{}"#, quoted(name)));
+        self.meta("thread_sort_index", id, &format!(r#""sort_index":{order}"#));
     }
-    counters(trace, &mut events);
-    format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", events.join(",\n"))
+
+    fn meta(&mut self, what: &str, id: u64, args: &str) {
+        self.put(&format!(r#"{{"ph":"M","pid":1,"tid":{id},"name":"{what}","args":{{{args}}}}}"#));
+    }
+
+    /// A slice of a track, from one line to another one. `args` are members of a JSON object.
+    fn slice(&mut self, (category, name): (&str, &str), id: u64, range: [usize; 2], args: &str) {
+        let [from, to] = range.map(|place| self.clock.at(place));
+        let (name, length) = (quoted(name), to.saturating_sub(from));
+        let place = format!(r#""pid":1,"tid":{id},"ts":{from},"dur":{length}"#);
+        let what = format!(r#""name":{name},"cat":"{category}","args":{{{args}}}"#);
+        self.put(&format!(r#"{{"ph":"X",{place},{what}}}"#));
+    }
 }
 
-fn meta(what: &str, id: u64, name: &str) -> String {
-    let name = quoted(name);
-    format!(r#"{{"ph":"M","pid":1,"tid":{id},"name":"{what}","args":{{"name":{name}}}}}"#)
+/// The arguments of a line: its number, and its text from the verb on.
+fn args(line: &Line<'_>) -> String {
+    let at = line.key("at").map_or(String::new(), |at| format!(r#","at":{}"#, quoted(at)));
+    format!(r##""seq":"#{:04}","line":{}{at}"##, line.seq, quoted(line.event()))
 }
 
-fn slice(name: &str, id: u64, line: &Line<'_>, length: u64) -> String {
-    let (name, at, text) = (quoted(name), micros(line), quoted(&line.to_string()));
-    let slice = format!(
-        r#"{{"ph":"X","pid":1,"tid":{id},"ts":{at},"dur":{length},"name":{name},"cat":"task","#
-    );
-    slice + &format!(r#""args":{{"line":{text}}}}}"#)
-}
-
-fn instant(note: &Line<'_>) -> String {
-    let (id, at, name) = (note.task, micros(note), quoted(note.detail()));
-    let place = format!(r#""pid":1,"tid":{id},"ts":{at}"#);
-    let text = quoted(&note.to_string());
-    format!(r#"{{"ph":"i","s":"t",{place},"name":{name},"cat":"note","args":{{"line":{text}}}}}"#)
-}
-
-/// Lanes of spans have numbers from here.
-const SPANS: u64 = 1_000_000_000;
-
-/// Nested slices in a lane beside that of the task, since a span begins and ends in the middle of
-/// runs. A span that overlaps another one and is not inside it has a further lane.
-fn spans(trace: &Trace, events: &mut Vec<String>) {
-    // The lanes of each task: the number, and where the open spans end, outermost first.
-    let mut tasks: BTreeMap<u64, Vec<(u64, Vec<usize>)>> = BTreeMap::new();
-    let mut next = SPANS;
+/// Writes the whole trace: a slice for each piece of a task's life, each scope, each span, each
+/// holder of a primitive and each event from outside, an instant for each note, a flow from what
+/// woke a task to its run, and counters of how many tasks are in which state.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn perfetto(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+    let clock = Clock::of(trace);
+    let name = match clock {
+        Clock::Real(_) => "trapline",
+        Clock::Turns(_) => "trapline (virtual clock: a turn is 1 ms)",
+    };
+    let mut events = Events { out, clock, is_first: true, result: Ok(()) };
+    events.meta("process_name", 0, &format!(r#""name":{}"#, quoted(name)));
+    events.track(0, "kernel", 0);
+    for task in trace.tasks() {
+        events.track(task.id, &format!("{} {}", task.id, task.name), order(task.id));
+    }
+    lives(trace, &mut events);
+    let mut tracks = Tracks { next: FURTHER, of: BTreeMap::new() };
+    for scope in scopes(trace) {
+        let (line, task) = (trace.line(scope.from), trace.task_of(scope.from));
+        let (word, id) = (line.word(0).trim_start_matches("set_"), line.outcome());
+        let args = format!(
+            r#""scope":{},"left":"{:?}",{}"#,
+            quoted(id.unwrap_or_default()),
+            scope.left,
+            args(&line)
+        );
+        let range = [scope.from, scope.to];
+        let track = tracks.of(Track::Scopes, task, range, &mut events);
+        events.slice(("scope", word), track, range, &args);
+    }
     for span in &trace.spans {
-        let lanes = tasks.entry(span.task).or_default();
-        let fits = |(_, ends): &mut (u64, Vec<usize>)| {
-            ends.retain(|end| *end > span.from);
-            ends.last().is_none_or(|end| span.to <= *end)
-        };
-        let nth = lanes.iter_mut().position(fits).unwrap_or_else(|| {
-            let name = trace.tasks.get(&span.task).map_or("kernel", |task| &*task.name);
-            events.push(meta("thread_name", next, &format!("spans of {} {name}", span.task)));
-            lanes.push((next, Vec::new()));
-            next += 1;
-            lanes.len() - 1
-        });
-        let (lane, ends) = &mut lanes[nth];
-        ends.push(span.to);
-        let (from, to) = (&trace.lines[span.from], &trace.lines[span.to]);
-        events.push(slice(&span.name, *lane, from, micros(to) - micros(from)));
+        let range = [span.from, span.to];
+        let track = tracks.of(Track::Spans, trace.task_of(span.from), range, &mut events);
+        events.slice(("span", &span.name), track, range, &args(&trace.line(span.from)));
     }
+    holders(trace, &mut events);
+    counters(trace, &mut events);
+    events.result?;
+    out.write_all(b"\n]}\n")
+}
+
+/// Tracks of tasks stand in the order of their numbers, those of their scopes and spans below them.
+fn order(task: u64) -> u64 {
+    task.saturating_mul(4)
+}
+
+/// A piece of a life that is open.
+struct Piece {
+    state: State,
+    from: usize,
+    name: Box<str>,
+    args: Box<str>,
+}
+
+/// What tasks and the kernel do, line by line.
+fn lives(trace: &Trace, events: &mut Events<'_>) {
+    let mut lives = BTreeMap::<u64, Piece>::new();
+    let close = |events: &mut Events<'_>, task, piece: Piece, to| {
+        let category = match piece.state {
+            State::Run => "run",
+            State::Ready => "ready",
+            State::Blocked => "blocked",
+        };
+        events.slice((category, &piece.name), task, [piece.from, to], &piece.args);
+    };
+    trace.each(|place, line| {
+        let (now, id) = (lives.get(&line.task).map(|piece| piece.state), line.task);
+        let end = trace.task_of(place).end;
+        let next = State::after(now, line.verb).filter(|_| end.is_none_or(|end| place < end));
+        if next.is_some() || end == Some(place) {
+            let over = lives.remove(&id);
+            over.into_iter().for_each(|piece| close(events, id, piece, place));
+        }
+        if let Some(state) = next.filter(|_| id != 0) {
+            let name = match state {
+                State::Run => "run".into(),
+                State::Ready => "ready".into(),
+                State::Blocked => wait_name(line),
+            };
+            lives.insert(id, Piece { state, from: place, name, args: args(line).into() });
+        }
+        match line.verb {
+            "arrive" | "fire" => {
+                let name = format!("{} {}", line.verb, subject(line));
+                events.slice(("outside", name.trim_end()), id, [place, place], &args(line));
+            }
+            "note" => note(place, line, events),
+            "run" => flow(trace, place, events),
+            _ => {}
+        }
+    });
+    for (task, piece) in lives {
+        close(events, task, piece, trace.len() - 1);
+    }
+}
+
+/// What came from outside, as one of few words: `read`, `timeout`, or a signal.
+fn subject<'l>(line: &'l Line<'_>) -> &'l str {
+    let (first, second) = (line.word(0), line.word(1));
+    match (line.verb, first.chars().next()) {
+        ("arrive", _) if second.is_empty() => first,
+        ("arrive", _) => second,
+        (_, Some('k')) => "sleep",
+        (_, Some('s')) => "timeout",
+        (_, Some('d')) if first != "drain" => "connection deadline",
+        _ => first,
+    }
+}
+
+/// What a `block` line waits for, in a name that many waits have: without numbers and times.
+fn wait_name(block: &Line<'_>) -> Box<str> {
+    let (first, second) = (block.word(0), block.word(1));
+    let is_numbered = second.strip_prefix('q').is_some_and(|number| number.parse::<u64>().is_ok());
+    match first {
+        "io" if second.starts_with('l') => "io accept".into(),
+        "io" => format!("io {}", block.word(2)).into(),
+        "sleep" | "join" | "wait" | "offload" | "parked" | "foreign" => first.into(),
+        _ if is_numbered => first.into(),
+        _ => block.op().into(),
+    }
+}
+
+fn note(place: usize, note: &Line<'_>, events: &mut Events<'_>) {
+    let (id, at, name) = (note.task, events.clock.at(place), quoted(note.detail()));
+    let (place, args) = (format!(r#""pid":1,"tid":{id},"ts":{at}"#), args(note));
+    events.put(&format!(
+        r#"{{"ph":"i","s":"t",{place},"name":{name},"cat":"note","args":{{{args}}}}}"#
+    ));
 }
 
 /// From what is behind a wake to the run that follows it.
-fn flow(trace: &Trace, place: usize, events: &mut Vec<String>) {
-    let run = &trace.lines[place];
-    if run.verb != "run" {
-        return;
-    }
-    let wake = trace.cause(place);
-    let Some(from) = wake.and_then(|wake| trace.cause(wake)).map(|place| &trace.lines[place])
-    else {
-        return;
-    };
+fn flow(trace: &Trace, run: usize, events: &mut Events<'_>) {
+    let wake = trace.cause(run);
+    let Some(from) = wake.and_then(|wake| trace.cause(wake)) else { return };
+    let seq = trace.seq(run);
     for (ph, line, end) in [("s", from, ""), ("f", run, r#","bp":"e""#)] {
-        let (id, at, seq) = (line.task, micros(line), run.seq);
+        let (id, at) = (trace.task_of(line).id, events.clock.at(line));
         let place = format!(r#""pid":1,"tid":{id},"ts":{at},"id":{seq}"#);
-        events.push(format!(r#"{{"ph":"{ph}",{place},"name":"wake","cat":"wake"{end}}}"#));
+        events.put(&format!(r#"{{"ph":"{ph}",{place},"name":"wake","cat":"wake"{end}}}"#));
+    }
+}
+
+/// The tracks beside those of tasks have numbers from here.
+const FURTHER: u64 = 1 << 40;
+
+/// A kind of track that a task has beside its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Track {
+    Scopes,
+    Spans,
+}
+
+/// Tracks of slices that nest. A slice that overlaps another one and is not inside it has a further
+/// track.
+struct Tracks {
+    next: u64,
+    /// The tracks of each task.
+    of: BTreeMap<(Track, u64), Vec<Ends>>,
+}
+
+/// The number of a track, and where its open slices end, outermost first.
+type Ends = (u64, Vec<usize>);
+
+impl Tracks {
+    /// The track of the next slice.
+    fn of(&mut self, kind: Track, task: &Task, range: [usize; 2], events: &mut Events<'_>) -> u64 {
+        let tracks = self.of.entry((kind, task.id)).or_default();
+        let [from, to] = range;
+        let fits = |(_, ends): &mut Ends| {
+            ends.retain(|end| *end > from);
+            ends.last().is_none_or(|end| to <= *end)
+        };
+        let nth = tracks.iter_mut().position(fits).unwrap_or_else(|| {
+            let word = if kind == Track::Scopes { "scopes" } else { "spans" };
+            let name = format!("{word} of {} {}", task.id, task.name);
+            events.track(self.next, &name, order(task.id).saturating_add(1 + kind as u64));
+            tracks.push((self.next, Vec::new()));
+            self.next += 1;
+            tracks.len() - 1
+        });
+        tracks[nth].1.push(to);
+        tracks[nth].0
+    }
+}
+
+/// The tracks of holders have numbers from here, and stand below all tasks.
+const HOLDERS: u64 = 1 << 41;
+
+/// Who holds each primitive while a task waits for it, a track for each primitive and each holder
+/// beside another one.
+fn holders(trace: &Trace, events: &mut Events<'_>) {
+    // Of each primitive and each of its holders, the slice that is open, and how many waits it has.
+    let mut open = BTreeMap::<(Box<str>, u64), ([usize; 2], usize)>::new();
+    let mut over = Vec::new();
+    for link in links(trace) {
+        let op: Box<str> = trace.line(link.wait).op().into();
+        let fresh = ([link.from, link.to], 1);
+        match open.get_mut(&(op.clone(), link.holder)) {
+            Some(([_, to], waits)) if link.from <= *to => {
+                (*to, *waits) = ((*to).max(link.to), *waits + 1);
+            }
+            Some(slice) => {
+                let slice = std::mem::replace(slice, fresh);
+                over.push((slice.0, op, link.holder, slice.1));
+            }
+            None => drop(open.insert((op, link.holder), fresh)),
+        }
+    }
+    over.extend(open.into_iter().map(|((op, holder), (range, waits))| (range, op, holder, waits)));
+    over.sort();
+    let (mut tracks, mut next) = (BTreeMap::<Box<str>, Vec<(u64, usize)>>::new(), HOLDERS);
+    for ([from, to], op, holder, waits) in over {
+        let tracks = tracks.entry(op.clone()).or_default();
+        let nth = tracks.iter().position(|(_, end)| *end <= from).unwrap_or_else(|| {
+            events.track(next, &format!("holders of {op}"), next);
+            tracks.push((next, 0));
+            next += 1;
+            tracks.len() - 1
+        });
+        tracks[nth].1 = to;
+        let name = trace.task(holder).map_or("", |task| &task.name);
+        let args = format!(r#""holder":{holder},"waits":{waits}"#);
+        events.slice(("lock", &format!("held by {name}")), tracks[nth].0, [from, to], &args);
     }
 }
 
 /// How many tasks run, are ready and are blocked, whenever that changes and time goes on.
-fn counters(trace: &Trace, events: &mut Vec<String>) {
-    let mut changes = Vec::new();
-    for task in trace.tasks.values() {
-        for piece in &task.pieces {
-            changes.push((piece.from, piece.state, 1));
-            changes.push((piece.to, piece.state, -1));
+fn counters(trace: &Trace, events: &mut Events<'_>) {
+    let (mut lives, mut counts) = (BTreeMap::<u64, State>::new(), [0_u64; 3]);
+    let mut shown = None;
+    for place in 0..trace.len() {
+        let task = trace.task_of(place);
+        let (now, is_over) = (lives.get(&task.id).copied(), task.end == Some(place));
+        let next = State::after(now, trace.verb(place));
+        let next = next.filter(|_| task.id != 0 && task.end.is_none_or(|end| place < end));
+        if next.is_some() || is_over {
+            now.into_iter().for_each(|state| counts[state as usize] -= 1);
+            lives.remove(&task.id);
         }
-    }
-    changes.sort_by_key(|(place, ..)| *place);
-    let mut counts = [0_i64; 3];
-    for (nth, (place, state, change)) in changes.iter().enumerate() {
-        counts[*state as usize] += change;
-        let at = micros(&trace.lines[*place]);
-        if changes.get(nth + 1).is_none_or(|(next, ..)| micros(&trace.lines[*next]) > at) {
+        if let Some(state) = next {
+            counts[state as usize] += 1;
+            lives.insert(task.id, state);
+        }
+        let at = events.clock.at(place);
+        let is_last = place + 1 == trace.len() || events.clock.at(place + 1) != at;
+        if is_last && shown.replace(counts) != Some(counts) {
             let [run, ready, blocked] = counts;
             let args = format!(r#"{{"run":{run},"ready":{ready},"blocked":{blocked}}}"#);
-            events.push(format!(r#"{{"ph":"C","pid":1,"ts":{at},"name":"tasks","args":{args}}}"#));
+            events.put(&format!(r#"{{"ph":"C","pid":1,"ts":{at},"name":"tasks","args":{args}}}"#));
         }
     }
 }

@@ -32,24 +32,23 @@ pub struct Scope {
 
 /// All scopes, in the order of their opening.
 pub fn scopes(trace: &Trace) -> Vec<Scope> {
-    let (mut scopes, mut open) = (Vec::new(), BTreeMap::new());
-    for (place, line) in trace.lines.iter().enumerate().filter(|(_, line)| line.verb == "trap") {
-        match line.word(0) {
-            "set_timeout" | "guard" | "shield" | "branch" => {
-                if let Some(name) = line.outcome().filter(|name| name.starts_with('s')) {
-                    open.insert(name, scopes.len());
-                    let to = trace.last_of(line.task).max(place);
-                    scopes.push(Scope { from: place, to, left: Left::Open });
-                }
+    let (mut scopes, mut open) = (Vec::new(), BTreeMap::<Box<str>, usize>::new());
+    trace.each(|place, line| match line.word(0) {
+        _ if line.verb != "trap" => {}
+        "set_timeout" | "guard" | "shield" | "branch" => {
+            if let Some(name) = line.outcome().filter(|name| name.starts_with('s')) {
+                open.insert(name.into(), scopes.len());
+                let to = trace.last_of(line.task).max(place);
+                scopes.push(Scope { from: place, to, left: Left::Open });
             }
-            "unset_timeout" | "unguard" | "unshield" | "unbranch" => {
-                if let Some(nth) = open.remove(line.word(1)) {
-                    scopes[nth] = Scope { to: place, left: left(line), ..scopes[nth] };
-                }
-            }
-            _ => {}
         }
-    }
+        "unset_timeout" | "unguard" | "unshield" | "unbranch" => {
+            if let Some(nth) = open.remove(line.word(1)) {
+                scopes[nth] = Scope { to: place, left: left(line), ..scopes[nth] };
+            }
+        }
+        _ => {}
+    });
     scopes
 }
 

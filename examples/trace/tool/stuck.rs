@@ -7,7 +7,7 @@ use kernel::trace::Seq;
 use testing::trace::Line;
 
 use super::living::{Living, SHOWN};
-use super::model::{State, is_primitive, tasks_in_words, wait_in_words};
+use super::model::{Names, State, is_primitive, tasks_in_words, wait_in_words};
 use super::now::Now;
 
 /// An open wait for what tasks hold.
@@ -38,6 +38,8 @@ pub struct Holders {
     ops: BTreeMap<u64, Box<str>>,
     /// The last lines: their numbers, and whose they were.
     tasks: VecDeque<(Seq, u64)>,
+    /// Where each task has taken the primitive that it holds.
+    taken: BTreeMap<(u64, Box<str>), Box<str>>,
 }
 
 impl Holders {
@@ -57,6 +59,15 @@ impl Holders {
             }
             ("deliver" | "withdraw", Some(ticket)) => self.close(ticket),
             ("block" | "await", Some(ticket)) => self.open(ticket, line),
+            ("take", _) => {
+                let site = line.key("at").unwrap_or_default();
+                self.taken.insert((line.task, line.op().into()), site.into());
+            }
+            ("give", _) => {
+                let op = format!("{} {}", line.word(0), line.word(1));
+                self.taken.remove(&(line.number("from").unwrap_or(line.task), op.into()));
+            }
+            ("exit", _) => self.taken.retain(|(task, _), _| *task != line.task),
             _ => {}
         }
         self.tasks.push_back((line.seq, line.task));
@@ -93,6 +104,12 @@ impl Holders {
         }
     }
 
+    /// The open waits for that primitive: the ticket of each, and the holders.
+    pub fn of(&self, op: &str) -> impl Iterator<Item = (u64, &[u64])> {
+        let waits = self.by_op.get(op).into_iter().flatten();
+        waits.map(|wait| (wait.ticket, &*wait.held_by))
+    }
+
     fn wait(&self, line: &Line<'_>) -> Option<&Wait> {
         let ticket = line.number("k")?;
         self.by_op.get(self.ops.get(&ticket)?)?.iter().find(|wait| wait.ticket == ticket)
@@ -100,21 +117,33 @@ impl Holders {
 
     /// What a `block` or `await` line waits for, in words, with who holds it now if the wait is
     /// open.
-    pub fn in_words(&self, line: &Line<'_>) -> String {
+    pub fn in_words(&self, line: &Line<'_>, names: Names<'_>) -> String {
         match self.wait(line) {
             Some(wait) if is_primitive(line) => {
                 let numbers: Vec<_> = wait.held_by.iter().map(u64::to_string).collect();
                 let rest = if wait.has_others { ",.." } else { "" };
-                format!("{}, held by {}", line.op(), tasks_in_words(&(numbers.join(",") + rest)))
+                let numbers = numbers.join(",") + rest;
+                let words = format!("{}, held by {}", line.op(), tasks_in_words(&numbers, names));
+                match self.taken_at(line, &wait.held_by) {
+                    Some(site) => format!("{words}, who took it at {site}"),
+                    None => words,
+                }
             }
-            _ => wait_in_words(line),
+            _ => wait_in_words(line, names),
         }
     }
 
+    /// Where the only holder has taken what a line waits for.
+    fn taken_at(&self, line: &Line<'_>, held_by: &[u64]) -> Option<&str> {
+        let [holder] = held_by else { return None };
+        self.taken.get(&(*holder, line.op().into())).map(|site| &**site)
+    }
+
     /// All that a task waits for, in words.
-    pub fn waits_in_words(&self, task: &Living) -> String {
+    pub fn waits_in_words(&self, task: &Living, names: Names<'_>) -> String {
         let waits = task.open_waits();
-        let mut words: Vec<_> = waits.iter().take(SHOWN).map(|wait| self.in_words(wait)).collect();
+        let mut words: Vec<_> =
+            waits.iter().take(SHOWN).map(|wait| self.in_words(wait, names)).collect();
         if let Some(more) = waits.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             words.push(format!("any of {more} other waits"));
         }
@@ -154,21 +183,43 @@ type Link<'n> = (&'n Line<'static>, &'n Wait);
 
 /// Each circle of tasks that wait for each other, in the words of the kernel's report; empty if
 /// there is none.
+pub fn circles(now: &Now) -> String {
+    let mut text = String::new();
+    for circle in find(now) {
+        tell(now, &circle, &mut text);
+    }
+    text
+}
+
+/// A task in a circle: the line of its wait, and the task that holds what it waits for, which is
+/// the next one.
+pub type InCircle = (Seq, u64);
+
+/// The circles of tasks that wait for each other.
+pub fn rings(now: &Now) -> Vec<Vec<InCircle>> {
+    let of = |(line, wait): &Link<'_>| (line.seq, wait.held_by[0]);
+    find(now).iter().map(|circle| circle.iter().map(of).collect()).collect()
+}
+
+/// The circles.
 ///
 /// A task is in a deadlock if none of its waits can end: no deadline of its own can interrupt it,
 /// and each wait is for what tasks hold that are in a deadlock themselves.
-pub fn circles(now: &Now) -> String {
+fn find(now: &Now) -> Vec<Vec<Link<'_>>> {
     let mut stuck = blocked_by_tasks(now);
-    loop {
-        let can_end = |(_, wait): &Link<'_>| wait.held_by.iter().any(|id| !stuck.contains_key(id));
-        let free = stuck.iter().filter(|(_, links)| links.iter().any(can_end));
-        let freed: Vec<u64> = free.map(|(id, _)| *id).collect();
-        if freed.is_empty() {
-            break;
+    // Whose wait ends if a task goes on.
+    let mut waiters = BTreeMap::<u64, Vec<u64>>::new();
+    for (id, links) in &stuck {
+        for holder in links.iter().flat_map(|(_, wait)| &wait.held_by) {
+            waiters.entry(*holder).or_default().push(*id);
         }
-        freed.iter().for_each(|id| drop(stuck.remove(id)));
     }
-    let (mut text, mut seen) = (String::new(), BTreeSet::new());
+    let mut free: Vec<u64> = waiters.keys().copied().filter(|id| !stuck.contains_key(id)).collect();
+    while let Some(id) = free.pop() {
+        let freed = waiters.remove(&id).unwrap_or_default();
+        free.extend(freed.into_iter().filter(|id| stuck.remove(id).is_some()));
+    }
+    let (mut circles, mut seen) = (Vec::new(), BTreeSet::new());
     for start in stuck.keys() {
         let (mut way, mut at) = (Vec::new(), *start);
         while seen.insert(at) {
@@ -177,11 +228,10 @@ pub fn circles(now: &Now) -> String {
         }
         // A way that ends at an earlier one leads to a circle that is known.
         if let Some(first) = way.iter().position(|id| *id == at) {
-            let links: Vec<_> = way[first..].iter().map(|id| stuck[id][0]).collect();
-            tell(now, &links, &mut text);
+            circles.push(way[first..].iter().map(|id| stuck[id][0]).collect());
         }
     }
-    text
+    circles
 }
 
 /// The tasks that wait for tasks alone, with their waits.

@@ -3,20 +3,32 @@
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+use crossterm::terminal;
 use testing::trace::Line;
 
-/// Whether to use colours.
+/// What the reader's screen can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paint(pub bool);
+pub struct Paint {
+    /// Whether to use colours.
+    pub colors: bool,
+    /// The columns of a terminal; a file has no end of them.
+    pub width: Option<usize>,
+}
 
 impl Paint {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// Neither colours nor an end of columns.
+    pub const PLAIN: Paint = Paint { colors: false, width: None };
+
+    /// Colours and a width on a terminal, but no colours if `NO_COLOR` is set.
     pub fn of_standard_output() -> Paint {
-        Paint(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        let is_terminal = std::io::stdout().is_terminal();
+        let size = if is_terminal { terminal::size().ok() } else { None };
+        let colors = is_terminal && std::env::var_os("NO_COLOR").is_none();
+        Paint { colors, width: size.map(|(columns, _)| columns.into()) }
     }
 
     fn with(self, style: Style, text: &str) -> String {
-        if self.0 { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.colors { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
     /// What the eye is to find first.

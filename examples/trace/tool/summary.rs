@@ -15,7 +15,8 @@ use super::tally::{Order, Row, Tally};
 /// What the kernel did, and what each task did with its time.
 #[derive(Debug, Default)]
 pub struct Summary {
-    tally: Tally,
+    /// The tasks.
+    pub tally: Tally,
     causes: Causes,
     counts: [u64; COUNTS.len()],
     turn: Option<u64>,
@@ -85,7 +86,8 @@ impl Summary {
     }
 
     fn count(&mut self, what: What, more: u64) {
-        self.counts[what as usize] += more;
+        let count = &mut self.counts[what as usize];
+        *count = count.saturating_add(more);
     }
 
     fn moved(&mut self, line: &Line<'_>) {
@@ -117,7 +119,7 @@ impl Summary {
 
     /// What there is to say.
     pub fn show(&self, paint: Paint) -> String {
-        let mut text = paint.strong("The kernel") + "\n";
+        let mut text = self.tally.head() + &paint.strong("The kernel") + "\n";
         let of = |what: What| self.counts[what as usize];
         for (what, words) in COUNTS {
             let count = match what {
@@ -128,7 +130,10 @@ impl Summary {
         }
         let heads = ["id", "name", "life", "run", "ready", "blocked", "runs", "traps"];
         let cells = |row: Row| {
-            let [run, ready, blocked] = row.shares.permille().map(percent);
+            let [mut run, ready, blocked] = row.shares.permille().map(percent);
+            if self.tally.run(row.shares.run).is_none() {
+                run = "-".to_owned();
+            }
             let life = Span(row.shares.total()).to_string();
             let [id, runs, traps] = [row.id, row.runs, row.traps].map(|number| number.to_string());
             [id, row.name.to_string(), life, run, ready, blocked, runs, traps]
@@ -141,7 +146,7 @@ impl Summary {
             table.row([word.to_string(), answered, blocked, interrupted]);
         }
         let _ = write!(text, "\n{}\n{}", paint.strong("Traps"), table.show(paint));
-        text
+        text + self.tally.foot()
     }
 }
 

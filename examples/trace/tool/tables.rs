@@ -2,9 +2,15 @@
 
 use std::fmt::Write as _;
 
+use testing::trace::span;
+
 use super::style::Paint;
 
-/// Rows in columns as wide as they need to be; numbers stand to the right.
+/// A text is padded up to so many columns; a formatter knows no larger number.
+pub const WIDEST: usize = u16::MAX as usize;
+
+/// Rows in columns as wide as they need to be, and not wider together than the terminal. Numbers
+/// stand to the right, and the spans of a column have one unit.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -25,20 +31,24 @@ impl Table {
         self.rows.len() == 1
     }
 
-    /// As text.
-    pub fn show(&self, paint: Paint) -> String {
+    /// Prints the table.
+    pub fn show(mut self, paint: Paint) -> String {
         let columns = self.rows[0].len();
-        let width = |n: usize| self.rows.iter().map(|row| row[n].chars().count()).max();
-        let widths: Vec<_> = (0..columns).map(|n| width(n).unwrap_or(0)).collect();
-        let is_number = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit());
+        (0..columns).for_each(|n| self.unify(n));
+        let is_number = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit()) || cell == "-";
         let right: Vec<_> = (0..columns)
             .map(|n| self.rows.len() > 1 && self.rows[1..].iter().all(|row| is_number(&row[n])))
             .collect();
+        let width = |n: usize| self.rows.iter().map(|row| row[n].chars().count()).max();
+        let mut widths: Vec<_> = (0..columns).map(|n| width(n).unwrap_or(0).min(WIDEST)).collect();
+        if let Some(room) = paint.width {
+            fit(&mut widths, &right, room);
+        }
         let mut text = String::new();
         for (nth, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
             for (n, cell) in row.iter().enumerate() {
-                let width = widths[n];
+                let (width, cell) = (widths[n], shortened(cell, widths[n]));
                 let _ = match right[n] {
                     true => write!(line, "  {cell:>width$}"),
                     false => write!(line, "  {cell:<width$}"),
@@ -49,5 +59,79 @@ impl Table {
                 writeln!(text, "{}", if nth == 0 { paint.faint(line) } else { line.to_owned() });
         }
         text
+    }
+
+    /// If a column has spans alone, they all get the unit of the longest one, and as many decimals
+    /// as one of them needs.
+    fn unify(&mut self, n: usize) {
+        let micros = |cell: &String| match (&**cell, span(cell)) {
+            ("-", _) => Some(None),
+            ("never", _) => None,
+            (_, span) => span.map(|span| Some(span.as_micros())),
+        };
+        let spans: Option<Vec<_>> = self.rows[1..].iter().map(|row| micros(&row[n])).collect();
+        let Some(spans) = spans.filter(|spans| spans.iter().any(Option::is_some)) else { return };
+        let longest = spans.iter().flatten().max().copied().unwrap_or(0);
+        let (unit, digits) = match longest {
+            100_000.. => ("s", 6),
+            1_000.. => ("ms", 3),
+            1.. => ("us", 0),
+            0 => ("s", 0),
+        };
+        let one = 10_u128.pow(digits);
+        let zeros = |micros: &u128| {
+            (0..digits).take_while(|n| micros.is_multiple_of(10_u128.pow(n + 1))).count() as u32
+        };
+        let decimals = digits - spans.iter().flatten().map(zeros).min().unwrap_or(0);
+        for (row, micros) in self.rows[1..].iter_mut().zip(spans) {
+            let Some(micros) = micros else { continue };
+            row[n] = match decimals {
+                0 => format!("{}{unit}", micros / one),
+                _ => {
+                    let part = micros % one / 10_u128.pow(digits - decimals);
+                    let width = decimals as usize;
+                    format!("{}.{part:0width$}{unit}", micros / one)
+                }
+            };
+        }
+    }
+}
+
+/// A column of text is not made narrower than this.
+const LEAST: usize = 10;
+
+/// Makes the widest columns of text narrower until all of them have room, as far as that goes.
+fn fit(widths: &mut [usize], right: &[bool], room: usize) {
+    let others = 2 * widths.len()
+        + widths
+            .iter()
+            .zip(right)
+            .filter(|(_, right)| **right)
+            .map(|(width, _)| width)
+            .sum::<usize>();
+    let texts: Vec<_> = (0..widths.len()).filter(|n| !right[*n]).collect();
+    let (mut room, mut left) = (room.saturating_sub(others), texts.len());
+    // The narrow ones keep their width, and the others share what is left.
+    let mut by_width = texts;
+    by_width.sort_by_key(|n| widths[*n]);
+    for n in by_width {
+        let share = (room / left).max(LEAST);
+        widths[n] = widths[n].min(share);
+        room = room.saturating_sub(widths[n]);
+        left -= 1;
+    }
+}
+
+/// A text in so many columns. A place in the source keeps its end, another text its beginning.
+fn shortened(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width || width == WIDEST {
+        return text.to_owned();
+    }
+    let is_place = text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
+    let rest = width.saturating_sub(1);
+    match is_place {
+        true => "…".to_owned() + &text.chars().skip(count - rest).collect::<String>(),
+        false => text.chars().take(rest).collect::<String>() + "…",
     }
 }

@@ -3,12 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use kernel::trace::Span;
 use testing::trace::Line;
 
 use super::life::Shares;
 use super::living::Living;
+use super::look::Writer;
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
@@ -122,20 +124,43 @@ impl Ended {
 pub struct Tally {
     /// The tasks that have not.
     pub now: Now,
+    /// The process that goes on after the last line.
+    pub writer: Option<Writer>,
     ended: Ended,
+    is_timed: bool,
 }
 
 impl Tally {
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
+        self.is_timed |= line.verb == "block" && !self.is_timed && line.key("ran").is_some();
         if let Some(task) = self.now.line(line) {
             self.ended.add(task);
         }
     }
 
+    /// A length of runs, or nothing if the log does not know it.
+    pub fn run(&self, run: Duration) -> Option<Duration> {
+        Some(run).filter(|run| self.is_timed || !run.is_zero())
+    }
+
+    /// What is to be said before a table.
+    pub fn head(&self) -> String {
+        let Some(writer) = self.writer else { return String::new() };
+        format!("The tasks {}:\n", writer.in_words(self.now.last.at))
+    }
+
+    /// What is to be said after a table.
+    pub fn foot(&self) -> &'static str {
+        match self.is_timed {
+            true => "",
+            false => "\n-: the trace is not timed, so it does not say how long a run took\n",
+        }
+    }
+
     /// A row for each task, by number, but for those that are folded.
     pub fn rows(&self) -> Vec<Row> {
-        let end = self.now.last.at;
+        let end = self.now.last.at + self.writer.map_or(Duration::ZERO, |writer| writer.ago);
         let alive = self.now.tasks.values().map(|task| {
             let state = self.now.state_in_words(task);
             let shares = task.shares_until(end);
@@ -150,13 +175,14 @@ impl Tally {
     pub fn tasks(&self, order: Order, paint: Paint) -> String {
         let last = |row: &Row| row.site.as_deref().unwrap_or("-").to_owned();
         let cells = |row: Row| {
-            let [run, ready, blocked] = [row.shares.run, row.shares.ready, row.shares.blocked]
-                .map(|span| Span(span).to_string());
+            let run = self.run(row.shares.run).map_or("-".to_owned(), |run| Span(run).to_string());
+            let [ready, blocked] =
+                [row.shares.ready, row.shares.blocked].map(|span| Span(span).to_string());
             let (id, name, runs) = (row.id.to_string(), row.name.to_string(), row.runs.to_string());
             [id, name, row.state.to_string(), runs, run, ready, blocked, last(&row)]
         };
         let heads = ["id", "name", "state", "runs", "run", "ready", "blocked", "spawned at"];
-        self.show(heads, order, cells, paint)
+        self.head() + &self.show(heads, order, cells, paint) + self.foot()
     }
 
     /// A table of those that have a row each, and one of the families.

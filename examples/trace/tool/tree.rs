@@ -32,8 +32,37 @@ struct Children<'n> {
 
 /// What is yet to be drawn: a task, or those that are folded, and what stands before it.
 enum Node<'n> {
-    Task(&'n Living, String, &'static str),
-    Folded(String, String),
+    Task(&'n Living, Before, &'static str),
+    Folded(String),
+}
+
+/// What stands before a row, and how deep the row is.
+#[derive(Clone, Default)]
+struct Before {
+    guides: String,
+    depth: usize,
+}
+
+/// Rows that are deeper than this are not moved to the right any more, and say how deep they are.
+const DEEPEST: usize = 24;
+
+impl Before {
+    /// Below a row with that branch.
+    fn below(mut self, branch: &str) -> Before {
+        self.depth += 1;
+        if self.depth <= DEEPEST {
+            self.guides += if branch == "├─ " { "│  " } else { "   " };
+        }
+        self
+    }
+
+    fn with(&self, branch: &str) -> String {
+        let Before { guides, depth } = self;
+        match *depth > DEEPEST {
+            true => format!("{guides}{branch}(depth {depth}) "),
+            false => format!("{guides}{branch}"),
+        }
+    }
 }
 
 impl Tree {
@@ -59,22 +88,20 @@ impl Tree {
         let families = self.families();
         let count = self.now.tasks.len();
         let plural = if count == 1 { "" } else { "s" };
-        let mut text =
-            paint.strong(&format!("{count} task{plural} {}", self.look.in_words(time))) + "\n";
-        let mut nodes = nodes(families.get(&None), "");
+        let mut text = paint
+            .strong(&format!("{count} task{plural} {}", self.look.in_words(time, &self.now)))
+            + "\n";
+        let mut nodes = nodes(families.get(&None), &Before::default());
         while let Some(node) = nodes.pop() {
             match node {
-                Node::Folded(before, what) => {
-                    let _ = writeln!(text, "{}", paint.faint(&format!("{before}{what}")));
+                Node::Folded(what) => {
+                    let _ = writeln!(text, "{}", paint.faint(&what));
                 }
                 Node::Task(task, before, branch) => {
                     let name = paint.strong(&task.name_and_peer());
                     let does = self.does(task, time);
-                    let _ = writeln!(text, "{before}{branch}{} {name}  {does}", task.id);
-                    let below = match branch {
-                        "├─ " => before + "│  ",
-                        _ => before + "   ",
-                    };
+                    let _ = writeln!(text, "{}{} {name}  {does}", before.with(branch), task.id);
+                    let below = before.below(branch);
                     nodes.extend(self::nodes(families.get(&Some(task.id)), &below));
                 }
             }
@@ -111,8 +138,8 @@ impl Tree {
             Some(State::Blocked) => {
                 let site = task.waits_at().map_or(String::new(), |site| format!(" at {site}"));
                 let phase = self.now.phase(task).map_or(String::new(), |word| format!("{word}: "));
-                let words = self.now.holders.waits_in_words(task);
-                format!("{phase}waits {span} for {words}{site}")
+                let words = self.now.waits_in_words(task);
+                format!("{phase}waits {span}{site} for {words}")
             }
             None => "unknown".to_owned(),
         };
@@ -124,19 +151,20 @@ impl Tree {
 }
 
 /// The nodes below a task, the last first.
-fn nodes<'n>(children: Option<&Children<'n>>, before: &str) -> Vec<Node<'n>> {
+fn nodes<'n>(children: Option<&Children<'n>>, before: &Before) -> Vec<Node<'n>> {
     let Some(Children { shown, folded }) = children else { return Vec::new() };
     let folds = folded.iter().enumerate().map(|(nth, (family, [run, ready, blocked]))| {
         let branch = if nth + 1 == folded.len() { "└─ " } else { "├─ " };
         let count = run + ready + blocked;
         let what = format!(
-            "{branch}and {count} more {family}: {run} running, {ready} ready, {blocked} waiting"
+            "{}and {count} more {family}: {run} running, {ready} ready, {blocked} waiting",
+            before.with(branch)
         );
-        Node::Folded(before.to_owned(), what)
+        Node::Folded(what)
     });
     let tasks = shown.iter().enumerate().map(|(nth, task)| {
         let is_last = nth + 1 == shown.len() && folded.is_empty();
-        Node::Task(task, before.to_owned(), if is_last { "└─ " } else { "├─ " })
+        Node::Task(task, before.clone(), if is_last { "└─ " } else { "├─ " })
     });
     let mut nodes: Vec<_> = tasks.chain(folds).collect();
     nodes.reverse();

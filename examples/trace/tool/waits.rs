@@ -37,10 +37,10 @@ pub struct Wait {
 /// All waits, in the order of their opening.
 pub fn waits(trace: &Trace) -> Vec<Wait> {
     let (mut waits, mut open) = (Vec::new(), BTreeMap::new());
-    for (place, line) in trace.lines.iter().enumerate() {
+    trace.each(|place, line| {
         let verbs = ["block", "await", "wake", "deliver", "withdraw"];
         let Some(ticket) = verbs.contains(&line.verb).then(|| line.number("k")).flatten() else {
-            continue;
+            return;
         };
         if let Some(ended) = ended(line) {
             if let Some(nth) = open.remove(&ticket) {
@@ -51,7 +51,7 @@ pub fn waits(trace: &Trace) -> Vec<Wait> {
             let to = trace.last_of(line.task).max(place);
             waits.push(Wait { from: place, to, ended: Ended::Open });
         }
-    }
+    });
     waits
 }
 
@@ -81,17 +81,13 @@ pub struct Late {
 
 /// All timers that fired late, in order, by the time of their lines.
 pub fn lates(trace: &Trace) -> Vec<Late> {
-    let late = |(fired, line): (usize, &Line<'_>)| {
+    let fires = (0..trace.len()).filter(|place| trace.verb(*place) == "fire");
+    let late = |fired| {
+        let line = trace.line(fired);
         let deadline: Time = line.key("deadline")?.parse().ok()?;
         let micros = line.at.since(deadline).as_micros() as u64;
         let set = line.cause.and_then(|cause| trace.place(cause)).unwrap_or(fired);
         (micros > 0).then_some(Late { set, fired, micros })
     };
-    trace
-        .lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| line.verb == "fire")
-        .filter_map(late)
-        .collect()
+    fires.filter_map(late).collect()
 }

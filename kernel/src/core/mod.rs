@@ -1,23 +1,16 @@
 //! The core of the kernel: tasks, waits, scopes, timers, descriptors, queues, the wake queue.
 //!
-//! It knows no thread pool, no signal handling, no shutdown and no test. These stand above it, in
-//! `services`, and reach it through the methods of [`Core`].
+//! The core knows no thread pool, no signal handling, no shutdown and no test. These are above it,
+//! in `services`, and reach it through the methods of [`Core`].
 //!
 //! | file | is |
 //! |---|---|
 //! | `turn.rs` | the loop |
 //! | `run.rs` | how one task runs |
-//! | `table.rs`, `posts.rs` | the trap table; messages that need no reply |
-//! | `waits.rs` | how a wait ends: with a reply, or withdrawn |
-//! | `interrupts.rs` | which waits a deadline or a cancellation ends |
-//! | `tasks.rs`, `ends.rs`, `ready.rs` | the table of tasks, how a task ends, who is ready |
+//! | `dispatch.rs` | the trap table; messages that need no reply |
+//! | `waits.rs` | how a wait ends: with a reply, by an interrupt, or withdrawn |
+//! | `tasks.rs` | the table of tasks; how a task ends |
 //! | `timers.rs` | the timer heap |
-//! | `io.rs`, `handles.rs` | descriptors |
-//! | `queues.rs` | queues of waits |
-//! | `wake_queue.rs`, `wakers.rs`, `wakeup.rs` | what other threads can use; task 1 |
-//! | `longrun.rs`, `words.rs` | runs that are too long; waits in the words of the log |
-//! | `hook.rs`, `injection.rs` | the hook for tests |
-//! | `state.rs` | small records of these files |
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -25,48 +18,34 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use traps::core::deadlines::Due;
-use traps::core::gate::{Gate, Shared};
-use traps::core::names::{Direction, HandleId, TaskRef};
+use traps::core::gate::{Claim, Gate, Shared, new_epoch};
 use traps::core::protocol::ServicePost;
+use traps::core::table::{Direction, HandleId, TaskRef};
+use traps::parts::deadlines::Due;
 use traps::{Signal, Time};
 
 use crate::log::Log;
 use crate::machine::{Arrivals, Machine};
 use crate::options::Options;
-use crate::trace::Seq;
+use crate::parts::io::Handles;
+use crate::parts::longrun::Longrun;
+use crate::parts::sweep::Hook;
+use crate::parts::wake_queue::WakeQueue;
+use crate::parts::wakes::{Inbox, Message, SpareWaker, Wakeup};
 use crate::view::Counters;
-use handles::Handles;
-use ready::ReadyQueue;
-use state::{Longrun, Run, Skipped, Wakeup};
+use run::Run;
 use tasks::Tasks;
 use timers::{Service, Timers};
-use wake_queue::WakeQueue;
-use wakers::{Inbox, Message, SpareWaker};
+use turn::{ReadyQueue, Skipped};
 
-pub(crate) mod ends;
-pub(crate) mod handles;
-pub(crate) mod hook;
-mod injection;
-pub(crate) mod interrupts;
-pub(crate) mod io;
-pub(crate) mod longrun;
-pub(crate) mod posts;
-pub(crate) mod queues;
-pub(crate) mod ready;
-pub(crate) mod run;
-pub(crate) mod state;
-pub(crate) mod table;
+pub(crate) mod dispatch;
+mod run;
 pub(crate) mod tasks;
 pub(crate) mod timers;
 pub(crate) mod turn;
 pub(crate) mod waits;
-pub(crate) mod wake_queue;
-pub(crate) mod wakers;
-pub(crate) mod wakeup;
-pub(crate) mod words;
 
-/// Everything that a turn needs.
+/// The part of a kernel's state that a turn needs.
 pub(crate) struct Core<M: Machine> {
     pub(crate) machine: M,
     pub(crate) options: Options,
@@ -83,69 +62,75 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) inbox: Inbox,
     pub(crate) spare: SpareWaker,
     pub(crate) wakeup: Wakeup,
-    /// The task that runs.
+    /// The state of the run of the task on the CPU.
     pub(crate) run: Run,
     pub(crate) longrun: Longrun,
     pub(crate) skipped: Skipped,
-    pub(crate) hook: hook::Hook,
-    /// Events that are counted as they happen.
+    pub(crate) hook: Hook,
+    /// The counters of events.
     pub(crate) counts: Counters,
-    /// The last scan of the deadline table.
+    /// The time of the last scan of the deadline table.
     pub(crate) scanned: Time,
-    /// A time at which a wait of the machine has to end although no timer is due. Set by
+    /// The time by which a wait of the machine must end even if no timer is due. Set by
     /// `run_until_quiescent`.
     pub(crate) bound: Option<Time>,
-    /// How many waits something outside the kernel will end.
+    /// The number of waits that something outside the kernel will end.
     pub(crate) external: usize,
-    /// How many threads have a job: they may ring, and a virtual clock stands still.
+    /// The number of threads with a job. They may ring, and a virtual clock stands still for them.
     pub(crate) busy_threads: usize,
-    /// How many queues the log has numbered.
+    /// The number of queues that the log has numbered.
     pub(crate) queues: u64,
-    /// What is shared with threads: its number in the process, and in the log.
+    /// The log's numbers for the queues of objects shared with threads, by the number of the object
+    /// in the process.
     pub(crate) universal: BTreeMap<u32, u64>,
-    /// Waits that guards have ended in this turn: descriptor, direction, task and scope.
+    /// The waits that guards have ended in this turn: descriptor, direction, task and scope. If
+    /// such a descriptor turns out to be ready, the log has a `race` line.
     pub(crate) guarded: Vec<(HandleId, Direction, u32, u64)>,
     pub(crate) main_ended: bool,
-    /// The panic of main, until the run ends.
+    /// The payload of main's panic, until the run ends.
     pub(crate) main_panic: Option<Box<dyn Any + Send>>,
     // Buffers that are used again, so that no turn allocates.
     pub(crate) arrivals: Arrivals,
     pub(crate) due: Vec<Due>,
+    /// The kernel's claim to its thread, which no other kernel can have at the same time. Dropped
+    /// last.
+    _claim: Claim,
 }
 
-/// What stands above the core. The core calls it where something comes that is not its own.
+/// The services above the core. The core calls them for every event that is not its own.
 pub(crate) trait Services<M: Machine> {
-    /// A signal of the process has arrived.
+    /// Handles a signal of the process.
     fn signal(&mut self, core: &mut Core<M>, signal: Signal);
-    /// Another thread has sent this.
-    fn message(&mut self, core: &mut Core<M>, message: Message, run: Seq);
-    /// A timer that a service has set is due.
+    /// Handles a message of another thread.
+    fn message(&mut self, core: &mut Core<M>, message: Message);
+    /// Handles a timer of a service that is due.
     fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time);
-    /// A task has posted this.
+    /// Handles a post of a task to a service.
     fn post(&mut self, core: &mut Core<M>, post: ServicePost);
-    /// Whether somebody watches each run.
+    /// Returns whether a service watches each run.
     fn watches(&self) -> bool;
-    /// A watched run begins, of the task in that place.
+    /// Handles the beginning of a watched run of the task at this index.
     fn run_begins(&mut self, core: &Core<M>, task: u32);
-    /// It is over.
+    /// Handles the end of a watched run.
     fn run_ends(&mut self);
 }
 
-/// Main's future as the loop polls it.
+/// The function that polls the future of main.
 pub(crate) type MainPoll<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> Poll<()>;
 
 impl<M: Machine> Core<M> {
     pub(crate) fn new(machine: M, options: Options) -> Core<M> {
         let options = options.in_bounds(machine.tick());
         let gate = Gate::of_this_thread();
-        let epoch = gate.open();
+        let epoch = new_epoch();
         let inbox = Inbox { epoch, queue: Arc::new(WakeQueue::new(machine.bell())) };
         let clock = machine.thread_clock();
         let (clock, wall) = (Box::new(clock), machine.wall_clock());
-        let shared = Shared::new(epoch, clock, wall, Arc::new(inbox.clone()));
+        let shared = Rc::new(Shared::new(epoch, clock, wall, Arc::new(inbox.clone())));
+        let claim = gate.claim(&shared);
         Core {
             gate,
-            shared: Rc::new(shared),
+            shared,
             now: Time::ZERO,
             turn: 0,
             log: Log::default(),
@@ -159,7 +144,7 @@ impl<M: Machine> Core<M> {
             run: Run::default(),
             longrun: Longrun::new(options.longrun),
             skipped: Skipped::default(),
-            hook: hook::Hook::default(),
+            hook: Hook::default(),
             counts: Counters::default(),
             scanned: Time::ZERO,
             bound: None,
@@ -174,10 +159,11 @@ impl<M: Machine> Core<M> {
             due: Vec::new(),
             machine,
             options,
+            _claim: claim,
         }
     }
 
-    /// The place of a task, if it has not ended.
+    /// Returns the index of a task, or `None` if it has ended.
     pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
         let index = self.gate.records().scopes.get(task)?.task;
         self.tasks.has(index, task).then_some(index)

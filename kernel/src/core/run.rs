@@ -1,28 +1,80 @@
-//! How one task runs: it is polled and answered until it parks or ends.
+//! The run of one task: the kernel polls it and serves what it has filed, until it parks or ends.
 //!
-//! The only file that polls a task. `table.rs` says what each trap does.
+//! This is the only file that polls a task. One *run* is a loop:
+//!
+//! 1. Poll the task's future ([`Core::poll`]).
+//! 2. Serve what the poll has filed, in program order: traps go to the trap table (`dispatch.rs`),
+//!    posts to their handlers. Usually that is one trap.
+//! 3. If a trap was answered at once, poll the task again. If the future was ready, end the task.
+//!    Otherwise the task has nothing to do until something wakes it, and leaves the CPU
+//!    ([`Core::suspend`]).
+//!
+//! For example, a task that reads the clock and sleeps has one run of two polls. The first files
+//! `Clock`, which is answered. The second reads that reply and files `Sleep`, which parks, and the
+//! task leaves the CPU.
+//!
+//! The invariant: while a task runs, its state is `Running`, and nothing else polls it. A wake in
+//! the meantime only sets a flag. The kernel looks at the flag when the task leaves the CPU, so no
+//! wake is lost.
+//!
+//! A panic of a task ends the task and not the kernel. One `catch_unwind` goes around all runs of a
+//! turn, because it costs more than a poll. After a panic the loop continues with the next task.
+//! The flag `is_polling` distinguishes a panic of a task from a panic of an observer or of the
+//! kernel itself, which ends the run.
+//!
+//! The waker of a poll costs nothing until it is cloned: tasks are polled with one spare waker, and
+//! a spare that a poll has cloned becomes that task's own ([`Core::adopt_spare`]). The obvious way,
+//! an `Arc` for each task, pays for a waker that most tasks never use.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
+use traps::Time;
 use traps::core::gate::Filed;
-use traps::core::kernel_side::is_running;
 use traps::core::protocol::{End, Post, Reply};
-use traps::core::records::{On, WaitState};
+use traps::core::table::{Site, Ticket};
 
-use super::handles::Policy;
 use super::tasks::State;
-use super::wakers::SpareWaker;
 use super::{Core, MainPoll, Services};
 use crate::log::emit;
 use crate::machine::Machine;
-use crate::trace::{Event, Op, Seq, Timed, Why};
+use crate::options::Policy;
+use crate::parts::wakes::SpareWaker;
+use crate::trace::{Event, Op, Timed, Why};
 
-/// Step 5 of a turn.
+/// The state of a run: fields that only the task on the CPU needs.
+#[derive(Default)]
+pub(crate) struct Run {
+    /// The index of the task that runs. `None` between two runs.
+    pub(crate) task: Option<u32>,
+    /// The time at which the task got the CPU, by the last reading of the clock.
+    pub(crate) since: Time,
+    /// The log's word for the wait from which the task returns, and the call site of the wait.
+    pub(crate) from: (&'static str, Option<Site>),
+    /// Whether the task must be polled again before it can leave the CPU.
+    pub(crate) again: bool,
+    /// Whether the task's own waker was called during the run. The task then goes to the end of the
+    /// ready queue.
+    pub(crate) woken: bool,
+    /// Whether the task has parked a wait. While a log is written: whether its `block` line was
+    /// written.
+    pub(crate) parked: bool,
+    /// Whether the poll has filed more after the trap that is being dispatched. For the log, so
+    /// entries that are quiet (`is_quiet`) do not count.
+    pub(super) goes_on: bool,
+    /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
+    pub(crate) yields: Vec<(Ticket, bool)>,
+    /// Whether the task's future is being polled, so that a panic belongs to the task.
+    pub(super) is_polling: bool,
+    /// Whether each run is watched: by a log, a hook or the watchdog.
+    pub(crate) is_watched: bool,
+}
+
+/// The runs of a turn (step 5).
 impl<M: Machine> Core<M> {
-    /// Runs each task that is ready *now* once. Tasks that become ready meanwhile wait for the next
-    /// turn, so that no chain of wakes can starve I/O.
+    /// Runs each task that is ready *now* once. A task that becomes ready in the meantime waits for
+    /// the next turn, so that no chain of wakes can starve I/O.
     pub(super) fn run_ready(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
         self.ready.begin_turn();
         self.machine.order(&mut self.ready.now);
@@ -31,7 +83,8 @@ impl<M: Machine> Core<M> {
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(services, main)));
             let Err(panic) = ran else { return };
             if !mem::take(&mut self.run.is_polling) {
-                // Not the panic of a task: a rule of the kernel was broken, or an observer failed.
+                // This is no panic of a task: a rule of the kernel was broken, or an observer
+                // failed.
                 resume_unwind(panic);
             }
             self.end_by_panic(services, panic);
@@ -56,13 +109,13 @@ impl<M: Machine> Core<M> {
             let polled = self.poll(index, main);
             // The task may have read the clock.
             self.now = self.now.max(self.gate.now());
-            self.run.has_ended = polled.is_ready();
             if polled.is_ready() {
                 self.gate.end();
             }
+            self.set_new_timers();
             self.serve(services);
             if polled.is_ready() {
-                return self.end_task(index, End::Output, self.run_line(index));
+                return self.end_task(index, End::Output);
             }
             if self.suspend(index) {
                 return;
@@ -87,7 +140,7 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Notes the start of a run for a log.
+    /// Logs the start of a run, and reads the clock first if the trace is timed.
     #[cold]
     fn begin_watched_run(&mut self, index: u32) {
         if self.log.timed {
@@ -95,11 +148,13 @@ impl<M: Machine> Core<M> {
             self.run.since = self.now;
         }
         if self.log.listening {
+            self.ready.ran_in = Some(self.turn);
             self.log_run(index);
+            self.between_events();
         }
     }
 
-    /// Ends a run: its task has left the CPU, or has ended.
+    /// Ends a run, after its task has left the CPU or has ended.
     #[inline]
     fn end_run(&mut self, services: &mut impl Services<M>) {
         self.run.task = None;
@@ -108,28 +163,24 @@ impl<M: Machine> Core<M> {
         }
         // A waker that was called as the task left the CPU may have posted.
         self.serve(services);
+        self.between_events();
     }
 
-    /// The `run` line.
+    /// Writes the `run` line of a task to the log.
     fn log_run(&mut self, index: u32) {
         let rare = self.tasks[index].rare();
         let (cause, left, mut answered) = (rare.cause, rare.left, mem::take(&mut rare.answered));
         let waited = self.now.since(self.tasks[index].since);
         let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
         let parked = left.map(|left| self.now.since(left));
-        let event = Event::Run { cause, parked, answered: answered[..].into() };
-        let run = emit!(self, index, event, timed);
+        let event = Event::Run { cause, messages: 0, parked, answered: answered[..].into() };
+        emit!(self, index, event, timed);
         answered.clear();
-        let rare = self.tasks[index].rare();
-        (rare.cause, rare.answered) = (run, answered);
+        self.tasks[index].rare().answered = answered;
     }
 
-    /// The `run` line of the task that runs.
-    pub(crate) fn run_line(&self, index: u32) -> Seq {
-        self.tasks[index].rare.as_ref().map_or(0, |rare| rare.cause)
-    }
-
-    /// How long a task has had the CPU, for a timed trace; `None` for a task that does not run.
+    /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
+    /// task that does not run.
     pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
         if !self.log.timed || self.run.task != Some(index) {
             return None;
@@ -163,7 +214,7 @@ impl<M: Machine> Core<M> {
         polled
     }
 
-    /// The poll kept the spare waker, so it belongs to this task from now on.
+    /// Gives the spare waker to a task whose poll has kept a clone of it.
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
         let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
@@ -172,7 +223,7 @@ impl<M: Machine> Core<M> {
 
     // ---- What a poll has filed -------------------------------------------------------------
 
-    /// Serves everything that is filed at the gate, in order. Usually that is one trap.
+    /// Handles the traps and posts that are filed at the gate, in order. Usually there is one trap.
     #[inline]
     pub(crate) fn serve(&mut self, services: &mut impl Services<M>) {
         while self.gate.has_filed() {
@@ -207,41 +258,17 @@ impl<M: Machine> Core<M> {
 
     /// Serves the posts of a poll that has panicked, without its traps.
     pub(super) fn serve_posts(&mut self, services: &mut impl Services<M>) {
-        // A kernel that is dropped in a task of another one has no posts here.
-        if is_running(self.shared.epoch) {
-            for filed in self.gate.take() {
-                if let Filed::Post(post) = filed {
-                    self.handle_post(services, post);
-                }
+        for filed in self.gate.take() {
+            if let Filed::Post(post) = filed {
+                self.handle_post(services, post);
             }
-        }
-    }
-
-    /// Ends a run in which an observer has panicked: the task is polled again, unless it has ended.
-    /// Main is not: its future is gone.
-    pub(crate) fn abort_run(&mut self) {
-        if let Some(index) = self.run.task.take() {
-            self.run.yields.clear();
-            if self.tasks.state(index) == Some(State::Running) {
-                self.tasks[index].state = State::Parked;
-                let cause = self.log.seq.max(1);
-                if !self.run.has_ended {
-                    // Its reply may lie at the gate.
-                    self.wake_by_waker(index, cause);
-                } else if !self.tasks.is_main(index) {
-                    self.end_task(index, End::Output, cause);
-                }
-            }
-        }
-        if let Some(main) = self.tasks.main() {
-            let seq = emit!(self, main, Event::Drop { what: "its_run_failed".into() });
-            self.end_task(main, End::Dropped, seq);
         }
     }
 
     // ---- Leaving the CPU -------------------------------------------------------------------
 
-    /// Parks a task that leaves the CPU. False if it has a reply and is to be polled again.
+    /// Parks a task that leaves the CPU. Returns `false` if the task has a reply and must be polled
+    /// again.
     #[inline]
     fn suspend(&mut self, index: u32) -> bool {
         if mem::take(&mut self.run.again) {
@@ -264,46 +291,42 @@ impl<M: Machine> Core<M> {
         true
     }
 
-    /// Handles the less common cases: the task has no `block` line, was woken while it ran, or has
-    /// a policy that acts when it parks.
+    /// Finishes the parking of a task in a less common case: the task has no `block` line or was
+    /// woken while it ran, or the policy acts when a task parks.
     #[cold]
     fn suspend_unusually(&mut self, index: u32, parked: bool) {
         let woken = mem::take(&mut self.run.woken);
         if !parked && self.log.listening {
-            // It parks on several waits, on those that it had before, or on wakers.
-            let tickets = self.parked(index, |_, _, _| ()).len() as u64;
+            // The task parks on several waits, on waits of earlier runs, or on wakers.
+            let tickets = self.parked(index, |_, _| ()).len() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
             let ran = self.ran(index);
-            emit!(self, index, Event::Block { op, ticket: None, reg: None, at: None }, ran);
+            self.tasks[index].since = self.now;
+            emit!(self, index, Event::Block { op, wait: None }, ran);
         }
         if self.options.policy == Policy::NextSleep {
             self.undefer(index, Why::Suspend);
         }
         if woken {
-            self.wake_by_waker(index, self.run_line(index));
+            self.wake_by_waker(index);
         }
     }
 
-    /// The task has left the CPU: the waits that waited for this end.
+    /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
     fn end_yields(&mut self) {
         let mut yields = mem::take(&mut self.run.yields);
-        for ticket in yields.drain(..) {
-            let records = self.gate.records();
-            let Some(wait) = records.waits.get(ticket) else { continue };
-            let reply = match wait.state {
-                WaitState::Parked(On::Yield { zero: true }) => Reply::Time(self.now),
-                WaitState::Parked(On::Yield { zero: false }) => Reply::Done,
-                _ => continue,
-            };
-            drop(records);
-            let line = if self.log.listening { self.log.number_of(ticket).1 } else { 0 };
-            self.complete(ticket, reply, line);
+        for (ticket, is_sleep) in yields.drain(..) {
+            let reply = if is_sleep { Reply::Time(self.now) } else { Reply::Done };
+            if self.log.listening {
+                (_, self.log.cause) = self.log.number_of(ticket);
+            }
+            self.complete(ticket, reply);
         }
         self.run.yields = yields;
     }
 }
 
-/// Whether what is filed makes no line of the task that filed it, or none before it is parked.
+/// Returns whether a filed entry writes no log line for its task before the task is parked.
 fn is_quiet(filed: &Filed) -> bool {
-    matches!(filed, Filed::Post(Post::Set(_) | Post::Woken(_) | Post::Service(_)))
+    matches!(filed, Filed::Post(Post::Woken(_) | Post::Service(_)))
 }

@@ -1,184 +1,195 @@
-//! The timer heap: sleeps, the deadlines of timeout scopes, and two timers of the kernel's own.
+//! The timer heap: sleeps, the deadlines of timeout scopes, and two timers of the services.
 //!
-//! Exact: a timer is never early, and late only if the machine is late. Setting or cancelling a
-//! timer takes O(log timers), and a cancelled timer leaves nothing behind. This module knows
-//! nothing of tasks: a timer names its owner, and the owner stores the number of the timer.
+//! The heap is exact: a timer is never early, and late only if the machine is late. An entry names
+//! its owner (the wait of a sleep, or a scope), and the owner stores nothing about the entry. So
+//! setting a timer is one push, and cancelling one costs nothing: when the wait or the scope has
+//! ended, its entry is *stale*. To find the next timer, the kernel passes a function that returns
+//! whether an owner still lives, and stale entries are dropped when they reach the top. When half
+//! of the heap is stale, it is rebuilt from the other half, so stale entries take at most as much
+//! memory as live ones.
+//!
+//! Most timeouts are set and never reached. The obvious heap finds a cancelled timer and takes it
+//! out. For each of them it pays with two more sifts, and with a table of positions.
 
-use ::traps::core::names::{ScopeId, Ticket};
-use ::traps::time::Time;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
-/// What a timer is for. Timers with the same deadline fire in this order.
+use ::traps::Time;
+use ::traps::core::table::{ScopeId, Ticket};
+
+/// The owner of a timer. Of timers with the same deadline, sleeps fire before scopes, and scopes
+/// before services.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     /// A sleep.
     Sleep(Ticket),
     /// The deadline of a scope.
     Scope(ScopeId),
-    /// Something of a service.
+    /// A timer of a service.
     Service(Service),
-    /// It has fired or was cancelled.
-    Nobody,
 }
 
-/// What a service sets a timer for.
+/// The purpose of a service's timer. A service has at most one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Service {
-    /// A new attempt to start jobs that no thread took.
+    /// A new attempt to start threads for queued jobs.
     Retry,
     /// The end of a phase of a shutdown.
     Phase,
 }
 
-/// The number of a timer. It is used again after the timer has fired or was cancelled.
-pub(crate) type TimerId = u32;
+/// The number of stale entries up to which the heap is not rebuilt.
+const FEW: usize = 16;
 
 /// A timer in the heap.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Entry {
-    at: Time,
-    /// Orders timers with the same deadline: sleeps before timeouts, then in the order of their
-    /// creation.
-    rank: u64,
-    slot: u32,
-}
-
-/// Where a timer is.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    position: u32,
+struct Entry {
+    /// The sort key, with the deadline in the high half. The low half orders timers with the same
+    /// deadline: sleeps before scopes, then in the order of their creation.
+    key: u128,
     owner: Owner,
 }
 
+impl Entry {
+    fn at(&self) -> Time {
+        Time::from_micros((self.key >> 64) as u64)
+    }
+}
+
+/// Orders entries with the earlier one as the greater, because the standard heap has the greatest
+/// entry on top.
+impl Ord for Entry {
+    #[inline]
+    fn cmp(&self, other: &Entry) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+impl PartialOrd for Entry {
+    #[inline]
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Entry {}
+
 /// All timers of a kernel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
-    /// A binary heap, with the next timer to fire on top.
-    heap: Vec<Entry>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    /// How many sleeps there were.
+    heap: BinaryHeap<Entry>,
+    /// The time at which the timer of each service is due. `NEVER` if it is not set.
+    services: [Time; 2],
+    /// The number of sleeps so far.
     sleeps: u64,
 }
 
+impl Default for Timers {
+    fn default() -> Timers {
+        // A sweep comes before the heap grows for stale entries alone.
+        let heap = BinaryHeap::with_capacity(16 * FEW);
+        Timers { heap, services: [Time::NEVER; 2], sleeps: 0 }
+    }
+}
+
 impl Timers {
-    /// Sets a timer. `order` orders timers of the same deadline and kind: the smaller fires first.
-    pub(crate) fn set(&mut self, at: Time, owner: Owner, order: u64) -> TimerId {
-        let kind = match owner {
-            Owner::Sleep(_) => 0,
-            Owner::Scope(_) => 1,
-            Owner::Service(Service::Retry) => 2,
-            Owner::Service(Service::Phase) | Owner::Nobody => 3,
-        };
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { position: 0, owner });
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 timers")
-        });
-        self.slots[slot as usize].owner = owner;
-        let entry = Entry { at, rank: kind << 62 | order, slot };
-        self.heap.push(entry);
-        self.rise(self.heap.len() - 1, entry);
-        slot
-    }
-
-    /// The order of the next sleep.
-    pub(crate) fn next_order(&mut self) -> u64 {
-        self.sleeps += 1;
-        self.sleeps
-    }
-
-    /// Cancels a timer, if it is still of that owner.
-    pub(crate) fn cancel_of(&mut self, timer: TimerId, owner: Owner) {
-        if self.slots[timer as usize].owner == owner {
-            self.cancel(timer);
-        }
-    }
-
-    /// Cancels a timer.
-    pub(crate) fn cancel(&mut self, timer: TimerId) {
-        self.remove(self.slots[timer as usize].position as usize);
-    }
-
-    /// When the next timer fires.
+    /// Sets the timer of a sleep.
     #[inline]
-    pub(crate) fn next(&self) -> Option<Time> {
-        self.heap.first().map(|entry| entry.at).filter(|at| *at != Time::NEVER)
+    pub(crate) fn set_sleep(&mut self, at: Time, sleep: Ticket) {
+        self.sleeps += 1;
+        self.push(at, self.sleeps, Owner::Sleep(sleep));
     }
 
-    /// When this timer fires.
-    pub(crate) fn at(&self, timer: TimerId) -> Time {
-        self.heap[self.slots[timer as usize].position as usize].at
+    /// Sets the timer of a scope. `number` is the number of the scope, which orders scopes with the
+    /// same deadline.
+    #[inline]
+    pub(crate) fn set_scope(&mut self, at: Time, scope: ScopeId, number: u64) {
+        self.push(at, 1 << 63 | number, Owner::Scope(scope));
     }
 
-    /// Removes the first timer that is due at `now`; returns its deadline and owner.
+    fn push(&mut self, at: Time, order: u64, owner: Owner) {
+        self.heap.push(Entry { key: u128::from(at.as_micros()) << 64 | u128::from(order), owner });
+    }
+
+    /// Sets the timer of a service, or cancels it with [`Time::NEVER`].
+    pub(crate) fn set_service(&mut self, service: Service, at: Time) {
+        self.services[service as usize] = at;
+    }
+
+    /// Returns the time of the next timer whose owner still exists.
+    #[inline]
+    pub(crate) fn next(&mut self, lives: impl Fn(Owner) -> bool) -> Option<Time> {
+        while let Some(first) = self.heap.peek()
+            && !lives(first.owner)
+        {
+            self.heap.pop();
+        }
+        let next = self.first().min(self.services[0]).min(self.services[1]);
+        (next != Time::NEVER).then_some(next)
+    }
+
+    /// Removes the first timer that is due at `now`. Returns its deadline and its owner, which may
+    /// have ended.
     #[inline]
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Owner)> {
-        let Entry { at, slot, .. } = *self.heap.first().filter(|entry| entry.at <= now)?;
-        if at == Time::NEVER {
-            return None;
-        }
-        let owner = self.slots[slot as usize].owner;
-        self.remove(0);
-        Some((at, owner))
-    }
-
-    /// How many timers of tasks are set that will fire.
-    pub(crate) fn count_of_tasks(&self) -> usize {
-        let of_service = |entry: &&Entry| {
-            matches!(self.slots[entry.slot as usize].owner, Owner::Service(Service::Phase))
-        };
-        match self.next() {
-            Some(_) => self.heap.len() - self.heap.iter().filter(of_service).count(),
-            None => 0,
+        let first = self.first();
+        let [retry, phase] = self.services;
+        let service = if retry <= phase { Service::Retry } else { Service::Phase };
+        let at = retry.min(phase);
+        if first.min(at) > now || first.min(at) == Time::NEVER {
+            None
+        } else if at < first {
+            self.set_service(service, Time::NEVER);
+            Some((at, Owner::Service(service)))
+        } else {
+            self.heap.pop().map(|entry| (first, entry.owner))
         }
     }
 
-    /// How many timers are set.
-    pub(crate) fn len(&self) -> usize {
-        self.heap.len()
+    /// Returns the deadline on top of the heap, or [`Time::NEVER`] if the heap is empty.
+    #[inline]
+    fn first(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, Entry::at)
     }
 
-    fn remove(&mut self, position: usize) {
-        let removed = self.heap.swap_remove(position);
-        self.slots[removed.slot as usize].owner = Owner::Nobody;
-        self.free.push(removed.slot);
-        if let Some(&moved) = self.heap.get(position) {
-            let position = self.rise(position, moved);
-            self.sink(position, moved);
+    /// Rebuilds the heap without its stale entries, if they may be more than half of it. `stale` is
+    /// the number of owners that have ended since the last rebuild. There are at most that many
+    /// stale entries, because some were dropped at the top.
+    #[inline]
+    pub(crate) fn sweep(&mut self, stale: usize, lives: impl Fn(Owner) -> bool) -> bool {
+        let is_time = stale > FEW && stale >= self.heap.len() / 2;
+        if is_time {
+            self.heap.retain(|entry| lives(entry.owner));
         }
+        is_time
     }
 
-    fn put(&mut self, position: usize, entry: Entry) {
-        self.slots[entry.slot as usize].position = position as u32;
-        self.heap[position] = entry;
+    /// Lists the timers of tasks in the order in which they fire. O(timers).
+    pub(crate) fn in_order(&self) -> Vec<(Time, Owner)> {
+        let mut entries: Vec<&Entry> = self.heap.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.key);
+        let timers = entries.into_iter().map(|entry| (entry.at(), entry.owner));
+        timers.filter(|(at, _)| *at != Time::NEVER).collect()
     }
 
-    /// Puts `entry` at `position` or nearer to the top; returns its position.
-    fn rise(&mut self, mut position: usize, entry: Entry) -> usize {
-        while position > 0 {
-            let parent = (position - 1) / 2;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.put(position, self.heap[parent]);
-            position = parent;
-        }
-        self.put(position, entry);
-        position
+    /// Returns the number of timers that are set.
+    pub(crate) fn len(&self, lives: impl Fn(Owner) -> bool) -> usize {
+        let services = self.services.iter().filter(|at| **at != Time::NEVER).count();
+        services + self.heap.iter().filter(|entry| lives(entry.owner)).count()
     }
 
-    /// Puts `entry` at `position` or further from the top.
-    fn sink(&mut self, mut position: usize, entry: Entry) {
-        loop {
-            let children = self.heap.iter().enumerate().skip(2 * position + 1).take(2);
-            match children.min_by_key(|(_, child)| **child) {
-                Some((child, &first)) if first < entry => {
-                    self.put(position, first);
-                    position = child;
-                }
-                _ => break,
-            }
-        }
-        self.put(position, entry);
+    /// Returns the number of timers that will fire, not counting the timer for the phases of a
+    /// shutdown.
+    pub(crate) fn count_of_tasks(&self, lives: impl Fn(Owner) -> bool) -> usize {
+        let fires = |entry: &&Entry| entry.at() != Time::NEVER && lives(entry.owner);
+        let retry = self.services[Service::Retry as usize];
+        usize::from(retry != Time::NEVER) + self.heap.iter().filter(fires).count()
     }
 }
 
@@ -197,41 +208,57 @@ mod tests {
         std::iter::from_fn(pop).collect()
     }
 
-    #[test]
-    fn ties_go_to_sleeps_before_timeouts_and_then_by_order_of_opening() {
-        let mut timers = Timers::default();
-        timers.set(us(5), Owner::Service(Service::Phase), 0);
-        timers.set(us(5), Owner::Scope(ScopeId::new(1, 0)), 2);
-        timers.set(us(5), Owner::Scope(ScopeId::new(9, 0)), 1);
-        timers.set(us(5), Owner::Sleep(Ticket::new(4, 0)), 7);
-        timers.set(us(4), Owner::Scope(ScopeId::new(2, 0)), 9);
-        let order = [
-            Owner::Scope(ScopeId::new(2, 0)),
-            Owner::Sleep(Ticket::new(4, 0)),
-            Owner::Scope(ScopeId::new(9, 0)),
-            Owner::Scope(ScopeId::new(1, 0)),
-        ];
-        let fired = pop_all(&mut timers, 5);
-        assert_eq!(fired.iter().map(|(_, owner)| *owner).take(4).collect::<Vec<_>>(), order);
-        assert_eq!(fired.last(), Some(&(5, Owner::Service(Service::Phase))));
+    fn all(_: Owner) -> bool {
+        true
+    }
+
+    fn sleep(index: u32) -> Ticket {
+        Ticket::new(index, 0)
     }
 
     #[test]
-    fn c17_a_cancelled_timer_leaves_nothing_behind() {
+    fn ties_go_to_sleeps_before_timeouts_and_then_by_order_of_opening() {
         let mut timers = Timers::default();
-        timers.set(us(9), Owner::Sleep(Ticket::new(0, 0)), 0);
+        timers.set_service(Service::Phase, us(5));
+        timers.set_service(Service::Retry, us(5));
+        timers.set_scope(us(5), ScopeId::new(1, 0), 2);
+        timers.set_scope(us(5), ScopeId::new(9, 0), 1);
+        timers.set_sleep(us(5), sleep(4));
+        timers.set_scope(us(4), ScopeId::new(2, 0), 9);
+        let order = [
+            (4, Owner::Scope(ScopeId::new(2, 0))),
+            (5, Owner::Sleep(sleep(4))),
+            (5, Owner::Scope(ScopeId::new(9, 0))),
+            (5, Owner::Scope(ScopeId::new(1, 0))),
+            (5, Owner::Service(Service::Retry)),
+            (5, Owner::Service(Service::Phase)),
+        ];
+        assert_eq!(pop_all(&mut timers, 5), order);
+    }
+
+    #[test]
+    fn c17_stale_timers_are_not_waited_for_and_are_at_most_half_of_the_heap() {
+        let mut timers = Timers::default();
+        let lives = |owner| owner == Owner::Sleep(sleep(0));
+        timers.set_sleep(us(9), sleep(0));
+        let mut stale = 0;
         for n in 1..10_000 {
-            let timer = timers.set(us(n), Owner::Sleep(Ticket::new(1, 0)), n);
-            timers.cancel(timer);
+            timers.set_sleep(us(n % 20), sleep(1));
+            stale += 1;
+            if timers.sweep(stale, lives) {
+                stale = 0;
+            }
+            assert!(timers.heap.len() <= FEW + 2);
         }
-        assert_eq!((timers.len(), timers.slots.len(), timers.next()), (1, 2, Some(us(9))));
+        assert_eq!((timers.len(lives), timers.next(lives)), (1, Some(us(9))));
     }
 
     #[test]
     fn never_is_not_reached_even_at_the_end_of_time() {
         let mut timers = Timers::default();
-        timers.set(Time::NEVER, Owner::Sleep(Ticket::new(0, 0)), 0);
-        assert_eq!((timers.next(), timers.pop(Time::NEVER)), (None, None));
+        timers.set_sleep(Time::NEVER, sleep(0));
+        assert_eq!((timers.next(all), timers.pop(Time::NEVER)), (None, None));
+        assert_eq!((timers.len(all), timers.count_of_tasks(all)), (1, 0));
     }
 
     proptest! {
@@ -239,32 +266,41 @@ mod tests {
 
         #[test]
         fn a_heap_does_what_a_sorted_list_does(
-            steps in prop::collection::vec((0..3_u8, 0..40_u64, any::<usize>()), 1..200)
+            steps in prop::collection::vec((0..4_u8, 0..40_u64, any::<usize>()), 1..200)
         ) {
             let mut timers = Timers::default();
-            let mut list: Vec<(u64, u64, TimerId)> = Vec::new();
-            for (order, (step, at, which)) in (0..).zip(steps) {
+            // The model, a list without order: deadline, order of setting, and whether the owner
+            // lives.
+            let mut list: Vec<(u64, u32)> = Vec::new();
+            for (number, (step, at, which)) in (0..).zip(steps) {
+                let lives: Vec<u32> = list.iter().map(|(_, number)| *number).collect();
+                let lives = |owner| matches!(owner, Owner::Sleep(it) if lives.contains(&it.index));
                 match step {
                     0 => {
-                        let owner = Owner::Sleep(Ticket::new(0, 0));
-                        list.push((at, order, timers.set(us(at), owner, order)));
+                        timers.set_sleep(us(at), sleep(number));
+                        list.push((at, number));
                     }
                     1 if !list.is_empty() => {
-                        let (at, _, timer) = list.swap_remove(which % list.len());
-                        prop_assert_eq!(timers.at(timer), us(at));
-                        timers.cancel(timer);
+                        list.swap_remove(which % list.len());
                     }
+                    2 => drop(timers.sweep(usize::MAX, lives)),
                     _ => {
-                        list.sort_unstable_by_key(|(at, order, _)| (*at, *order));
-                        let due = list.partition_point(|(due, ..)| *due <= at);
-                        let due: Vec<u64> = list.drain(..due).map(|(at, ..)| at).collect();
-                        let popped = pop_all(&mut timers, at);
-                        prop_assert_eq!(popped.iter().map(|(at, _)| *at).collect::<Vec<_>>(), due);
+                        list.sort_unstable();
+                        let due = list.partition_point(|(due, _)| *due <= at);
+                        let due: Vec<(u64, u32)> = list.drain(..due).collect();
+                        let popped = pop_all(&mut timers, at).into_iter().filter_map(|(at, owner)| {
+                            let Owner::Sleep(it) = owner else { unreachable!() };
+                            lives(owner).then_some((at, it.index))
+                        });
+                        prop_assert_eq!(popped.collect::<Vec<_>>(), due);
                     }
                 }
-                prop_assert_eq!(timers.len(), list.len());
-                let soonest = list.iter().map(|(at, ..)| us(*at)).min();
-                prop_assert_eq!(timers.next(), soonest);
+                let lives = |owner| {
+                    matches!(owner, Owner::Sleep(it) if list.iter().any(|(_, n)| *n == it.index))
+                };
+                prop_assert_eq!(timers.len(lives), list.len());
+                let soonest = list.iter().map(|(at, _)| us(*at)).min();
+                prop_assert_eq!(timers.next(lives), soonest);
             }
         }
     }

@@ -1,25 +1,82 @@
-//! The turn: wait, arrivals, wake queue, timers, ready tasks.
+//! The main loop of the kernel.
 //!
-//! The loop of the kernel. How one task runs is in `run.rs`.
+//! One pass of the loop is a *turn*. A turn finds out what has happened since the last one, makes
+//! the tasks that waited for it ready, and then runs every ready task once:
+//!
+//! 1. **Wait.** Ask the machine (epoll, or the simulator) for events. Block only if no task is
+//!    ready.
+//! 2. **Arrivals.** At most once a tick, fire the connection deadlines that are due. Then wake the
+//!    tasks whose descriptors are ready, and deliver signals.
+//! 3. **Wake queue.** Handle the messages that other threads have sent.
+//! 4. **Timers.** Fire the sleeps and timeouts that are due.
+//! 5. **Run.** Poll each task that is ready now, once (`run.rs`).
+//!
+//! Only step 5 polls tasks. Step 3 has a `run` line of `wakeup`, but that task is the kernel itself
+//! and has no future. The other steps write results into the records of waits, and append tasks to
+//! the ready queue. A task that becomes ready during step 5 runs in the next turn, so no chain of
+//! wake-ups can hold the loop inside step 5.
+//!
+//! Suppose `main` spawns `child` and sleeps for 1 s, and `child` sleeps for 0.5 s:
+//!
+//! ```text
+//! turn 1  run     main: spawns child (ready, but not before turn 2), sleeps until 1.0
+//! turn 2  wait    child is ready, so do not block
+//!         run     child: sleeps until 0.5
+//! turn 3  wait    nothing is ready: block until 0.5, the earliest timer
+//!         timers  child's sleep ends, so child is ready
+//!         run     child: ends
+//! turn 4  wait    block until 1.0, and so on with main
+//! ```
+//!
+//! # The order of the steps decides ties
+//!
+//! A parked wait keeps the first result that is written to it. Arrivals come before timers. So if a
+//! value and a timeout come in the same turn, the value wins, however late the kernel is. A
+//! connection deadline is meant to beat a value of the same turn, so it fires before the arrivals.
+//!
+//! # When the kernel may block
+//!
+//! Step 1 blocks only if no wake-up can be missed: no task is ready, no post is filed at the gate,
+//! and the wake queue is empty and will ring the bell at the next push. The wait lasts until an
+//! event arrives, or until the earliest timer or the next scan of the deadline table is due.
+//!
+//! # Why not the obvious way
+//!
+//! - *Run tasks until none is ready.* Two tasks that keep waking each other would starve all I/O
+//!   and all timers.
+//! - *Poll a task as soon as it is woken.* A wake-up may come from inside another task's poll, so
+//!   polls would nest without bound. With one queue, tasks run in the order in which they became
+//!   ready, and the log can show that order.
+//! - *Ask the machine in every turn.* Tasks that only hand work to each other would pay for a
+//!   system call per turn. While tasks are ready, [`Core::skips`] therefore leaves out steps 1 and
+//!   2, for a bounded number of turns and a bounded time.
 
 use std::mem;
 
 use traps::Time;
-use traps::core::deadlines::Due;
-use traps::core::gate::Gate;
-use traps::core::names::{Site, Ticket};
-use traps::core::protocol::{Reply, ScopeKind};
-use traps::core::records::Fired;
-use traps::core::table::NONE;
+use traps::core::gate::{Gate, listen};
+use traps::core::protocol::Reply;
+use traps::core::scopes::{Records, Wait};
+use traps::core::table::{Site, Ticket};
+use traps::tape::{self, Mode};
 
+use super::tasks::Task;
 use super::timers::Owner;
 use super::{Core, MainPoll, Services};
-use crate::limits::SKIPPED;
-use crate::log::{self, KERNEL, emit, emit_for};
+use crate::log::{KERNEL, emit, emit_for, words};
 use crate::machine::{Machine, Until};
-use crate::trace::{Event, Seq, Timer};
+use crate::options::SKIPPED;
+use crate::trace::{Event, Parent, Seq, Timer};
 
-/// A running kernel's claim to its thread's gate. It is released even by a panic.
+/// The turns since the kernel last asked the machine for arrivals.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    pub(super) turns: u32,
+    /// The reading of the machine's cheap clock when the kernel last asked for arrivals.
+    pub(super) since: u64,
+}
+
+/// A guard that marks the kernel as running. Its drop releases the gate, even after a panic.
 pub(crate) struct Running(&'static Gate);
 
 impl Running {
@@ -35,11 +92,11 @@ impl Drop for Running {
     }
 }
 
-/// Why a turn failed.
+/// The reason why a turn failed.
 pub(crate) enum Failure {
     /// The machine failed.
     Machine(std::io::Error),
-    /// Nothing can arrive any more.
+    /// No arrival can come any more, so the wait would never have ended.
     Hang,
 }
 
@@ -47,23 +104,24 @@ impl<M: Machine> Core<M> {
     /// Makes the task of main.
     pub(crate) fn add_main(&mut self, site: Site) -> u32 {
         let (root, id) = self.gate.new_task(site);
-        let task = self.tasks.add(root, id.0, 0, None);
-        self.tasks.main = Some((task, site));
-        self.gate.records().scopes[root.index].task = task;
-        let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
-        let seq = emit!(self, task, event);
-        self.make_ready(task, seq);
+        let task = self.add_task(Task::new(root, id.0, "main".into()));
+        self.tasks.main = Some(task);
+        self.make_ready(task);
+        let event = Event::Spawn { parent: Parent::Kernel, at: Some(words::site(site)) };
+        emit!(self, task, event);
         task
     }
 
-    /// Runs before the first turn of a run.
+    /// Prepares for the first turn of a run.
     pub(crate) fn start(&mut self, services: &impl Services<M>) {
         self.look(services);
         self.now = self.machine.now();
-        self.abort_run();
         self.main_ended = false;
         self.skipped.turns = 0;
+        let last = self.longrun.since;
         self.mark_runs();
+        // Between two runs, the thread may have done other work.
+        self.count_busy(self.longrun.since.wrapping_sub(last));
         self.boot();
     }
 
@@ -72,9 +130,10 @@ impl<M: Machine> Core<M> {
     pub(crate) fn serve_between_runs(&mut self, services: &mut impl Services<M>) {
         self.turn += u64::from(self.gate.has_filed());
         self.serve(services);
+        self.between_events();
     }
 
-    /// One turn of the loop.
+    /// Runs one turn of the loop.
     pub(crate) fn turn(
         &mut self,
         services: &mut impl Services<M>,
@@ -85,7 +144,7 @@ impl<M: Machine> Core<M> {
         self.wait(services)?;
         // Step 3.
         self.run_wakeup(services);
-        // Step 4, and what foreign wakers posted in the steps so far.
+        // Step 4, and the posts of foreign wakers in the steps so far.
         self.fire_timers(services);
         self.serve(services);
         // Step 5.
@@ -94,17 +153,17 @@ impl<M: Machine> Core<M> {
         Ok(())
     }
 
-    /// Checks whether the log is on; once a turn is often enough.
+    /// Updates whether the log is on, and whether runs are watched. Once a turn is often enough.
     pub(crate) fn look(&mut self, services: &impl Services<M>) {
         self.log.look();
         // The hook sees every scope.
         let is_told = self.log.listening || self.hook.is_set();
-        self.gate.listen(is_told);
+        listen(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
         self.run.is_watched = is_told || self.log.timed || services.watches();
     }
 
-    /// Steps 1 and 2: waits for the machine, and makes the tasks ready that its arrivals concern.
-    /// While tasks are ready, many turns leave this out: see [`skips`](Self::skips).
+    /// Waits for the machine, and wakes the tasks that its arrivals concern (steps 1 and 2). While
+    /// tasks are ready, many turns skip this: see [`skips`](Self::skips).
     fn wait(&mut self, services: &mut impl Services<M>) -> Result<(), Failure> {
         let busy = !self.ready.is_empty();
         if busy && self.skips() {
@@ -121,15 +180,16 @@ impl<M: Machine> Core<M> {
         }
         self.now = self.machine.now();
         self.skipped.turns = 0;
-        // Comes before the arrivals, because a guard wins against a value of the same turn.
+        // Do this before the arrivals, because a guard wins against a value of the same turn.
         self.guarded.clear();
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
+            self.between_events();
         }
-        self.guarded.clear();
         for signal in arrivals.signals.drain(..) {
             services.signal(self, signal);
+            self.between_events();
         }
         let hang = mem::take(&mut arrivals.hang);
         arrivals.bell = false;
@@ -141,7 +201,7 @@ impl<M: Machine> Core<M> {
         if hang { Err(Failure::Hang) } else { Ok(()) }
     }
 
-    /// How long the machine may wait.
+    /// Returns the limit of the machine's wait.
     fn until(&mut self, sleeps: bool) -> Until {
         if !sleeps {
             return Until::Now;
@@ -153,18 +213,18 @@ impl<M: Machine> Core<M> {
         if self.gate.has_filed() {
             return Until::Now;
         }
-        let by = [self.timers.next(), self.next_scan(), self.bound].into_iter().flatten().min();
+        let by = [self.next_timer(), self.next_scan(), self.bound].into_iter().flatten().min();
         Until::Arrival { by, outside: self.external > 0 || self.busy_threads > 0 }
     }
 
-    /// Whether this turn, which has tasks to run, does not look at the machine. At most 61 turns in
-    /// a row do not, and only while the coarse clock shows the same time. Otherwise tasks that hand
-    /// work to each other would pay for a system call in each turn. The bound keeps busy tasks from
-    /// delaying all I/O.
+    /// Counts a turn that has tasks to run, and returns whether the turn does not ask the machine
+    /// for arrivals. At most 61 turns in a row skip the machine, and only while the coarse clock
+    /// shows the same time. Otherwise tasks that hand work to each other would pay for a system
+    /// call in each turn. The bound keeps busy tasks from delaying all I/O.
     #[inline]
     fn skips(&mut self) -> bool {
         self.skipped.turns += 1;
-        // The end of the last run, if that was measured.
+        // The end of the last run, if it was measured.
         let measured = self.longrun.measures();
         let mark = if measured { self.longrun.since } else { self.machine.mark() };
         self.skipped.turns <= SKIPPED && self.skipped.since == mark
@@ -174,99 +234,151 @@ impl<M: Machine> Core<M> {
     #[inline]
     fn mark_runs(&mut self) {
         if self.skipped.turns == 0 {
+            self.count_busy(self.longrun.since.wrapping_sub(self.skipped.since));
             self.skipped.since = self.machine.mark();
             self.longrun.since = self.skipped.since;
         }
     }
 
-    /// When to scan the deadline table next: not before a deadline can be due, and, unless a task
-    /// fired one, not before a tick has passed since the last scan.
-    fn next_scan(&self) -> Option<Time> {
-        let soonest = self.shared.deadlines.soonest()?;
-        let is_fired = soonest == Time::ZERO;
-        Some(if is_fired {
-            soonest
-        } else {
-            soonest.max(self.scanned + self.options.tick_in_force())
-        })
-    }
-
-    /// Scans the table of connection deadlines if it is time, and fires those that are due.
-    #[inline]
-    fn fire_deadlines(&mut self) {
-        if self.next_scan().is_some_and(|at| at <= self.now) {
-            self.scan_deadlines();
-        }
-    }
-
-    #[cold]
-    fn scan_deadlines(&mut self) {
-        self.scanned = self.now;
-        self.counts.scans += 1;
-        let mut due = mem::take(&mut self.due);
-        self.shared.deadlines.scan(self.now, &mut due);
-        emit_for!(self, KERNEL, {
-            let armed = self.shared.deadlines.armed() as u64;
-            Event::Tick { fired: due.len() as u64, armed }
-        });
-        for Due { deadline, number, slot, scope } in due.drain(..) {
-            let cause = self.log.armed.get(&number).copied().unwrap_or_default();
-            let line = self.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
-            if let Some(found) = self.gate.records().scopes.get_mut(scope)
-                && is_on(found.kind, slot)
-            {
-                found.deadline = deadline;
-            } else {
-                continue;
-            }
-            self.fire(scope, Fired { line, ..Fired::default() });
-        }
-        self.due = due;
-    }
-
-    /// Step 4: fires the timers that are due, in the order of their deadlines; of equal ones sleeps
-    /// first.
+    /// Fires the due timers, in the order of their deadlines (step 4). If equal, sleeps fire first.
     #[inline]
     pub(crate) fn fire_timers(&mut self, services: &mut impl Services<M>) {
+        self.sweep_timers();
         while let Some((deadline, owner)) = self.timers.pop(self.now) {
+            if !lives(&self.gate.records(), owner) {
+                continue;
+            }
             match owner {
                 Owner::Sleep(ticket) => self.end_sleep(ticket, deadline),
                 Owner::Scope(scope) => {
                     let mut records = self.gate.records();
                     let Some(found) = records.scopes.get_mut(scope) else { continue };
-                    found.timer = NONE;
+                    found.has_timer = false;
                     let (timer, cause) = (Timer::Scope(found.number), found.line);
                     drop(records);
-                    let line = self.log_fire(timer, deadline, cause);
-                    self.fire(scope, Fired { line, ..Fired::default() });
+                    self.log_fire(timer, deadline, cause);
+                    self.fire(scope);
                 }
                 Owner::Service(which) => services.timer(self, which, deadline),
-                Owner::Nobody => {}
             }
+            self.between_events();
         }
+    }
+
+    /// Puts the deadlines of new scopes into the timer heap.
+    #[inline]
+    pub(super) fn set_new_timers(&mut self) {
+        while let Some(scope) = self.gate.take_new_timer() {
+            let mut records = self.gate.records();
+            let Some(found) = records.scopes.get_mut(scope) else { continue };
+            found.has_timer = true;
+            self.timers.set_scope(found.deadline, scope, found.number);
+        }
+    }
+
+    /// Removes the stale timers from the heap, if there are many.
+    #[inline]
+    fn sweep_timers(&mut self) {
+        let mut records = self.gate.records();
+        if self.timers.sweep(records.stale_timers, |owner| lives(&records, owner)) {
+            records.stale_timers = 0;
+        }
+    }
+
+    /// Returns the time at which the next timer fires.
+    #[inline]
+    pub(crate) fn next_timer(&mut self) -> Option<Time> {
+        // Together they cost less than one by one at the top of the heap.
+        self.sweep_timers();
+        let records = self.gate.records();
+        self.timers.next(|owner| lives(&records, owner))
     }
 
     #[inline]
     fn end_sleep(&mut self, ticket: Ticket, deadline: Time) {
-        let mut fire = 0;
         if self.log.listening {
             let (number, cause) = self.log.number_of(ticket);
-            fire = self.log_fire(Timer::Sleep(number), deadline, cause);
+            self.log_fire(Timer::Sleep(number), deadline, cause);
         }
-        self.complete(ticket, Reply::Time(self.now), fire);
+        self.complete(ticket, Reply::Time(self.now));
     }
 
-    /// The line of a timer or a connection deadline that fires.
-    pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) -> Seq {
+    /// Logs a timer or a connection deadline that fires. `cause` is the log line that set the
+    /// timer.
+    pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) {
         let event = Event::Fire { timer, deadline, cause };
-        emit_for!(self, KERNEL, event, log::late(deadline, self.now))
+        emit_for!(self, KERNEL, event, words::late(deadline, self.now));
     }
 }
 
-/// Whether the deadline of a scope lies in that slot of the deadline table.
-fn is_on(kind: ScopeKind, slot: u32) -> bool {
-    match kind {
-        ScopeKind::Deadline(own) | ScopeKind::Guard { slot: Some(own), .. } => own == slot,
-        _ => false,
+/// Returns whether the owner of a timer still exists: a parked sleep, an open scope, or a service.
+#[inline]
+pub(crate) fn lives(records: &Records, owner: Owner) -> bool {
+    match owner {
+        Owner::Sleep(sleep) => records.waits.get(sleep).is_some_and(Wait::is_parked),
+        Owner::Scope(scope) => records.is_open(scope),
+        Owner::Service(_) => true,
+    }
+}
+
+/// The queue of ready tasks, in the order in which they became ready.
+#[derive(Default)]
+pub(crate) struct ReadyQueue {
+    /// The tasks of this turn. The first `taken` of them have run.
+    pub(super) now: Vec<u32>,
+    taken: usize,
+    /// The tasks of the next turn.
+    next: Vec<u32>,
+    /// The turn of the last run, for the view of the state.
+    pub(crate) ran_in: Option<u64>,
+}
+
+impl ReadyQueue {
+    #[inline]
+    pub(crate) fn push(&mut self, task: u32) {
+        self.next.push(task);
+    }
+
+    /// Starts a turn, in which all tasks that are ready now will run.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self) {
+        let taken = mem::take(&mut self.taken);
+        if taken == self.now.len() {
+            self.now.clear();
+            mem::swap(&mut self.now, &mut self.next);
+        } else {
+            // Main ended during the last turn.
+            self.now.drain(..taken);
+            self.now.append(&mut self.next);
+        }
+    }
+
+    /// Takes the next task of this turn.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        let task = *self.now.get(self.taken)?;
+        self.taken += 1;
+        Some(task)
+    }
+
+    /// Returns the tasks of this turn that have not run, and the tasks of the next turn.
+    pub(crate) fn parts(&self) -> (&[u32], &[u32]) {
+        (&self.now[self.taken..], &self.next)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == self.now.len() && self.next.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.now[self.taken..].iter().chain(&self.next).copied()
+    }
+
+    /// Removes a task that ends while it is ready. O(ready tasks).
+    pub(crate) fn remove(&mut self, task: u32) {
+        if let Some(place) = self.now[self.taken..].iter().position(|ready| *ready == task) {
+            self.now.remove(self.taken + place);
+        }
+        self.next.retain(|ready| *ready != task);
     }
 }

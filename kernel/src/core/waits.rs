@@ -1,66 +1,113 @@
-//! How a wait ends: with a reply, by an interrupt, or because its future is gone; and how its task
+//! The end of a wait: by a reply, by an interrupt, or because its future is gone. Also how its task
 //! becomes ready.
+//!
+//! A parked wait ends once. Either its event writes a reply into the record ([`Core::complete`]),
+//! or an interrupt is written there ([`Core::deliver`]). Both make the task ready, and the task
+//! reads the reply at its next poll. If the future is dropped first, [`Core::withdraw`] undoes the
+//! wait, or takes back a reply that was never read.
+//!
+//! # Interrupts
+//!
+//! An *interrupt* is the error with which a wait ends early. Its *source* is a scope that has
+//! fired: a timeout, a connection deadline, or the root scope of a task that was cancelled. When a
+//! scope fires, its task may be parked in one wait or in several, be ready with a result, be
+//! running, or be inside a shield. Whatever it is doing, two promises hold while the scope is open:
+//!
+//! - **Once per branch.** Each branch of a `join` or a `race` gets the interrupt once. After that
+//!   its clean-up code can wait as usual.
+//! - **Never lost.** If no wait can take the interrupt now, the next blocking trap does. If a
+//!   future is dropped before it has read its interrupt, another wait gets it.
+//!
+//! **A scope that fires is pending at itself and at every branch open inside it. A wait looks along
+//! its way out, from its own scope to the one that fired. It takes the interrupt at the first scope
+//! where that is pending, unless there is a shield on the way. Taking clears the whole way. If the
+//! wait's result is never read, the interrupt goes back to where it was taken, and to each scope
+//! further out unless another wait inside that scope still has it.**
+//!
+//! Waits that are parked take the interrupt when the scope fires ([`Core::fire`]). Any other wait
+//! takes it when its trap is dispatched, before the trap has any effect ([`Core::pending_for`]). If
+//! several scopes are pending, a cancellation comes first, then the scope that fired first. A
+//! delivered interrupt stays: the wait keeps it, and a later cancellation ends the next blocking
+//! trap.
+//!
+//! One exception to "once": when a timeout closes, enclosing timeouts that have fired are pending
+//! again. So code that handles the error of an inner timeout still meets the outer deadline.
+//!
+//! An interrupt belongs to its task, also if another task polls or drops the wait. When it goes
+//! back and no other wait has it, it ends what its task waits for ([`Core::put_back`]).
+//!
+//! The places where a source is pending are in `traps/src/core/scopes.rs`.
 
 use std::mem;
 use std::task::Waker;
 
-use traps::core::names::{TaskRef, Ticket};
-use traps::core::protocol::{Parked, Post, Reply, ServicePost};
-use traps::core::records::{On, Wait, WaitState};
+use traps::core::protocol::{Parked, Post, Reply, ScopeKind, ServicePost, Trap};
+use traps::core::scopes::{Fired, Wait, WaitState};
+use traps::core::table::{ScopeId, TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
+use traps::{Delivery, Interrupt, TaskId};
 
 use super::Core;
 use super::tasks::State;
-use super::timers::Owner;
-use super::words::word;
-use crate::log::{self, emit};
+use crate::log::{emit, words};
 use crate::machine::Machine;
-use crate::trace::{Answered, Event, Outcome, Seq, WakeOp};
+use crate::trace::{Answered, Effect, Event, Op, Outcome};
 
 impl<M: Machine> Core<M> {
-    /// Ends a parked wait with a reply and makes its task ready. False if the wait has ended
-    /// already. `cause` is the line of what ended it.
+    /// Ends a parked wait with a reply and makes its task ready. Returns `false` if the wait has
+    /// already ended.
     #[inline]
-    pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply, cause: Seq) -> bool {
-        let outcome = self.log.listening.then(|| log::outcome(&reply));
-        let Some((task, on, waker)) = self.settle(ticket, reply, word) else { return false };
-        let mut seq = 0;
-        if let Some(outcome) = outcome {
-            let op = match (&on, &outcome) {
-                (On::Io(handle, _), Outcome::Error(_)) => {
-                    WakeOp::Closed { alias: self.alias(*handle) }
-                }
-                _ => self.awaited(&on),
-            };
-            let number = self.note_answer(task, ticket, outcome);
-            seq = emit!(self, task, Event::Wake { op, ticket: Some(number), cause });
+    pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply) -> bool {
+        let Some((task, waker)) = self.settle(ticket, reply, Trap::word) else { return false };
+        self.make_ready(task);
+        if self.log.listening {
+            self.log_wake(task, ticket);
         }
-        drop(on);
-        self.make_ready(task, seq);
         call(waker);
         true
     }
 
-    /// Writes the reply of a parked wait into its record. Gives the task, what the wait was for,
-    /// and the waker that a combinator has set.
+    /// Logs the `wake` line of a wait that has ended with a reply.
+    #[cold]
+    fn log_wake(&mut self, task: u32, ticket: Ticket) {
+        let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
+        let op = match (&trap, &outcome) {
+            (Trap::Io { handle, .. }, Outcome::Error(_)) => {
+                Op::Closed { alias: self.alias(*handle) }
+            }
+            _ => self.op_of(&trap),
+        };
+        let number = self.note_answer(task, ticket, outcome);
+        let cause = self.log.cause;
+        emit!(self, task, Event::Wake { op, ticket: Some(number), cause });
+    }
+
+    /// Returns the result of a wait that has ended, in the terms of the log.
+    pub(super) fn outcome_of(&self, ticket: Ticket) -> Outcome<'static> {
+        match &self.gate.records().waits[ticket.index].state {
+            WaitState::Done(reply) => words::outcome(reply),
+            WaitState::Filed | WaitState::Parked => unreachable!("it has ended"),
+        }
+    }
+
+    /// Writes a reply into the record of a parked wait. Returns the task, and the waker that a
+    /// combinator has set. `word` is the word of the wait that the task comes back from.
     #[inline]
     pub(super) fn settle(
         &mut self,
         ticket: Ticket,
         reply: Reply,
-        word: fn(&On) -> &'static str,
-    ) -> Option<(u32, On, Option<Waker>)> {
+        word: fn(&Trap) -> &'static str,
+    ) -> Option<(u32, Option<Waker>)> {
         let mut records = self.gate.records();
         let wait = records.waits.get_mut(ticket).filter(|wait| wait.is_parked())?;
-        let was = mem::replace(&mut wait.state, WaitState::Done(reply));
-        let WaitState::Parked(on) = was else { unreachable!("looked at just now") };
-        let (task, waker) = (wait.task, wait.waker.take());
-        self.tasks[task].came = (word(&on), Some(wait.site));
-        Some((task, on, waker))
+        wait.state = WaitState::Done(reply);
+        self.tasks[wait.task].came = (word(&wait.trap), Some(wait.site));
+        Some((wait.task, wait.waker.take()))
     }
 
-    /// Notes the result of a wait for the next `run` line, and gives the number of the wait. A
-    /// task that runs reads the result in this run, without a line.
+    /// Records the result of a wait for the next `run` line, and returns the number of the wait. A
+    /// task that is running reads the result in this run, without a line.
     pub(super) fn note_answer(
         &mut self,
         task: u32,
@@ -70,15 +117,16 @@ impl<M: Machine> Core<M> {
         let (number, _) = self.log.number_of(ticket);
         let task = &mut self.tasks[task];
         if number != 0 && task.state != State::Running {
-            let outcome = log::without_place(outcome);
+            let outcome = words::without_place(outcome);
             task.rare().answered.push(Answered { ticket: number, outcome });
         }
         number
     }
 
-    /// Makes a parked task ready, with the line `cause`. A task that runs is polled again.
+    /// Makes a parked task ready. The next log line must be the reason. If the task is
+    /// running, it is polled again after this poll.
     #[inline]
-    pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
+    pub(crate) fn make_ready(&mut self, index: u32) {
         let task = &mut self.tasks[index];
         match task.state {
             State::Parked => {
@@ -87,7 +135,7 @@ impl<M: Machine> Core<M> {
                 if self.log.listening {
                     let has_run = task.runs > 0;
                     let rare = task.rare();
-                    (rare.cause, rare.left) = (cause, has_run.then_some(left));
+                    (rare.cause, rare.left) = (self.log.seq + 1, has_run.then_some(left));
                 }
                 self.ready.push(index);
             }
@@ -98,29 +146,30 @@ impl<M: Machine> Core<M> {
 
     // ---- Wakers ----------------------------------------------------------------------------
 
-    /// The task's own waker was called.
-    pub(crate) fn wake_task(&mut self, task: TaskRef, cause: Seq) {
+    /// Handles a call of a task's own waker.
+    pub(crate) fn wake_task(&mut self, task: TaskRef) {
         let Some(index) = self.find(task) else { return };
         match self.tasks[index].state {
-            State::Parked => self.wake_by_waker(index, cause),
+            State::Parked => self.wake_by_waker(index),
             State::Running => self.run.woken = true,
             State::Ready => {}
         }
     }
 
-    pub(super) fn wake_by_waker(&mut self, index: u32, cause: Seq) {
-        let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
-        let seq = emit!(self, index, event);
+    pub(super) fn wake_by_waker(&mut self, index: u32) {
+        let cause = self.log.cause;
         self.tasks[index].came = ("", None);
-        self.make_ready(index, seq);
+        self.make_ready(index);
+        emit!(self, index, Event::Wake { op: Op::Waker, ticket: None, cause });
     }
 
-    /// Polls a task once more, and has the wakers of its combinators called.
-    pub(crate) fn poll_again(&mut self, index: u32, cause: Seq) {
+    /// Wakes a task if it is parked, and calls the wakers that combinators have set for its parked
+    /// waits.
+    pub(crate) fn poll_again(&mut self, index: u32) {
         if self.tasks[index].state == State::Parked {
-            self.wake_by_waker(index, cause);
+            self.wake_by_waker(index);
         }
-        for ticket in self.parked(index, |ticket, _, _| ticket) {
+        for ticket in self.parked(index, |ticket, _| ticket) {
             let mut records = self.gate.records();
             let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
             drop(records);
@@ -128,11 +177,17 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// A parked wait was unparked.
-    pub(crate) fn unpark(&mut self, ticket: Ticket, reply: Reply, cause: Seq) -> bool {
+    /// Ends a wait of the trap `Park` with a reply. Returns `false` if the wait is not parked any
+    /// more.
+    pub(crate) fn unpark(&mut self, ticket: Ticket, reply: Reply) -> bool {
         let records = self.gate.records();
-        let external = match records.waits.get(ticket).map(|wait| &wait.state) {
-            Some(WaitState::Parked(On::Park(_, external))) => *external,
+        let external = match records.waits.get(ticket) {
+            Some(wait)
+                if wait.is_parked()
+                    && let Trap::Park { external, .. } = wait.trap =>
+            {
+                external
+            }
             _ => {
                 drop(records);
                 drop_quietly(reply);
@@ -141,90 +196,307 @@ impl<M: Machine> Core<M> {
         };
         drop(records);
         self.external -= usize::from(external);
-        self.complete(ticket, reply, cause)
+        self.complete(ticket, reply)
     }
 
     // ---- Futures that are gone -------------------------------------------------------------
 
-    /// Withdraws a wait: undoes it if it is parked, and gives back its reply if that is unread. The
-    /// gate withdraws by itself what the kernel need not hear of.
-    pub(crate) fn withdraw(&mut self, ticket: Ticket, cause: Seq) {
+    /// Withdraws a wait: undoes it if it is parked, and takes back its reply if it was not read. A
+    /// trap that the kernel has not dispatched is withdrawn at the gate.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) {
         let records = self.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
         let (task, is_parked) = (wait.task, wait.is_parked());
+        let interrupt = wait.interrupt().cloned();
         drop(records);
         if is_parked {
             let (number, _) = self.log.number_of(ticket);
-            // An observer may panic: the wait is still whole.
             emit!(self, task, Event::Withdraw { ticket: number });
+            let (trap, _) = self.trap_of(ticket);
+            self.undo(ticket, &trap);
         }
-        let mut records = self.gate.records();
-        let Some(wait) = records.waits.get_mut(ticket) else { return };
-        let state = mem::replace(&mut wait.state, WaitState::Done(Reply::Done));
-        drop(records);
-        match state {
-            WaitState::Filed(trap) => drop_quietly(trap),
-            WaitState::Parked(on) => {
-                self.undo(ticket, &on);
-                drop_quietly(on);
+        // Before the record goes: it keeps the way out of scopes that have closed around it.
+        if let Some(interrupt) = interrupt {
+            self.put_back(&interrupt);
+        }
+        let Some(gone) = self.gate.records().take(ticket) else { return };
+        let Wait { trap, state, waker, .. } = gone;
+        drop_quietly(waker);
+        if let WaitState::Done(reply) = state {
+            self.give_back(&trap, reply);
+        }
+    }
+
+    /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has
+    /// ended.
+    fn give_back(&mut self, trap: &Trap, reply: Reply) {
+        match (reply, trap) {
+            (Reply::Ready(urgent), Trap::Io { handle, direction }) => {
+                self.ready_again(*handle, *direction, urgent);
             }
-            WaitState::Done(reply) => self.give_back(task, reply, cause),
-        }
-        let gone = self.gate.records().take(ticket);
-        drop_quietly(gone);
-    }
-
-    /// What an unread reply has handed over goes to the next who wants it.
-    fn give_back(&mut self, task: u32, reply: Reply, cause: Seq) {
-        match reply {
-            Reply::Ready(handle, direction) => self.ready_again(handle, direction, cause),
-            Reply::Permit(queue, keep) => self.give_permit(&queue, keep, cause),
-            Reply::Interrupt(interrupt) => self.put_back(task, &interrupt),
-            Reply::Job(job) => self.post_to_services(ServicePost::Orphan(job)),
-            other => drop_quietly(other),
+            (Reply::Permit, Trap::Wait { queue, keep }) => self.give_permit(queue, *keep),
+            (Reply::Job(job), _) => self.post_to_services(ServicePost::Orphan(job)),
+            (other, _) => drop_quietly(other),
         }
     }
 
-    /// Undoes what parking a wait changed outside its record.
-    pub(super) fn undo(&mut self, ticket: Ticket, on: &On) {
-        match on {
-            On::Sleep(timer) => self.timers.cancel_of(*timer, Owner::Sleep(ticket)),
-            On::Io(handle, direction) => self.stop_waiting_for_io(*handle, *direction),
-            On::Queue(queue, _) => self.gate.records().leave(queue, ticket),
-            On::Park(what, external) => {
+    /// Undoes the changes that parking a wait has made outside its record.
+    pub(super) fn undo(&mut self, ticket: Ticket, trap: &Trap) {
+        match trap {
+            Trap::Sleep { span, .. } => {
+                self.gate.records().stale_timers += usize::from(*span > 0);
+            }
+            Trap::Io { handle, direction } => self.stop_waiting_for_io(*handle, *direction),
+            Trap::Join { task, .. } => {
+                if let Some(task) = self.find(*task) {
+                    let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
+                    joins.remove(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
+                }
+            }
+            Trap::Wait { queue, .. } => self.gate.records().leave(queue, ticket),
+            Trap::Park { what, external } => {
                 self.external -= usize::from(*external);
                 if let Parked::Job(job) = what {
                     self.post_to_services(ServicePost::Abandon(*job));
                 }
             }
-            On::Yield { .. } => {}
+            // A yield ends with the run, and a trap that answers never parks.
+            Trap::Yield { .. } | Trap::Clock | Trap::Check => {}
         }
     }
 
-    /// Posts to the services of this kernel, which may be dropped in a task of another one.
     fn post_to_services(&self, post: ServicePost) {
-        self.gate.post_to(self.shared.epoch, Post::Service(post));
+        self.gate.post(Post::Service(post));
     }
 
-    /// The parked waits of a task, in the order in which they were filed.
-    pub(crate) fn parked<R>(&self, task: u32, look: impl Fn(Ticket, &Wait, &On) -> R) -> Vec<R> {
+    /// Returns whether a wait is parked.
+    pub(crate) fn is_parked(&self, ticket: Ticket) -> bool {
+        self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
+    }
+
+    /// Returns the parked waits of a task, in the order in which they were filed.
+    pub(crate) fn parked<R>(&self, task: u32, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
         let records = self.gate.records();
-        let waits = records.waits_inside(self.tasks[task].root.index);
-        let parked = waits.into_iter().filter_map(|ticket| {
-            let wait = &records.waits[ticket.index];
-            match &wait.state {
-                WaitState::Parked(on) => Some(look(ticket, wait, on)),
-                _ => None,
-            }
-        });
-        parked.collect()
+        let waits = records.waits_of(self.tasks[task].root.index);
+        let parked = waits.filter(|(_, wait)| wait.is_parked());
+        parked.map(|(ticket, wait)| look(ticket, wait)).collect()
     }
 }
 
-/// Calls the waker that a combinator has set for a wait, if it has.
+/// Calls the waker that a combinator has set for a wait, if there is one.
 #[inline]
 pub(super) fn call(waker: Option<Waker>) {
     if let Some(waker) = waker {
         quietly(|| waker.wake());
+    }
+}
+
+impl<M: Machine> Core<M> {
+    /// Takes the interrupt that is pending for a trap, if the trap can be interrupted.
+    #[inline]
+    pub(super) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
+        let mut records = self.gate.records();
+        if records.fired == 0 {
+            return None;
+        }
+        let can_be = match trap {
+            Trap::Clock => false,
+            // What has come already does not block.
+            Trap::Join { task, .. } => records.scopes.get(*task).is_some(),
+            Trap::Wait { queue, .. } => !queue.over.get(),
+            _ => true,
+        };
+        let wait = records.waits.get(ticket).filter(|_| can_be)?;
+        let from = wait.scope;
+        records.take_interrupt(from, self.now)
+    }
+
+    /// Returns the interrupt that a shield holds back from a trap.
+    pub(super) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
+        let records = self.gate.records();
+        let from = records.waits.get(ticket)?.scope;
+        let source = records.pending(from, true)?;
+        let place = records.place(source, from, true)?;
+        Some(records.interrupt(source, place, from, self.now))
+    }
+
+    /// Fires a scope whose deadline has passed, and interrupts the waits that the scope reaches.
+    /// The cause is the `fire` line.
+    pub(crate) fn fire(&mut self, source: ScopeId) {
+        let mut records = self.gate.records();
+        let Some(scope) = records.scopes.get(source) else { return };
+        let task = records.scopes[scope.root.index].task;
+        let Some(was_ready) = self.tasks.state(task).map(|state| state == State::Ready) else {
+            return;
+        };
+        let reached = records.fire(source, Fired::by_deadline(self.log.cause));
+        drop(records);
+        let winner = (was_ready && self.log.listening).then(|| self.winner(task));
+        self.spread(source, task, &reached);
+        if reached.is_empty() && !self.wake_bare(source, task) {
+            self.log_pending(source, task, winner);
+        }
+    }
+
+    fn spread(&mut self, source: ScopeId, task: u32, reached: &[(Ticket, ScopeId)]) {
+        for (ticket, place) in reached {
+            self.deliver(source, task, *ticket, *place);
+        }
+    }
+
+    /// Ends a parked wait with an interrupt.
+    fn deliver(&mut self, source: ScopeId, task: u32, ticket: Ticket, place: ScopeId) {
+        let mut records = self.gate.records();
+        let Some(wait) = records.waits.get(ticket) else { return };
+        let from = wait.scope;
+        // The waker of an earlier wait may have dropped the scope.
+        if !records.is_open(source) {
+            return;
+        }
+        let interrupt = records.interrupt(source, place, from, self.now);
+        records.take_pending(source, from);
+        drop(records);
+        let reply = Reply::Interrupt(interrupt);
+        let Some((_, waker)) = self.settle(ticket, reply, |_| "interrupt") else { return };
+        let (trap, _) = self.trap_of(ticket);
+        // An observer of the next line may panic, and the queue may outlive the kernel.
+        if !matches!(trap, Trap::Io { .. }) {
+            self.undo(ticket, &trap);
+        }
+        self.make_ready(task);
+        if self.log.listening {
+            let (outcome, cause) = (self.outcome_of(ticket), self.log.cause);
+            let ticket = self.note_answer(task, ticket, outcome.clone());
+            emit!(self, task, Event::Deliver { ticket, outcome, cause });
+        }
+        if let Trap::Io { handle, direction } = trap {
+            let records = self.gate.records();
+            let scope = &records.scopes[source.index];
+            if let ScopeKind::Guard { .. } = scope.kind {
+                self.guarded.push((handle, direction, task, scope.number));
+            }
+            drop(records);
+            self.undo(ticket, &trap);
+        }
+        call(waker);
+    }
+
+    /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`
+    /// if the task waits in another way.
+    fn wake_bare(&mut self, source: ScopeId, task: u32) -> bool {
+        let records = self.gate.records();
+        let is_bare = self.tasks[task].state == State::Parked && records.is_bare(source);
+        let scope = &records.scopes[source.index];
+        let scope = if scope.kind.is_timeout() { scope.number } else { 0 };
+        drop(records);
+        if is_bare {
+            let cause = self.log.cause;
+            self.make_ready(task);
+            emit!(self, task, Event::Wake { op: Op::Scope { scope }, ticket: None, cause });
+        }
+        is_bare
+    }
+
+    /// Returns the word for the result that a ready task will get in its next run.
+    fn winner(&self, task: u32) -> &'static str {
+        let records = self.gate.records();
+        let unread = records.waits_of(self.tasks[task].root.index);
+        let unread = unread.filter_map(|(_, wait)| wait.interrupt());
+        let cancelled = unread.map(Interrupt::is_cancelled).max();
+        cancelled.map_or("value", |cancelled| if cancelled { "cancel" } else { "timeout" })
+    }
+
+    /// Logs why a timeout has ended no trap: another result came first, or there was no trap to
+    /// end. (The line of a cancellation contains this itself.)
+    fn log_pending(&mut self, source: ScopeId, task: u32, winner: Option<&'static str>) {
+        if !self.log.listening {
+            return;
+        }
+        let records = self.gate.records();
+        let scope = &records.scopes[source.index];
+        if scope.kind == ScopeKind::Task {
+            return;
+        }
+        let number = if scope.kind.is_timeout() { scope.number } else { 0 };
+        let interrupt = records.interrupt(source, source, source, self.now);
+        drop(records);
+        emit!(self, task, {
+            match winner {
+                Some(winner) => {
+                    Event::Race { winner: winner.into(), loser: "timeout".into(), scope: number }
+                }
+                None => {
+                    let outcome = words::interrupt(&interrupt);
+                    Event::Cleanup { scope: number, place: None, outcome }
+                }
+            }
+        });
+    }
+
+    // ---- Cancellation ----------------------------------------------------------------------
+
+    /// Cancels a task: fires the scope around it. A task is cancelled once. A pending cancellation
+    /// comes before any pending timeout. An interrupt that was delivered before the cancellation
+    /// stays.
+    pub(crate) fn cancel(&mut self, index: u32, by: Option<TaskId>, reason: &'static str) {
+        let (by_number, cause) = (by.map(|task| task.0), self.log.cause);
+        let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
+        if self.is_cancelled(index) {
+            emit!(self, index, event(Effect::Again));
+            return;
+        }
+        let root = self.tasks[index].root;
+        let fired = Fired::by_cancel(by, reason);
+        let reached = self.gate.records().fire(root, fired);
+        let hits = !reached.is_empty();
+        let effect = if hits { Effect::Delivered } else { Effect::Pending };
+        let line = emit!(self, index, event(effect));
+        if let Some(fired) = &mut self.gate.records().scopes[root.index].fired {
+            fired.line = line;
+        }
+        self.spread(root, index, &reached);
+        if !hits {
+            self.wake_bare(root, index);
+        }
+    }
+
+    /// Returns whether a task was cancelled.
+    pub(crate) fn is_cancelled(&self, index: u32) -> bool {
+        self.gate.records().scopes[self.tasks[index].root.index].fired.is_some()
+    }
+
+    /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
+    /// other wait has it, it ends what the task waits for.
+    pub(super) fn put_back(&mut self, interrupt: &Interrupt) {
+        let Delivery { source, place, order, .. } = *interrupt.delivery();
+        let mut records = self.gate.records();
+        let places = records.put_back(source, place, order);
+        if places.is_empty() {
+            return;
+        }
+        let numbers = |at: ScopeId| (at != source).then(|| records.number_of(at));
+        let places: Vec<Option<u64>> = places.into_iter().map(numbers).collect();
+        let scope = &records.scopes[source.index];
+        let (root, was_taken) = (scope.root, scope.was_taken(source));
+        let line = scope.fired.as_ref().map_or(0, |fired| fired.line);
+        let (task, reached) = (records.scopes[root.index].task, records.reached(source));
+        let is_bare = records.is_bare(source);
+        drop(records);
+        for place in places {
+            emit!(self, task, {
+                let scope = interrupt.scope().unwrap_or(0);
+                Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
+            });
+        }
+        if was_taken {
+            return;
+        }
+        self.log.cause = line;
+        self.spread(source, task, &reached);
+        if self.run.task == Some(task) {
+            self.run.again |= is_bare;
+        } else if reached.is_empty() {
+            self.wake_bare(source, task);
+        }
     }
 }

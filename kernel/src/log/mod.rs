@@ -1,50 +1,99 @@
-//! Where events become lines, and are handed to whoever listens.
+//! The log: it turns events into lines, and passes the lines to the observers.
 //!
-//! Decides nothing. While nobody listens, an event costs one test.
+//! The log decides nothing. Without an observer, an event costs one test.
 //!
-//! | file | is |
+//! # Causes
+//!
+//! Most lines name their cause: an earlier line that led to them. A reader who goes back from cause
+//! to cause arrives at something from outside. The kernel passes no causes from function to
+//! function. The log stores one line, [`Log::cause`], by this rule:
+//!
+//! > **The line of the event that is being worked on is the cause of the next line, unless that
+//! > line names another cause.**
+//!
+//! An event begins with a line of its own: a `run`, an `arrive`, a `fire`, a `cancel`, the end of a
+//! job or of a task, or the beginning of a shutdown (`begins`). Suppose main runs and cancels two
+//! tasks:
+//!
+//! ```text
+//! #0024   2 main     run      cause=#0022        from here on main's run is the cause
+//! #0026   5 tidy     cancel   by=2 cause=#0024   from here on this line is the cause
+//! #0027   5 tidy     deliver  k=4 cause=#0026
+//! #0028   3 slow     cancel   by=2 cause=#0024   the next post of the same run
+//! #0029   3 slow     deliver  k=2 cause=#0028
+//! ```
+//!
+//! If an event begins inside another one, the outer cause must be restored. The kernel does so in
+//! three places: after a post (`Core::handle_post`), after the hook for tests
+//! (`Core::before_trap`), and after a wait that ends as it parks (`Core::by_last_line`).
+//! Task 1 sets its `run` as the cause for each message, and a shutdown sets
+//! its phase for each task that it cancels.
+//!
+//! A line that names another cause finds it where the kernel has stored it. A `run` names the line
+//! that made the task ready. A `fire` names the line that set the timer. A `trap` that takes a
+//! pending interrupt names the line of the scope that fired. A task becomes ready right before the
+//! line that says why, so the cause of its `run` is the next line at that moment
+//! (`Core::make_ready`).
+//!
+//! A line is written when its change is made: the state of the kernel after a line is the state
+//! that a reader of the log can work out. [`Activation::state`] shows it to the tests.
+//!
+//! The obvious way is a parameter for the cause in each function on the way to a line. There were
+//! 29 such functions, and most of them only passed the number on.
+//!
+//! # Files
+//!
+//! | file | content |
 //! |---|---|
-//! | `event.rs` | the table of events: their types and their text in one |
-//! | `op.rs` | the tables of what stands in events |
-//! | `place.rs` | places in the log and in the source, and descriptors |
-//! | `line.rs` | a line with its columns, and the head of a trace |
-//! | `form.rs` | how a value is written: the words of the tables |
-//! | `table.rs` | the macros that make types and text from a table |
-//! | `words.rs` | what free text and spans look like |
+//! | `event.rs` | lines and events, with the tables of their types and their text |
+//! | `form.rs` | the forms of values in a line; free text; the macros behind the tables |
+//! | `words.rs` | the values of the kernel in the words of the log |
+//! | `state.rs` | the state of a kernel as text, for tests |
 //!
-//! The public names are in `kernel::trace`. `tests/testing` reads the text.
+//! The public names are in `kernel::trace`. `tests/testing` parses the text.
 
 pub(crate) mod event;
-mod form;
-pub(crate) mod line;
-pub(crate) mod op;
-pub(crate) mod place;
-mod table;
+pub(crate) mod form;
+mod state;
 #[cfg(test)]
 mod text_tests;
 pub(crate) mod words;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 
 use log::{Level, LevelFilter};
-use traps::core::names::{self, Ticket};
-use traps::core::protocol::{Left, Reply};
-use traps::{Interrupt, Time};
+use traps::Time;
+use traps::core::table::Ticket;
 
 use self::form::{Form, Out, Own};
-use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
+use crate::trace::{Event, Line, Phase, Seq, Timed};
 
-/// Gets every event, in order, as a typed [`Line`].
+/// An observer of the log. It gets every event, in order, as a typed [`Line`].
 ///
-/// Called inside the kernel's loop: it must not block, and what it does cannot change the order
-/// of events.
+/// The kernel's loop calls it, so it must not block. It cannot change the order of events. If it
+/// panics, the run ends with its panic, no observer gets a further event, and the kernel can only
+/// be dropped.
 pub trait Activation {
-    /// One event.
+    /// Handles one event of the log.
     fn event(&mut self, line: &Line<'_>);
 
-    /// The kernel is about to sleep: time to write what was kept back.
+    /// Flushes the output that the observer has kept back, because the kernel is about to sleep.
     fn idle(&mut self) {}
+
+    /// Returns whether the observer wants [`Activation::state`]. Asked once a turn.
+    #[doc(hidden)]
+    fn wants_state(&self) -> bool {
+        false
+    }
+
+    /// Looks at the state of the kernel, as text (`log/state.rs`): after each line the part about
+    /// the CPU, and between two events everything (`is_whole`). For tests: it costs O(state).
+    #[doc(hidden)]
+    fn state(&mut self, state: &str, is_whole: bool) {
+        let _ = (state, is_whole);
+    }
 }
 
 impl<F: FnMut(&Line<'_>)> Activation for F {
@@ -53,10 +102,10 @@ impl<F: FnMut(&Line<'_>)> Activation for F {
     }
 }
 
-/// Writes the stable trace; what it cannot write is lost, and not reported.
+/// An observer that writes the stable trace. Lines that it cannot write are lost, without a report.
 pub(crate) struct Writer<W> {
     out: W,
-    /// Used again for each line, so that none allocates.
+    /// The buffer for a line, reused so that no line allocates.
     line: Out,
 }
 
@@ -82,43 +131,61 @@ impl<W: io::Write> Activation for Writer<W> {
     }
 }
 
-/// The kernel's log.
+/// The log of a kernel.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// The number of the last event. Events are counted while somebody listens.
+    /// The number of the last event. Events are counted only while there is an observer.
     pub(crate) seq: Seq,
-    /// Somebody wants every event. Nobody does in a build without the feature `trace`.
+    /// The log line of the event that is being handled, which is the cause of the next line.
+    pub(crate) cause: Seq,
+    /// Whether an observer wants every event. Always false without the feature `trace`.
     pub(crate) listening: bool,
     pub(crate) timed: bool,
-    /// The number of the last wait.
+    /// Whether an observer wants the state of the kernel after each line.
+    pub(crate) shows_state: bool,
+    /// The number that the log gave to the last wait.
     waits: u64,
-    /// Waits by their index, with their number and their `block` or `await` line.
+    /// The waits by index, each with its number and the number of its `block` or `await` line.
     parked: Vec<(Ticket, u64, Seq)>,
-    /// The lines that armed connection deadlines, by number.
+    /// The numbers of the log lines that armed connection deadlines, by the number of the deadline.
     pub(crate) armed: BTreeMap<u32, Seq>,
-    activations: Vec<Box<dyn Activation>>,
+    activations: Cell<Vec<Box<dyn Activation>>>,
 }
 
 impl Log {
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
         if cfg!(feature = "trace") {
-            self.activations.push(activation);
+            self.activations.get_mut().push(activation);
         }
         self.look();
     }
 
-    /// The kernel is about to sleep.
+    /// Shows the state of the kernel to the observers.
+    pub(crate) fn show(&self, state: &str, is_whole: bool) {
+        self.tell(|activation| activation.state(state, is_whole));
+    }
+
+    /// Tells the observers that the kernel is about to sleep.
     pub(crate) fn idle(&mut self) {
-        self.activations.iter_mut().for_each(|activation| activation.idle());
+        self.tell(|activation| activation.idle());
     }
 
-    /// Learns whether anybody listens.
+    /// Calls each observer. If an observer panics, all observers are gone.
+    fn tell(&self, mut call: impl FnMut(&mut dyn Activation)) {
+        let mut activations = self.activations.take();
+        activations.iter_mut().for_each(|activation| call(&mut **activation));
+        self.activations.set(activations);
+    }
+
+    /// Updates whether an observer wants every event.
     pub(crate) fn look(&mut self) {
-        let all = !self.activations.is_empty() || log::max_level() >= LevelFilter::Debug;
+        let all = !self.activations.get_mut().is_empty() || log::max_level() >= LevelFilter::Debug;
         self.listening = cfg!(feature = "trace") && all;
+        self.shows_state = self.activations.get_mut().iter().any(|it| it.wants_state());
     }
 
-    /// Numbers a wait that is about to park; the next line is its `block` or `await` line.
+    /// Gives a wait the next number, and returns the number. The next log line must be the `block`
+    /// or `await` line of the wait.
     pub(crate) fn number(&mut self, ticket: Ticket) -> u64 {
         self.waits += 1;
         let index = ticket.index as usize;
@@ -129,13 +196,15 @@ impl Log {
         self.waits
     }
 
-    /// The number of a wait and the line that filed it; zeros if nobody listened.
+    /// Returns the number of a wait, and the number of the log line that filed the wait. Returns
+    /// zeros if there was no observer.
     pub(crate) fn number_of(&self, ticket: Ticket) -> (u64, Seq) {
         let found = self.parked.get(ticket.index as usize).filter(|(of, ..)| *of == ticket);
         found.map_or((0, 0), |&(_, number, line)| (number, line))
     }
 
-    /// Remembers the line just made, which armed a connection deadline, or forgets it.
+    /// Stores the number of the last log line as the line that armed a connection deadline, or
+    /// removes the stored number.
     pub(crate) fn arm(&mut self, number: u32, armed: bool) {
         if armed {
             self.armed.insert(number, self.seq);
@@ -144,7 +213,7 @@ impl Log {
         }
     }
 
-    /// Makes the line of an event and hands it to whoever listens. Gives its number.
+    /// Makes the line of an event, and passes it to the observers. Returns the number of the line.
     #[cold]
     pub(crate) fn write<'a>(
         &mut self,
@@ -158,8 +227,12 @@ impl Log {
         if !self.listening && !to_log {
             return 0;
         }
-        // Levels and filters do not change the numbers.
+        // Count the event whatever the levels and filters are, so that they do not change the
+        // numbers.
         self.seq += u64::from(!matches!(event, Event::Boot { .. }));
+        if begins(&event) {
+            self.cause = self.seq;
+        }
         let line = Line {
             at,
             turn,
@@ -169,9 +242,9 @@ impl Log {
             event,
             timed: timed.filter(|_| self.timed),
         };
-        // The facts of a machine and its options are in no stable trace.
+        // No stable trace has the facts of a machine and its options.
         if self.timed || !matches!(line.event, Event::Boot { .. }) {
-            self.activations.iter_mut().for_each(|activation| activation.event(&line));
+            self.tell(|activation| activation.event(&line));
         }
         if to_log {
             log::log!(target: target, level, "{line}");
@@ -180,13 +253,29 @@ impl Log {
     }
 }
 
-/// Whose events are of no task: number and name.
+/// Returns whether the line of an event is the cause of the lines that follow.
+fn begins(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::Run { .. }
+            | Event::Arrive(_)
+            | Event::Fire { .. }
+            | Event::Cancel { .. }
+            | Event::Done { .. }
+            | Event::Orphan { .. }
+            | Event::Exit { .. }
+            | Event::Phase(Phase::Close { .. })
+    )
+}
+
+/// The number and name for events that belong to no task.
 pub(crate) const KERNEL: (u64, &str) = (0, "kernel");
 
-/// The kernel's own task, which moves what other threads sent to the ready queue.
+/// The number and name of the kernel's own task, which moves the messages of other threads to the
+/// ready queue.
 pub(crate) const WAKEUP: (u64, &str) = (1, "wakeup");
 
-/// Makes the line of an event of a task, if anybody listens. Gives its number, else 0.
+/// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
 macro_rules! emit {
     ($kernel:expr, $task:expr, $event:expr) => {
         $crate::log::emit!($kernel, $task, $event, None)
@@ -197,19 +286,23 @@ macro_rules! emit {
 }
 pub(crate) use emit;
 
-/// A line for `who`: a number and a name, such as [`KERNEL`] or [`WAKEUP`].
+/// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
     ($kernel:expr, $who:expr, $event:expr) => {
         $crate::log::emit_for!($kernel, $who, $event, None)
     };
     ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
         if $kernel.log.listening {
-            $crate::log::apart(|| {
+            let line = $crate::log::apart(|| {
                 let event = $event;
                 let timed = $timed;
                 let when = ($kernel.now, $kernel.turn);
                 $kernel.log.write(when, $who, event, timed)
-            })
+            });
+            if $kernel.log.shows_state {
+                $kernel.show_state(false);
+            }
+            line
         } else {
             0
         }
@@ -217,24 +310,29 @@ macro_rules! emit_for {
 }
 pub(crate) use emit_for;
 
-/// A line that is worth its cost even if only warnings are wanted.
+/// Logs an event that may be wanted even if no observer wants every event, such as a warning.
 macro_rules! announce {
     ($kernel:expr, $who:expr, $event:expr) => {{
         let event = $event;
         let when = ($kernel.now, $kernel.turn);
-        $kernel.log.write(when, $who, event, None)
+        let line = $kernel.log.write(when, $who, event, None);
+        if $kernel.log.shows_state {
+            $kernel.show_state(false);
+        }
+        line
     }};
 }
 pub(crate) use announce;
 
-/// Keeps the code that makes events out of the functions that mostly make none.
+/// Calls code that makes an event, out of line, because the calling function usually makes no
+/// event.
 #[cold]
 #[inline(never)]
 pub(crate) fn apart<R>(code: impl FnOnce() -> R) -> R {
     code()
 }
 
-/// The level and the target of an event in the `log` facade.
+/// Returns the level and the target of an event in the `log` facade.
 fn place(event: &Event<'_>) -> (Level, &'static str) {
     match event {
         Event::Panic { .. } => (Level::Error, "kernel::sched"),
@@ -250,9 +348,13 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Run { .. } | Event::Join { .. } | Event::Yielded { .. } => {
             (Level::Trace, "kernel::sched")
         }
-        Event::Trap { .. } | Event::Await { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
-            (Level::Trace, "kernel::trap")
-        }
+        Event::Trap { .. }
+        | Event::Await { .. }
+        | Event::Block { .. }
+        | Event::Withdraw { .. }
+        | Event::Move { .. }
+        | Event::Take { .. }
+        | Event::Give { .. } => (Level::Trace, "kernel::trap"),
         Event::Wake { .. } => (Level::Trace, "kernel::wake"),
         Event::Deliver { .. } | Event::Cancel { .. } | Event::Cleanup { .. } => {
             (Level::Debug, "kernel::cancel")
@@ -267,68 +369,11 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         | Event::Accept { .. }
         | Event::Register { .. }
         | Event::Remember { .. }
-        | Event::Unregister { .. } => (Level::Trace, "kernel::io"),
+        | Event::Unregister { .. }
+        | Event::Close { .. } => (Level::Trace, "kernel::io"),
         Event::Offload { .. } | Event::OffloadStarts { .. } | Event::Done { .. } => {
             (Level::Trace, "kernel::thread")
         }
         Event::Abandon { .. } | Event::Orphan { .. } => (Level::Debug, "kernel::thread"),
     }
-}
-
-pub(crate) fn site(site: names::Site) -> Site<'static> {
-    Site { file: site.file().into(), line: site.line() }
-}
-
-/// A place in the source for a report: `file:line`.
-pub(crate) fn place_of(site: names::Site) -> String {
-    format!("{}:{}", site.file(), site.line())
-}
-
-/// The result of a scope, as far as a reader needs it.
-pub(crate) fn left(left: Left) -> Outcome<'static> {
-    match left {
-        Left::Value(_) | Left::Other => Outcome::Ok,
-        Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
-            kind,
-            scope: scope.unwrap_or(0),
-            set_at: None,
-            by: by.map(|task| task.0),
-            reason: "".into(),
-        },
-    }
-}
-
-pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
-    Outcome::Interrupt {
-        kind: interrupt.kind(),
-        scope: interrupt.scope().unwrap_or(0),
-        set_at: interrupt.set_at().map(site),
-        by: interrupt.by().map(|task| task.0),
-        reason: interrupt.reason().into(),
-    }
-}
-
-/// What a wait came to.
-pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
-    match reply {
-        Reply::Time(time) => Outcome::Time(*time),
-        Reply::Busy => Outcome::Error("busy".into()),
-        Reply::Closed => Outcome::Error("closed".into()),
-        Reply::Interrupt(why) | Reply::Held(why) => interrupt(why),
-        Reply::Refused(error) => Outcome::Error(format!("refused {error}").into()),
-        Reply::Done | Reply::Ready(..) | Reply::Permit(..) | Reply::Job(_) => Outcome::Ok,
-    }
-}
-
-/// An outcome for a `run` line, without its places: the `deliver` line before it has them.
-pub(crate) fn without_place(mut outcome: Outcome<'static>) -> Outcome<'static> {
-    if let Outcome::Interrupt { set_at, .. } = &mut outcome {
-        *set_at = None;
-    }
-    outcome
-}
-
-/// How late something is, for a timed trace.
-pub(crate) fn late(deadline: Time, now: Time) -> Option<Timed> {
-    Some(Timed { late: Some(now.since(deadline)), ..Timed::default() })
 }

@@ -1,15 +1,14 @@
-//! What events look like as text, and that the grammar has an entry for every word of it.
+//! Tests of the text of events, and of the grammar's entries for every word in it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use traps::Kind;
-use traps::core::names::Direction;
+use traps::core::table::Direction;
 use traps::time::Time;
 
-use super::form::{DIRECTION, KIND};
-use super::words::{phrase, sentence, signal, stop, word};
+use super::form::{DIRECTION, KIND, phrase, sentence, signal, stop, word};
 use crate::trace::*;
 
 const GRAMMAR: &str = include_str!("grammar.md");
@@ -49,8 +48,6 @@ fn every_word_has_its_entry_in_the_grammar() {
     }
     let others = [
         Op::WORDS,
-        QueueOp::WORDS,
-        WakeOp::WORDS,
         Phase::WORDS,
         After::WORDS,
         Exit::WORDS,
@@ -70,7 +67,7 @@ fn every_word_has_its_entry_in_the_grammar() {
     }
 }
 
-/// The words of the list of traps, and whether they block.
+/// Returns the word of each listed trap, and whether the trap blocks.
 fn list() -> Vec<(String, bool)> {
     let rows = listed().into_iter().filter(|row| !row.starts_with('#'));
     rows.map(|row| {
@@ -84,10 +81,8 @@ fn list() -> Vec<(String, bool)> {
 
 #[test]
 fn c1_the_list_of_traps_is_that_of_the_log() {
-    // A task that is parked in these has made no trap.
-    let is_trap = |word: &&&str| !["", "waker", "parked"].contains(*word);
-    let words = Op::WORDS.iter().chain(QueueOp::WORDS);
-    let traps: BTreeSet<_> = words.filter(is_trap).map(|word| word.to_string()).collect();
+    let is_trap = |word: &&&str| !["", "waker", "parked", "closed", "scope"].contains(*word);
+    let traps: BTreeSet<_> = Op::WORDS.iter().filter(is_trap).map(|it| it.to_string()).collect();
     let listed = list();
     assert_eq!(listed.len(), traps.len());
     assert_eq!(listed.into_iter().map(|(word, _)| word).collect::<BTreeSet<_>>(), traps);
@@ -117,7 +112,7 @@ fn c1_who_is_parked_in_the_golden_traces_made_a_trap_that_blocks() {
     assert_eq!(seen, blocking.collect());
 }
 
-/// The text of an event, in a line with columns that are too narrow.
+/// Returns the text of an event, from a line whose columns are too narrow.
 fn shown(event: Event<'_>) -> String {
     let name = "a long name".into();
     let at = Time::from_micros(12_345_000_000);
@@ -140,13 +135,16 @@ fn cancelled(by: Option<u64>, reason: &'static str) -> Outcome<'static> {
 
 #[test]
 fn traps_and_answers_have_the_text_of_the_grammar() {
-    let at = || Some(Site { file: "a.rs".into(), line: 1 });
-    let trap = |op, outcome, at| shown(Event::Trap { op, outcome, cause: None, at });
+    let at = || Site { file: "a.rs".into(), line: 1 };
+    let trap = |op, outcome, at| shown(Event::Trap { op, scope: None, outcome, cause: None, at });
     let no_limit = Op::SetTimeout { span: None, until: None };
-    assert_eq!(trap(no_limit, Outcome::Scope(1), at()), "trap     set_timeout none = s1 at=a.rs:1");
+    assert_eq!(
+        trap(no_limit, Outcome::Scope(1), Some(at())),
+        "trap     set_timeout none = s1 at=a.rs:1"
+    );
     assert_eq!(trap(Op::Clock, Outcome::Time(Time::NEVER), None), "trap     clock = never");
     assert_eq!(
-        trap(Op::CheckCancellation, cancelled(Some(2), ""), at()),
+        trap(Op::CheckCancellation, cancelled(Some(2), ""), Some(at())),
         "trap     check_cancellation = !cancelled by=2 at=a.rs:1"
     );
     let answered = vec![
@@ -155,20 +153,26 @@ fn traps_and_answers_have_the_text_of_the_grammar() {
     ];
     let parked = Some(Duration::from_millis(4));
     assert_eq!(
-        shown(Event::Run { cause: 4, parked, answered: answered.into() }),
+        shown(Event::Run { cause: 4, messages: 0, parked, answered: answered.into() }),
         "run      cause=#0004 parked=4ms k=3 = !refused by the peer, k=4 = !timeout scope=s3 \
          set-at=a.rs:14"
     );
     let op = Op::Sleep { span: Duration::MAX, until: Time::NEVER };
     assert_eq!(
-        shown(Event::Block { op, ticket: Some(2), reg: None, at: at() }),
-        "block    sleep never until=never k=2 at=a.rs:1"
+        shown(Event::Block {
+            op,
+            wait: Some(Wait { ticket: 2, reg: None, scope: Some(0), at: at() })
+        }),
+        "block    sleep never until=never k=2 in=root at=a.rs:1"
     );
     let alias = Alias { kind: 'c', number: 1 };
     let op = Op::Io { alias, direction: Direction::Read };
     assert_eq!(
-        shown(Event::Block { op, ticket: Some(10), reg: Some(Reg::Kept), at: None }),
-        "block    io c1 read k=10 reg=kept"
+        shown(Event::Await {
+            op,
+            wait: Wait { ticket: 10, reg: Some(Reg::Kept), scope: None, at: at() }
+        }),
+        "await    io c1 read k=10 reg=kept at=a.rs:1"
     );
 }
 
@@ -181,8 +185,18 @@ fn other_events_have_the_text_of_the_grammar() {
             "deliver  k=3 = !cancelled by=- reason=shutdown cause=#0008",
         ),
         (
-            Event::Cleanup { scope: 0, outcome: timed_out() },
+            Event::Cleanup { scope: 0, place: None, outcome: timed_out() },
             "cleanup  root = !timeout scope=s3 set-at=a.rs:14",
+        ),
+        (
+            Event::Cleanup { scope: 3, place: Some(4), outcome: timed_out() },
+            "cleanup  s3 in=s4 = !timeout scope=s3 set-at=a.rs:14",
+        ),
+        (Event::Move { what: Moved::Wait(7), scope: 0 }, "move     k=7 in=root"),
+        (Event::Take { kind: "mutex".into(), name: "a b".into(), at: None }, "take     mutex a_b"),
+        (
+            Event::Give { kind: "mutex".into(), name: "m".into(), from: Some(3) },
+            "give     mutex m from=3",
         ),
         (
             Event::OffloadStarts { job: 2, running: 1, queued: 0, cause: 9 },

@@ -1,84 +1,175 @@
-//! Free text in the log, which must not look like anything else; and spans.
+//! The traps, replies, interrupts and scopes of the kernel, in the words of the log.
+//!
+//! A wait has one name everywhere. The record of the wait keeps its [`Trap`], and from that
+//! [`Core::op_of`] makes the [`Op`] that the log, the task table and the tools show. Only reports
+//! of long runs need no more than one word ([`Trap::word`]).
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use traps::Kind;
+use traps::core::protocol::{Left, Parked, Reply, ScopeKind, Trap};
+use traps::core::table::{self as names, HandleId, Label, Queue, TaskRef};
+use traps::{Interrupt, Time};
 
-/// Text that is borrowed where the kernel has it, and owned where it makes it.
-pub type Text<'a> = Cow<'a, str>;
+use crate::core::Core;
+use crate::machine::Machine;
+use crate::trace::{Alias, Op, Outcome, Primitive, Site, Text, Timed};
 
-/// The kinds of interrupts.
-pub(super) const KINDS: [(Kind, &str); 4] = [
-    (Kind::Cancelled, "cancelled"),
-    (Kind::TaskTimeout, "timeout"),
-    (Kind::TimeoutCancellation, "timeout-cancellation"),
-    (Kind::UncaughtTimeout, "uncaught-timeout"),
-];
+/// The alias of a descriptor that is gone.
+pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
 
-/// A text with `_` for each character that is not kept, and for an empty text. Borrowed where there
-/// is nothing to change.
-fn keep(text: &str, is_kept: impl Fn(u8) -> bool) -> Cow<'_, str> {
-    if text.is_empty() {
-        Cow::Borrowed("_")
-    } else if text.bytes().fold(true, |are_kept, byte| are_kept & is_kept(byte)) {
-        Cow::Borrowed(text)
-    } else {
-        text.chars().map(|c| if c.is_ascii() && is_kept(c as u8) { c } else { '_' }).collect()
+impl<M: Machine> Core<M> {
+    pub(crate) fn alias(&self, handle: HandleId) -> Alias {
+        self.handles.alias(handle).unwrap_or(UNKNOWN)
+    }
+
+    /// Returns the operation of a trap for the log, with the tasks that hold the object of the
+    /// wait. Numbers the queue of the trap if this kernel sees the queue for the first time.
+    pub(crate) fn op(&mut self, trap: &Trap) -> Op<'static> {
+        match trap {
+            Trap::Wait { queue, .. } => self.number(queue),
+            Trap::Park { what: Parked::Universal(_, id), .. } => {
+                let number = self.universal.entry(*id).or_insert(self.queues + 1);
+                self.queues = self.queues.max(*number);
+            }
+            _ => {}
+        }
+        let mut op = self.op_of(trap);
+        if let (Op::Primitive(primitive), Trap::Wait { queue, .. }) = (&mut op, trap) {
+            primitive.held_by = self.holders(queue);
+        }
+        op
+    }
+
+    /// Returns the operation of a trap, in the terms of the log.
+    pub(crate) fn op_of(&self, trap: &Trap) -> Op<'static> {
+        match trap {
+            Trap::Clock => Op::Clock,
+            Trap::Check => Op::CheckCancellation,
+            Trap::Yield { .. } => Op::Yield,
+            &Trap::Sleep { span, until } => Op::Sleep { span: Duration::from_micros(span), until },
+            &Trap::Io { handle, direction } => Op::Io { alias: self.alias(handle), direction },
+            Trap::Join { id, .. } => Op::Join { task: id.0 },
+            Trap::Wait { queue, .. } => {
+                let number = queue.number.get().0;
+                match (queue.label.get(), queue.primitive.get()) {
+                    (Label::Signal, _) => Op::Signal,
+                    (Label::Queue, None) => Op::Wait { queue: number },
+                    (Label::Queue, Some(it)) => Op::primitive(it.kind, it.name.clone(), number),
+                }
+            }
+            &Trap::Park { what, external } => match what {
+                Parked::Foreign => Op::Foreign { external },
+                Parked::Outside(what) => Op::Outside { what: what.into(), external },
+                Parked::Job(job) => Op::Offload { job },
+                Parked::Universal(act, id) => {
+                    let number = self.universal.get(&id).copied().unwrap_or(0);
+                    Op::primitive(act.word(), "".into(), number)
+                }
+            },
+        }
+    }
+
+    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
+    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
+        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
+        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
+        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
+        numbers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Gives a user's queue a number if this kernel sees the queue for the first time.
+    pub(crate) fn number(&mut self, queue: &Queue) {
+        let (_, kernel) = queue.number.get();
+        if kernel != self.shared.epoch && queue.label.get() == Label::Queue {
+            self.queues += 1;
+            queue.number.set((self.queues, self.shared.epoch));
+        }
     }
 }
 
-fn is_plain(c: u8) -> bool {
-    c.is_ascii_graphic() && c != b'=' && c != b','
-}
-
-/// Free text as one word: white space, control characters, everything beyond ASCII, `=` and `,`
-/// become `_`; so does an empty text. Borrowed where there is nothing to change.
-#[must_use]
-pub(crate) fn word(text: &str) -> Cow<'_, str> {
-    keep(text, is_plain)
-}
-
-/// The trap of a `Stop`: a [`word`] without `@`.
-pub(super) fn stop(text: &str) -> Cow<'_, str> {
-    keep(text, |c| is_plain(c) && c != b'@')
-}
-
-/// The name of a signal: a [`word`], with `SIG` before it unless it is there.
-pub(super) fn signal(text: &str) -> Cow<'_, str> {
-    if text.starts_with("SIG") { word(text) } else { format!("SIG{}", word(text)).into() }
-}
-
-/// Free text to the end of the line: white space, line ends included, becomes one space between
-/// words and nothing at the ends; other control characters and everything beyond ASCII become
-/// `_`; so does an empty text.
-pub(super) fn sentence(text: &str) -> Cow<'_, str> {
-    let is_kept = |c: u8| c.is_ascii_graphic() || c == b' ';
-    let words = text.split_whitespace();
-    if words.clone().eq(text.split(' ')) {
-        return keep(text, is_kept);
+impl Op<'static> {
+    fn primitive(kind: &'static str, name: Text<'static>, queue: u64) -> Op<'static> {
+        Op::Primitive(Box::new(Primitive { kind, name, queue, held_by: Vec::new() }))
     }
-    keep(&words.collect::<Vec<_>>().join(" "), is_kept).into_owned().into()
 }
 
-/// The text of an error inside a line: a [`sentence`] with `=` and `,` as `_`, so that its end
-/// can be seen. One whose first word is that of an interrupt gets a `_` behind that word.
-pub(super) fn phrase(text: &str) -> Cow<'_, str> {
-    let mut text = sentence(text);
-    if text.contains(['=', ',']) {
-        text = text.replace(['=', ','], "_").into();
-    }
-    let first = text.split(' ').next().unwrap_or_default();
-    if KINDS.iter().any(|(_, word)| *word == first) {
-        text = format!("{first}_{}", &text[first.len()..]).into();
-    }
-    text
+pub(crate) fn site(site: names::Site) -> Site<'static> {
+    Site { file: site.file().into(), line: site.line() }
 }
 
-/// A span as the log shows it: `1s`, `0.5s`, `4ms`, `12.5ms`, `64us`, `0s`.
-///
-/// Seconds from a tenth of a second on, else milliseconds, and microseconds below one of these;
-/// decimals without zeros at the end. Rounded up to a microsecond, as the kernel's clock does it.
-/// What saturates is `never`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
+/// Formats a location for a report: `file:line`.
+pub(crate) fn place_of(site: names::Site) -> String {
+    format!("{}:{}", site.file(), site.line())
+}
+
+/// Returns the operation that opens a scope at the time `now`, in the terms of the log.
+pub(crate) fn opening(kind: ScopeKind, deadline: Time, now: Time) -> Op<'static> {
+    let until = (deadline != Time::NEVER).then_some(deadline);
+    match kind {
+        ScopeKind::Guard { slot: Some(_), number } => Op::Guard { deadline: u64::from(number) },
+        ScopeKind::Branch => Op::Branch,
+        ScopeKind::Shield => Op::Shield,
+        _ => Op::SetTimeout { span: until.map(|until| until.since(now)), until },
+    }
+}
+
+/// Returns the operation that closes a scope, in the terms of the log.
+pub(crate) fn closing(kind: ScopeKind, scope: u64) -> Op<'static> {
+    match kind {
+        ScopeKind::Guard { slot: Some(_), .. } => Op::Unguard { scope },
+        ScopeKind::Branch => Op::Unbranch { scope },
+        ScopeKind::Shield => Op::Unshield { scope },
+        _ => Op::UnsetTimeout { scope },
+    }
+}
+
+/// Returns the result of a scope, in the terms of the log.
+pub(crate) fn left(left: Left) -> Outcome<'static> {
+    match left {
+        Left::Value(_) | Left::Other => Outcome::Ok,
+        Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
+            kind,
+            scope: scope.unwrap_or(0),
+            set_at: None,
+            by: by.map(|task| task.0),
+            reason: "".into(),
+        },
+    }
+}
+
+pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
+    Outcome::Interrupt {
+        kind: interrupt.kind(),
+        scope: interrupt.scope().unwrap_or(0),
+        set_at: interrupt.set_at().map(site),
+        by: interrupt.by().map(|task| task.0),
+        reason: interrupt.reason().into(),
+    }
+}
+
+/// Returns the result of a wait, in the terms of the log.
+pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
+    match reply {
+        Reply::Time(time) => Outcome::Time(*time),
+        Reply::Busy => Outcome::Error("busy".into()),
+        Reply::Closed => Outcome::Error("closed".into()),
+        Reply::Interrupt(why) | Reply::Held(why) => interrupt(why),
+        Reply::Refused(error) => Outcome::Error(format!("refused {error}").into()),
+        Reply::Done | Reply::Ready(_) | Reply::Permit | Reply::Job(_) => Outcome::Ok,
+    }
+}
+
+/// Removes the location from an outcome, for a `run` line: the `deliver` line before it has the
+/// location.
+pub(crate) fn without_place(mut outcome: Outcome<'static>) -> Outcome<'static> {
+    if let Outcome::Interrupt { set_at, .. } = &mut outcome {
+        *set_at = None;
+    }
+    outcome
+}
+
+/// Returns the lateness of an event, for a timed trace.
+pub(crate) fn late(deadline: Time, now: Time) -> Option<Timed> {
+    Some(Timed { late: Some(now.since(deadline)), ..Timed::default() })
+}

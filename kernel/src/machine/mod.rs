@@ -1,85 +1,92 @@
-//! What the kernel needs from below: a clock, a way to wait, and what arrives meanwhile.
+//! The machine below a kernel: a clock, and a wait for arrivals.
 //!
-//! [`Real`] is Linux through mio; [`Sim`] is a clock that jumps and a world that follows a script.
-//! The kernel above is the same code.
+//! [`Real`] is Linux, through mio. [`Sim`] is a clock that jumps, and a world that follows a
+//! script. [`Taped`] is Linux with a tape. The kernel above has the same code for all.
+//!
+//! A machine also sees the jobs: it may run a job by a script, instead of on a thread.
 
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::core::names::Descriptor;
+use traps::core::table::Descriptor;
+use traps::threads::{ThreadContext, Work};
 use traps::{Signal, Time};
 
-mod jobs;
+pub use crate::machine::real::Real;
+pub use crate::machine::sim::{Sim, SimClock};
+pub use crate::machine::sys::raise_descriptor_limit;
+pub use crate::machine::taped::Taped;
+pub(crate) use crate::machine::taped::{Teed, command};
+
 mod real;
 mod signals;
 mod sim;
-mod sim_clock;
 mod sys;
+mod taped;
+pub(crate) use sys::CpuClock;
 
-pub use jobs::{Deliver, JobView, Parcel};
-pub use real::Real;
-pub use sim::Sim;
-pub use sim_clock::SimClock;
-pub use sys::raise_descriptor_limit;
-
-/// Ends the machine's current wait, or its next wait if it is not waiting.
+/// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {
-    /// May be called from any thread. Cheap; never blocks and never fails. A bell that is ringing
-    /// already need not ring again.
+    /// Rings the bell, from any thread. Cheap; never blocks and never fails. If the bell is ringing
+    /// already, this may do nothing.
     fn ring(&self);
 }
 
-/// How long a wait may last.
+/// The limit of a wait of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Only looks.
+    /// A wait that returns at once, with the arrivals so far.
     Now,
-    /// Until something arrives.
+    /// A wait that lasts until an arrival.
     Arrival {
-        /// At most until that point.
+        /// The point at which the wait ends at the latest.
         by: Option<Time>,
-        /// Whether a live thread, or whatever an external wait waits for, may still ring.
+        /// Whether something outside may still ring: a live thread, or the object of an external
+        /// wait.
         outside: bool,
     },
 }
 
-/// What a wait brought.
+/// The result of a wait of the machine.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    /// Descriptors, in order of arrival.
+    /// The descriptors that look ready, in the order of their arrival.
     pub io: Vec<Arrival>,
-    /// The bell was rung.
+    /// Whether the bell was rung.
     pub bell: bool,
-    /// Signals, in the order of their numbers.
+    /// The signals that have arrived, ordered by number.
     pub signals: Vec<Signal>,
-    /// Nothing can arrive any more: the wait would never have ended.
+    /// Whether nothing can arrive any more, so that the wait would never have ended.
     pub hang: bool,
 }
 
 impl Arrivals {
-    /// There is none: no more than a point of time can have ended the wait.
+    /// Returns whether nothing has arrived, so that only the clock can have ended the wait.
     pub(crate) fn are_none(&self) -> bool {
         self.io.is_empty() && self.signals.is_empty() && !self.bell && !self.hang
     }
 }
 
-/// One descriptor that looks ready.
+/// A descriptor that looks ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// As given at registration.
+    /// The token that was given when the descriptor was registered.
     pub token: u64,
-    /// Something to read, or the end.
+    /// Whether there are bytes to read, or the end of the stream.
     pub readable: bool,
-    /// Room to write, or an error to learn of.
+    /// Whether there is room to write, or an error to fetch.
     pub writable: bool,
-    /// The peer's end was seen, or an error: it stays readable, most often for ever.
+    /// Whether the peer has closed its side, or there is an error. The descriptor stays readable,
+    /// usually forever.
     pub closed: bool,
+    /// Whether there is urgent data. A read stops short in front of it.
+    pub urgent: bool,
 }
 
 /// The machine below a kernel.
 ///
-/// Sealed: [`Real`] and [`Sim`] are all there is.
+/// This trait is sealed: only [`Real`], [`Sim`] and [`Taped`] implement it.
 pub trait Machine: sealed::Machine {}
 
 impl<M: sealed::Machine> Machine for M {}
@@ -88,61 +95,71 @@ pub(crate) mod sealed {
     use super::*;
 
     pub trait Machine {
-        /// `real` or `virtual`, for the head of a trace.
+        /// Whether the machine has a tape.
+        const IS_TAPED: bool = false;
+
+        /// Returns `real` or `virtual`, for the first line of a trace.
         fn clock_name(&self) -> &'static str;
 
-        /// The seed of what is chosen at random, 0 if nothing is.
+        /// Returns the seed of random choices, or 0 if there are none.
         fn seed(&self) -> u64 {
             0
         }
 
-        /// How often the deadline table is scanned at most, if the owner does not say.
+        /// Returns the machine's own tick of the deadline table, used if the owner sets none.
         fn tick(&self) -> Option<Duration> {
             None
         }
 
-        /// Reads the clock. Never goes back.
+        /// Reads the clock, which never goes back.
         fn now(&mut self) -> Time;
 
-        /// Reads the cheapest clock, in nanoseconds from an arbitrary start. On [`Real`] it moves
+        /// Reads the cheapest clock, in nanoseconds since an arbitrary start. On [`Real`] it moves
         /// in steps of a few milliseconds.
         fn mark(&mut self) -> u64;
 
-        /// The time of day, to be read at any time.
+        /// Reads the CPU time that this thread has used. Returns `None` on a machine with virtual
+        /// time. Costs a system call.
+        fn cpu(&mut self) -> Option<Duration> {
+            None
+        }
+
+        /// Returns a function that reads the time of day.
         fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime>;
 
-        /// Waits for arrivals and appends them.
+        /// Waits for arrivals, and appends them to `arrivals`.
         fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()>;
 
-        /// Has the ready tasks of a turn run in another order than that in which they became
-        /// ready. Only an explorer does.
+        /// Reorders the ready tasks of a turn. Only an explorer does so; otherwise tasks run in the
+        /// order in which they became ready.
         fn order(&mut self, _: &mut [u32]) {}
 
-        /// Makes `wait` report the descriptor, both directions, once for each change (edge).
+        /// Makes `wait` report the descriptor, for both directions, once per change (edge).
         fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()>;
 
-        /// Ends that.
+        /// Ends the registration of a descriptor.
         fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()>;
 
-        /// Whether a descriptor that was seen closed still has its end, or something to read.
+        /// Returns whether a descriptor that was reported as closed still has its end, or bytes to
+        /// read.
         fn is_readable(&mut self, _: Descriptor) -> bool {
             true
         }
 
-        /// The descriptor was closed, which ended its registration.
+        /// Forgets a descriptor that was closed, because the close has ended its registration.
         fn forget(&mut self, _: Descriptor) {}
 
-        /// Ends the current or next `wait` from any thread.
+        /// Returns the bell, which ends the current or next `wait` from any thread.
         fn bell(&self) -> Arc<dyn Bell>;
 
-        /// Makes `wait` report the signal instead of letting it act.
+        /// Makes `wait` report the signal, instead of its default action.
         fn watch_signal(&mut self, signal: Signal) -> io::Result<()>;
 
-        /// The clock as a job may read it, from any thread.
+        /// Returns a function that reads the clock, for jobs on any thread.
         fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync>;
 
-        /// Has a script run the job and deliver it later. Gives the job back if a thread is to run
-        /// it.
+        /// Hands a job to the script, which runs the job and delivers it later. Returns the job if
+        /// a thread must run it.
         fn play_job(
             &mut self,
             _: u64,
@@ -158,12 +175,50 @@ pub(crate) mod sealed {
             Vec::new()
         }
 
-        /// Steps of a script that are still to come, jobs not counted.
+        /// Returns the number of steps that remain in a script, not counting jobs.
         fn scripted(&self) -> usize {
             0
         }
 
-        /// Whether file descriptors that are waited for can end a wait.
+        /// Returns whether descriptors can end a wait.
         fn has_io(&self) -> bool;
     }
+}
+
+/// A job in the form in which a worker or a script runs it.
+pub struct Parcel {
+    pub work: Arc<dyn Work>,
+    pub context: ThreadContext,
+}
+
+impl Parcel {
+    /// Runs the job. Its panic is caught and kept for its caller.
+    pub fn run(self) {
+        let Parcel { work, context } = self;
+        // The job itself catches its panic. This is for a job that does not.
+        let _ = context.run(|| work.run());
+    }
+}
+
+/// A function that reports the end of a job, from any thread. Must not block or panic.
+pub type Deliver = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// A job as the kernel's owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobView {
+    /// The number of the job, `o3` in the log.
+    pub number: u64,
+    /// The state of the job: `queued`, `running`, or `abandoned` (the caller has stopped waiting).
+    pub state: &'static str,
+    /// The task that asked for the job.
+    pub task: u64,
+    /// The name of the task that asked for the job.
+    pub name: String,
+    /// The time at which the job was queued or, once it runs, got its tokens.
+    pub since: Time,
+    /// The location of the call that asked for the job, `file:line`.
+    pub site: String,
+    /// The name of the job's limiter, if the job has one.
+    pub limiter: Option<&'static str>,
 }

@@ -1,59 +1,62 @@
-//! Linux, through mio: the only file that reads a clock or the environment, or polls.
+//! Linux, through mio: the poller, the kernel clock, and the environment.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use traps::core::names::Descriptor;
+use traps::core::table::Descriptor;
 use traps::{Signal, Time};
 
 use super::sealed::Machine;
 use super::signals::Listener;
-use super::{Arrival, Arrivals, Bell, Until, sys};
-use crate::limits::ARRIVALS;
+use super::{Arrival, Arrivals, Bell, CpuClock, Until, sys};
+use crate::options::ARRIVALS;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const TIMER: Token = Token(usize::MAX - 2);
-/// The variable that sets the tick of kernels whose owner does not, in milliseconds.
+/// The environment variable that sets the deadline tick in milliseconds, if the options of a kernel
+/// do not.
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
-/// The operating system: epoll, the monotonic clock, an eventfd for a bell.
+/// The operating system: epoll, the monotonic clock, and an eventfd as the bell.
 #[derive(Debug)]
 pub struct Real {
     poll: Poll,
     events: Events,
     bell: Arc<Waker>,
-    start: Instant,
+    /// The reading of the clock when the machine was made, in nanoseconds.
+    start: u64,
     signals: Option<Listener>,
-    /// Fires to the microsecond, where the poller's own timeout is a millisecond coarse.
+    /// The timer for the end of a wait. It is exact to a microsecond; the poller's own timeout is
+    /// only exact to a millisecond.
     timer: OwnedFd,
-    /// What it is set to.
+    /// The point in time to which the timer is set, if it is set.
     set_to: Option<Time>,
-    /// As the environment says.
+    /// The deadline tick that the environment sets, if it sets one.
     tick: Option<Duration>,
 }
 
 impl Bell for Waker {
     fn ring(&self) {
-        // It counts what it is written: a full one has rung already.
+        // The eventfd counts its writes. If the counter is full, the bell has rung already.
         let _ = self.wake();
     }
 }
 
 impl Real {
-    /// Opens the poller and its bell. Reads `TRAPLINE_DEADLINE_TICK_MS`, here and never again.
+    /// Opens the poller and its bell. Reads `TRAPLINE_DEADLINE_TICK_MS` here, and never again.
     ///
     /// # Errors
     ///
-    /// The system's: no descriptor is left, for example. `InvalidInput` if the variable is set to
-    /// anything but a whole number of milliseconds, of an hour at most.
+    /// Returns the system's error, for example if no descriptor is left. Returns `InvalidInput` if
+    /// the variable is set to anything other than a whole number of milliseconds, at most an hour.
     pub fn new() -> io::Result<Real> {
-        let start = Instant::now();
+        let start = sys::exact_clock();
         let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
         let poll = Poll::new()?;
         let bell = Arc::new(Waker::new(poll.registry(), BELL)?);
@@ -63,9 +66,10 @@ impl Real {
         Ok(Real { poll, events, bell, start, signals: None, timer, set_to: None, tick })
     }
 
-    /// Makes the next wait end at that point or before. A system call only where it would end too
-    /// late: a deadline that is pushed back at each request (a connection's, while it waits for
-    /// the next) costs one wake-up for nothing in its whole span, instead of a call each time.
+    /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to
+    /// a later point. Some deadlines are pushed back again and again, such as the deadline of a
+    /// connection that waits for its next request. Such a deadline costs one vain wake-up per
+    /// duration, instead of a system call per request.
     fn set_timer(&mut self, point: Time) -> io::Result<()> {
         if self.set_to.is_none_or(|set_to| set_to > point) {
             sys::timerfd_arm(self.timer.as_fd(), point.since(since(self.start)))?;
@@ -77,7 +81,7 @@ impl Real {
 
 fn tick(found: &OsStr) -> io::Result<Duration> {
     let millis = found.to_str().and_then(|text| text.parse().ok());
-    // An hour: what is longer is a mistake.
+    // More than an hour is a mistake.
     millis.filter(|millis| *millis <= 3_600_000).map(Duration::from_millis).ok_or_else(|| {
         let found = found.to_string_lossy();
         let text =
@@ -86,11 +90,10 @@ fn tick(found: &OsStr) -> io::Result<Duration> {
     })
 }
 
-/// The clock of a machine, in whole microseconds since `start`.
+/// Reads the clock of a machine, in whole microseconds since `start`.
 #[inline]
-fn since(start: Instant) -> Time {
-    let span = start.elapsed();
-    Time::from_micros(span.as_secs() * 1_000_000 + u64::from(span.subsec_micros()))
+fn since(start: u64) -> Time {
+    Time::from_micros((sys::exact_clock() - start) / 1000)
 }
 
 fn unscripted() -> io::Error {
@@ -115,10 +118,16 @@ impl Machine for Real {
         sys::coarse_clock()
     }
 
+    fn cpu(&mut self) -> Option<Duration> {
+        CpuClock::CALLER.read()
+    }
+
     fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
         Box::new(SystemTime::now)
     }
 
+    // Two machines call it: without this it is a call for each.
+    #[inline(always)]
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
         let timeout = match until {
             Until::Now => Some(Duration::ZERO),
@@ -146,6 +155,7 @@ impl Machine for Real {
                             || event.is_write_closed()
                             || event.is_error(),
                         closed,
+                        urgent: event.is_priority(),
                     });
                 }
             }
@@ -156,8 +166,8 @@ impl Machine for Real {
     fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()> {
         let Descriptor::Real(fd) = descriptor else { return Err(unscripted()) };
         let token = usize::try_from(token).map_err(io::Error::other)?;
-        let both = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut SourceFd(&fd), Token(token), both)
+        let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
+        self.poll.registry().register(&mut SourceFd(&fd), Token(token), all)
     }
 
     fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()> {
@@ -181,7 +191,7 @@ impl Machine for Real {
             self.poll.registry().register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
             self.signals = Some(listener);
         }
-        super::sys::handle_signal(super::signals::number(signal))
+        crate::machine::sys::handle_signal(crate::machine::signals::number(signal))
     }
 
     fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
@@ -202,12 +212,12 @@ mod tests {
     fn d33_a_deadline_that_is_pushed_back_costs_no_system_call() {
         let mut real = Real::new().unwrap();
         let after = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        // The request, and the setting of the timer after it.
+        // The requested point, and the timer's setting after the request.
         for (asked, set_to) in [(1000, 1000), (1001, 1000), (999, 999), (5000, 999)] {
             real.set_timer(after(asked)).unwrap();
             assert_eq!(real.set_to, Some(after(set_to)));
         }
-        // It has expired: from here on it is set to what is asked for.
+        // The timer has expired. From here on it is set to the requested point.
         real.set_to = None;
         real.set_timer(after(5000)).unwrap();
         assert_eq!(real.set_to, Some(after(5000)));

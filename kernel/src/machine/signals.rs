@@ -1,8 +1,8 @@
-//! Signals of the process: every kernel that listens hears each of them.
+//! Signals of the process. Each of them reaches every kernel that listens.
 //!
-//! A signal handler may not lock or allocate. So the listeners of a process are in a small static
-//! table, and the handler leaves a bit and a byte for each. A slot of the table keeps its pipe for
-//! the life of the process: the handler never meets a descriptor that was closed.
+//! A signal handler must not lock or allocate. So the listeners of a process are in a small static
+//! table, and the handler leaves a bit and a byte for each listener. A slot of the table keeps its
+//! pipe for the life of the process, so the handler never meets a closed descriptor.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mio::unix::pipe::{self, Receiver, Sender};
 use traps::Signal;
 
-use crate::limits::LISTENERS;
+use crate::options::LISTENERS;
 
-/// What the handler knows of one listener.
+/// The state that the signal handler shares with one listener.
 #[derive(Debug)]
 struct Slot {
     taken: AtomicBool,
-    /// Set by the first listener of the slot.
+    /// The pipe, made by the first listener of the slot.
     pipe: OnceLock<(Sender, Receiver)>,
-    /// The signals that came since they were last taken, by number.
+    /// The signals that have come since the last [`Listener::take`], one bit per signal number.
     came: AtomicU64,
 }
 
@@ -28,31 +28,31 @@ static SLOTS: [Slot; LISTENERS] = [const {
     Slot { taken: AtomicBool::new(false), pipe: OnceLock::new(), came: AtomicU64::new(0) }
 }; LISTENERS];
 
-/// Notes a signal for every listener. Runs in the signal handler, on any thread: it does only what
-/// is allowed there, lock-free atomics and `write`.
+/// Records a signal for every listener. Runs in the signal handler, on any thread, so it uses only
+/// what is allowed there: lock-free atomics, and `write`.
 pub(super) fn note(signal: i32) {
     for slot in &SLOTS {
         let Some((sender, _)) = slot.pipe.get() else { continue };
-        // The bit before the byte: whoever is woken by the byte finds the bit. A byte for the
-        // first bit is enough.
+        // Set the bit before the byte, so that a reader woken by the byte finds the bit. One byte
+        // is enough for all bits that are set before the next take.
         if slot.came.fetch_or(1 << signal, Ordering::AcqRel) == 0 {
-            // A failure is a full pipe, which wakes its reader too.
+            // A write that fails means a full pipe, which wakes its reader too.
             let _ = (&*sender).write(&[0]);
         }
     }
 }
 
-/// Hears every signal that is watched. Signals of one number that come between two calls of
-/// [`Listener::take`] are one.
+/// A listener for every watched signal. Signals with the same number that come between two calls of
+/// [`Listener::take`] count as one.
 #[derive(Debug)]
 pub(super) struct Listener(&'static Slot);
 
 impl Listener {
-    /// Claims a slot.
+    /// Makes a listener from a free slot of the table.
     ///
     /// # Errors
     ///
-    /// The system's, or that all [`LISTENERS`] slots are taken.
+    /// Returns the system's error, or an error if all [`LISTENERS`] slots are taken.
     pub(super) fn new() -> io::Result<Listener> {
         let free = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::AcqRel));
         let full = || io::Error::other(format!("{LISTENERS} signal listeners at most"));
@@ -61,7 +61,7 @@ impl Listener {
             let pipe = pipe::new()?;
             listener.0.pipe.get_or_init(|| pipe);
         }
-        // Signals that no listener wants.
+        // Drop the signals that came while the slot had no listener.
         listener.take().for_each(drop);
         Ok(listener)
     }
@@ -70,10 +70,10 @@ impl Listener {
         &self.0.pipe.get().expect("a listener has a pipe").1
     }
 
-    /// Takes the signals that came since the last call, in the order of their numbers.
+    /// Takes the signals that came since the last call, ordered by number.
     pub(super) fn take(&self) -> impl Iterator<Item = Signal> + use<> {
-        // The bytes before the bits: a signal in between leaves its byte for the next call. An
-        // error is an empty pipe.
+        // Read the bytes before the bits, so that a signal in between leaves its byte for the next
+        // call. A read that fails means an empty pipe.
         let _ = self.receiver().read(&mut [0; 16]);
         let came = self.0.came.swap(0, Ordering::AcqRel);
         Signal::ALL.into_iter().filter(move |signal| came & 1 << number(*signal) != 0)
@@ -92,7 +92,7 @@ impl Drop for Listener {
     }
 }
 
-/// The number that the system has for it.
+/// Returns the system's number of the signal.
 pub(super) fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
@@ -111,7 +111,7 @@ mod tests {
     use crate::machine::sys::handle_signal;
     use crate::machine::sys::tests::{is_readable_now, raise, set_errno};
 
-    /// Signals are the whole process's: one test of them at a time.
+    /// Takes the lock for tests of signals, because signals reach the whole process.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -163,7 +163,7 @@ mod tests {
         let done = Arc::new(AtomicBool::new(false));
         let theirs = done.clone();
         let sender = thread::spawn(move || {
-            // Once at least: it may begin when the others are done.
+            // Raise at least once: this thread may begin after the others are done.
             loop {
                 raise(libc::SIGUSR1);
                 if theirs.load(Ordering::Relaxed) {

@@ -1,44 +1,46 @@
 //! The simulated machine: a clock that jumps, and a world that follows a script.
 //!
-//! Its liberties, on request: lateness ([`Sim::late_by`]), spurious readiness ([`Sim::ready_at`]
-//! with nothing behind it), any order of what happens at one instant ([`Sim::seed`]). Short reads
-//! are a matter of who reads: of the pipe in memory. An explorer takes all of them where it likes,
-//! and some more: see [`traps::liberty`].
+//! A wait plays the steps of the script that are due. If none has brought an arrival, the clock
+//! jumps to the next step or to the end of the wait, whichever comes first. Nothing here reads a
+//! real clock or the environment. Only two things make the clock stand still: a job on a real
+//! thread, and a wait that is marked external.
 //!
-//! Reads no real clock and no environment; only a real thread without a script, or a wait that
-//! was marked external, makes it stand still.
+//! A script can ask for the *liberties* that a real system takes: lateness ([`Sim::late_by`]),
+//! spurious readiness ([`Sim::ready_at`] without bytes to read), and any order of what happens at
+//! one instant ([`Sim::seed`]). Short reads come from the pipe in memory. An explorer takes all of
+//! these liberties at any point, and some more: see [`traps::liberty`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io;
-use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
+use std::{io, mem};
 
-use traps::core::names::{Descriptor, Direction};
+use traps::core::table::{Descriptor, Direction};
 use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
 use super::sealed::Machine;
-use super::sim_clock::SimClock;
 use super::{Arrival, Arrivals, Bell, Deliver, JobView, Parcel, Until};
 
-/// How late an explorer has a wait end, as a power of two microseconds: 33 ms.
+/// The longest delay that an explorer of schedules may add to a wait, as a power of two in
+/// microseconds: 33 ms.
 const LATEST: u64 = 15;
-/// How much longer it has a job take: a second.
+/// The longest time that an explorer may add to a job, as a power of two in microseconds: a second.
 const LONGEST: u64 = 20;
 
-/// How long a job takes.
+/// The function that determines how long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 
-/// A virtual clock and a script. The crate `testing` explains how to write tests with it.
+/// A machine with a virtual clock and a script. The crate `testing` explains how to write tests
+/// with it.
 ///
-/// Under an explorer (`testing::explore`) it takes every [liberty](traps::liberty) that a machine
-/// has, besides those that the script asks for: time passes unnoticed, descriptors look ready,
-/// jobs take longer.
+/// Under an explorer (`testing::explore`) it takes every [liberty](traps::liberty) of a machine, in
+/// addition to those in the script: time passes unnoticed, descriptors look ready, and jobs take
+/// longer.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -53,19 +55,21 @@ pub struct Sim {
     clock: SimClock,
     late: Duration,
     seed: u64,
-    /// The script, by time and then by place.
+    /// The script, ordered by time and then by rank.
     script: BTreeMap<(Time, u64), Step>,
     steps: u64,
-    /// Registered descriptors, and readiness that came before its registration.
+    /// The tokens of registered descriptors, by descriptor.
     tokens: BTreeMap<u32, u64>,
+    /// The readiness that came before its descriptor was registered.
     early: Vec<(u32, Direction)>,
     job_spans: Option<Box<JobSpans>>,
-    /// Every wait fails.
+    /// Whether every wait fails.
     has_failed: bool,
     bell: Arc<SimBell>,
-    /// The time of day that was set last, and when; none: as it starts.
+    /// The time of day that was set last, and the kernel time of this setting. `None` before the
+    /// first setting.
     wall: Rc<Cell<Option<(SystemTime, Time)>>>,
-    /// Signals that somebody wants to hear of; others do nothing.
+    /// The signals that the kernel watches. Other signals have no effect.
     watched: SignalSet,
 }
 
@@ -77,7 +81,7 @@ enum Step {
     Failure,
 }
 
-/// Whether it was rung, and the thread that waits for that: the kernel's.
+/// The bell's state, and the kernel's thread, which waits for the bell.
 struct SimBell(AtomicBool, Thread);
 
 impl Default for SimBell {
@@ -94,13 +98,13 @@ impl Bell for SimBell {
 }
 
 impl Sim {
-    /// A clock at zero and an empty script. Jobs run on real threads.
+    /// Makes a machine with its clock at zero and an empty script. Jobs run on real threads.
     #[must_use]
     pub fn new() -> Sim {
         Sim::default()
     }
 
-    /// A clock that starts at `time`.
+    /// Makes a machine whose clock starts at `time`.
     #[must_use]
     pub fn starting_at(time: Time) -> Sim {
         let sim = Sim::new();
@@ -108,31 +112,32 @@ impl Sim {
         sim
     }
 
-    /// The clock, to be advanced by hand.
+    /// Returns the clock, to be advanced by hand.
     #[must_use]
     pub fn clock(&self) -> SimClock {
         self.clock.clone()
     }
 
-    /// Every wait that ends by the clock ends so much later than it was asked to.
+    /// Delays by `span` the end of every wait that the clock ends.
     #[must_use]
     pub fn late_by(mut self, span: Duration) -> Sim {
         self.late = span;
         self
     }
 
-    /// Has things that happen at one instant (descriptors, the ends of jobs) happen in an order
-    /// drawn from `seed`, as a system may report them in any; the head of a trace shows it. What is
-    /// scripted before this has been drawn already. 0: in the order of the script, as without this.
-    /// Timers of one deadline have an order of their own, which is the same on all machines.
+    /// Orders the steps of the script at one instant (descriptors, ends of jobs) at random, as a
+    /// system may report them in any order. The order is drawn from `seed`, which the first line of
+    /// a trace shows. Only later steps are affected: the order of earlier steps of the script was
+    /// drawn already. With 0 the steps keep the order of the script, which is the default. Timers
+    /// with the same deadline keep their own order, which is the same on all machines.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Sim {
         self.seed = seed;
         self
     }
 
-    /// Makes a scripted descriptor ready at `time`. Like the real edge, it tells of a change: a
-    /// task that finds nothing there has met a spurious one.
+    /// Makes a scripted descriptor ready at `time`. Like a real edge, this reports a change only:
+    /// if a task finds no bytes, the readiness was spurious.
     #[must_use]
     pub fn ready_at(self, time: Time, descriptor: u32, direction: Direction) -> Sim {
         self.step(time, Step::Ready(descriptor, direction))
@@ -144,29 +149,30 @@ impl Sim {
         self.step(time, Step::Signal(signal))
     }
 
-    /// Sets the time of day to `to` at `time`, forwards or back; from there it goes on with the
-    /// clock. It starts at 2026-01-01T00:00:00Z at kernel time zero.
+    /// Sets the time of day to `to` at `time`, forwards or back. From then on it advances with the
+    /// clock. At kernel time zero, the time of day is 2026-01-01T00:00:00Z.
     #[must_use]
     pub fn wall_set_at(self, time: Time, to: SystemTime) -> Sim {
         self.step(time, Step::Wall(to))
     }
 
-    /// Every job of `run_in_thread` takes so long on the virtual clock and needs no thread: its
-    /// closure runs at the last instant, on the kernel's thread, so it must not wait for anything.
+    /// Makes every job of `run_in_thread` take `span` on the virtual clock, without a thread. The
+    /// closure of the job runs at its last instant, on the kernel's thread, so it must not wait for
+    /// anything.
     #[must_use]
     pub fn jobs_take(self, span: Duration) -> Sim {
         self.job_spans(move |_| Some(span))
     }
 
-    /// How long each job takes. The closure is called when the job gets its token; if it gives
-    /// `None`, the job runs on a real thread.
+    /// Makes each job take the time that `span` returns for it, on the virtual clock. `span` is
+    /// called when the job gets its token. If it returns `None`, the job runs on a real thread.
     #[must_use]
     pub fn job_spans(mut self, span: impl FnMut(&JobView) -> Option<Duration> + 'static) -> Sim {
         self.job_spans = Some(Box::new(span));
         self
     }
 
-    /// From `time` on every wait fails, as on a system whose poller is gone.
+    /// Makes every wait from `time` on fail, as on a system whose poller is gone.
     #[must_use]
     pub fn fails_at(self, time: Time) -> Sim {
         self.step(time, Step::Failure)
@@ -184,7 +190,7 @@ impl Sim {
         self.script.insert((time, place), step);
     }
 
-    /// A descriptor that an explorer has look ready.
+    /// Returns a spurious arrival for a registered descriptor, if an explorer chooses to have one.
     fn spurious(&self) -> Option<Arrival> {
         let last = self.tokens.len().checked_sub(1)? as u64;
         draw(Liberty::Readiness, 1).checked_sub(1)?;
@@ -201,7 +207,7 @@ impl Sim {
             match entry.remove_entry() {
                 (_, Step::Ready(descriptor, direction)) => match self.tokens.get(&descriptor) {
                     Some(token) => arrivals.io.push(arrival(*token, direction)),
-                    // As with the real edge, what comes before it is seen is one.
+                    // Several changes before the first look count as one, as with a real edge.
                     None if self.early.contains(&(descriptor, direction)) => {}
                     None => self.early.push((descriptor, direction)),
                 },
@@ -223,8 +229,8 @@ impl Sim {
     }
 }
 
-/// A number for each `step`, no two the same: the output function of SplitMix64, which is one to
-/// one, at `step` strides from the seed.
+/// Returns a number that differs for each `step`: the output function of SplitMix64, which is one
+/// to one, applied at `step` strides from the seed.
 fn drawn(seed: u64, step: u64) -> u64 {
     let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -232,7 +238,7 @@ fn drawn(seed: u64, step: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// None, or mostly a short one; at most 2 to the power of `most` microseconds.
+/// Draws a delay: none, or 2 to a power of up to `most`, in microseconds.
 fn delay(liberty: Liberty, most: u64) -> Duration {
     let power = draw(liberty, most);
     Duration::from_micros(u64::from(power > 0) << power)
@@ -240,7 +246,7 @@ fn delay(liberty: Liberty, most: u64) -> Duration {
 
 fn arrival(token: u64, direction: Direction) -> Arrival {
     let readable = direction == Direction::Read;
-    Arrival { token, readable, writable: !readable, closed: false }
+    Arrival { token, readable, writable: !readable, closed: false, urgent: false }
 }
 
 impl Machine for Sim {
@@ -257,9 +263,9 @@ impl Machine for Sim {
     }
 
     fn mark(&mut self) -> u64 {
-        // An explorer has time pass while tasks run.
+        // An explorer makes time pass while tasks run.
         self.clock.advance(delay(Liberty::Lateness, LATEST));
-        // Wrapping, as a clock may start near its end.
+        // Wrap, because a clock may start near its end.
         self.clock.now().as_micros().wrapping_mul(1000)
     }
 
@@ -287,7 +293,7 @@ impl Machine for Sim {
                 return Ok(());
             }
             if outside {
-                // The world outside has no clock of ours. The next look sees who rang.
+                // The world outside does not follow the virtual clock. The next look sees the bell.
                 thread::park();
                 continue;
             }
@@ -297,7 +303,7 @@ impl Machine for Sim {
                 return Ok(());
             };
             if let Some(arrival) = self.spurious() {
-                // Before anything else happens.
+                // The readiness arrives halfway to the next event.
                 self.clock.advance(next.since(self.clock.now()) / 2);
                 arrivals.io.push(arrival);
                 return Ok(());
@@ -383,5 +389,29 @@ impl Machine for Sim {
 
     fn has_io(&self) -> bool {
         false
+    }
+}
+
+/// A handle to the virtual clock of a [`Sim`]. Code that wants to spend time without waiting can
+/// hold it, on any thread.
+#[derive(Clone, Debug, Default)]
+pub struct SimClock(Arc<AtomicU64>);
+
+impl SimClock {
+    /// Advances the clock by `span`, as if this time had passed while the caller holds the CPU.
+    pub fn advance(&self, span: Duration) {
+        let advance = |now| Some((Time::from_micros(now) + span).as_micros());
+        // Another thread may advance the clock at the same time.
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
+    }
+
+    pub(super) fn reach(&self, time: Time) {
+        self.0.fetch_max(time.as_micros(), Ordering::AcqRel);
+    }
+
+    /// Reads the clock.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        Time::from_micros(self.0.load(Ordering::Acquire))
     }
 }

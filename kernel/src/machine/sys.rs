@@ -1,7 +1,8 @@
-//! System calls that the standard library and mio do not serve.
+//! System calls that the standard library and mio do not offer.
 //!
-//! The only file of the project with `unsafe` in it. Each wrapper is as thin as it can be made
-//! while its callers need no `unsafe`; each proof lists what the call asks of us.
+//! This is the only file of the project with `unsafe` in it. Each wrapper is as thin as possible,
+//! as long as its callers need no `unsafe`. Each proof lists the call's requirements and why they
+//! hold.
 
 #![allow(unsafe_code)]
 
@@ -13,28 +14,68 @@ use std::time::Duration;
 
 use super::signals;
 
-/// The result of a call that says -1 and sets `errno` when it fails.
+/// Converts the result of a call that returns -1 and sets `errno` if it fails.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The monotonic clock at about the last tick of the system, in nanoseconds: a load, not a system
-/// call. It moves in steps of 1 to 10 ms.
+/// Reads the monotonic clock, in nanoseconds. This is no system call.
+#[inline]
+pub(super) fn exact_clock() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Reads the monotonic clock as of about the last tick of the system, in nanoseconds. This is a
+/// load, not a system call. The clock moves in steps of 1 to 10 ms.
 #[inline]
 pub(super) fn coarse_clock() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+#[inline]
+fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local. The
-    // call cannot fail: Linux has had this clock since 2.6.32.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local. A
+    // clock that the system does not know would leave the local as it is; Linux has had the two
+    // clocks above since 2.6.32.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// Raises the limit of open descriptors to the most that this process may have. Returns the limit
-/// that is then in force.
+/// A clock of the CPU time that a thread uses. Reading it costs a system call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuClock(libc::clockid_t);
+
+impl CpuClock {
+    /// The clock of the thread that reads it.
+    pub(super) const CALLER: CpuClock = CpuClock(libc::CLOCK_THREAD_CPUTIME_ID);
+
+    /// Returns the clock of this thread, for other threads to read, or `None` if the system has
+    /// none.
+    pub(crate) fn of_this_thread() -> Option<CpuClock> {
+        let mut clock = 0;
+        // SAFETY: the first argument must be a thread that has not ended: it is the caller. The
+        // pointer must be valid for a write of one clockid_t: it is to our own local.
+        let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (failed == 0).then_some(CpuClock(clock))
+    }
+
+    /// Reads the CPU time so far. Returns `None` if the thread has ended.
+    pub(crate) fn read(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local. If
+        // the clock does not exist, the call returns an error.
+        check(unsafe { libc::clock_gettime(self.0, &raw mut time) }).ok()?;
+        Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+}
+
+/// Raises the limit of open descriptors of this process to its hard limit. Returns the limit now in
+/// force.
 ///
 /// # Errors
 ///
-/// The system's.
+/// Returns the system's error.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer must be valid for a write of one rlimit: it is to our own local.
@@ -50,14 +91,14 @@ pub(super) fn timerfd() -> io::Result<OwnedFd> {
     let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
     // SAFETY: the call takes integers only.
     let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-    // SAFETY: the descriptor must be open and nobody else's: it was made by the line above.
+    // SAFETY: the descriptor must be open and owned by no other value: the line above made it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a timer readable once, `after` from now; zero counts as 1 ns. It is not readable on
-/// return, unless it has expired anew.
+/// Arms a timer to become readable once, `after` from now; zero counts as 1 ns. Arming also makes a
+/// readable timer unreadable, until it expires again.
 pub(super) fn timerfd_arm(fd: BorrowedFd<'_>, after: Duration) -> io::Result<()> {
-    // To the call, zero means "disarm".
+    // For the call, zero means "disarm".
     let after = after.max(Duration::from_nanos(1));
     let time = libc::itimerspec {
         it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
@@ -72,18 +113,18 @@ pub(super) fn timerfd_arm(fd: BorrowedFd<'_>, after: Duration) -> io::Result<()>
     Ok(())
 }
 
-/// Whether a descriptor has something to read, or its peer's end; also where the system cannot
-/// say. An error alone is neither: there may be one that no read takes away.
+/// Returns whether a descriptor has bytes to read, its peer has closed, or the system cannot tell.
+/// An error alone does not count, because some errors are not cleared by a read.
 pub(super) fn is_readable(fd: RawFd) -> bool {
     let wanted = libc::POLLIN | libc::POLLRDHUP;
     let mut look = libc::pollfd { fd, events: wanted, revents: 0 };
     // SAFETY: the pointer must be valid for reads and writes of one pollfd: it is to our own local.
-    // Of a descriptor that is not open the call says so.
+    // If the descriptor is not open, the call reports this in `revents`.
     let found = unsafe { libc::poll(&raw mut look, 1, 0) };
     found == -1 || look.revents & !libc::POLLERR != 0
 }
 
-/// The handler of every watched signal.
+/// Handles every watched signal.
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: the pointer must be valid for a read of an int: it is this thread's `errno`, which
     // lives as long as the thread.
@@ -94,8 +135,9 @@ extern "C" fn on_signal(signal: libc::c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Has [`signals::note`] called with each `signal` of the process. Interrupted system calls go on,
-/// but for those that Linux never restarts: waits such as `epoll_wait` fail with `EINTR`.
+/// Sets the handler of `signal` for the process to one that calls [`signals::note`]. Interrupted
+/// system calls continue, except for those that Linux never restarts: waits such as `epoll_wait`
+/// fail with `EINTR`.
 pub(super) fn handle_signal(signal: i32) -> io::Result<()> {
     // SAFETY: all zeros must be a sigaction: it is integers, an empty set of signals among them,
     // and an optional function.
@@ -143,13 +185,24 @@ pub mod tests {
     }
 
     #[test]
+    fn a_thread_that_waits_uses_no_cpu_time_and_another_thread_can_read_that() {
+        let clock = CpuClock::of_this_thread().unwrap();
+        let before = CpuClock::CALLER.read().unwrap();
+        while CpuClock::CALLER.read().unwrap() == before {}
+        let theirs = std::thread::spawn(move || clock.read().unwrap()).join().unwrap();
+        assert!(before < theirs && theirs <= CpuClock::CALLER.read().unwrap());
+        let gone = std::thread::spawn(|| CpuClock::of_this_thread().unwrap()).join().unwrap();
+        assert_eq!(gone.read(), None);
+    }
+
+    #[test]
     fn the_soft_limit_becomes_the_hard_one() {
         let limit = raise_descriptor_limit().unwrap();
         assert_eq!(raise_descriptor_limit().unwrap(), limit);
     }
 
     #[test]
-    fn a_timer_is_readable_once_it_expired_and_not_when_armed_anew() {
+    fn a_timer_is_readable_once_it_expired_and_not_when_armed_again() {
         let timer = timerfd().unwrap();
         assert!(!is_readable_now(timer.as_raw_fd()));
         for soon in [Duration::ZERO, Duration::from_millis(1)] {

@@ -1,29 +1,27 @@
-//! What stands on the core: worker threads, signals, requests of other threads, the shutdown, and
-//! the watchdog. Each is one small struct.
+//! The services above the core: worker threads, signals, requests of other threads, the shutdown,
+//! and the watchdog. Each is one small struct.
 
 use std::sync::Arc;
 
-use traps::core::protocol::ServicePost;
-use traps::{Signal, Time};
-
-use crate::core::timers::Service;
-use crate::core::wakers::Message;
-use crate::core::{Core, Services};
-use crate::log::{KERNEL, emit_for};
-use crate::machine::Machine;
-use crate::trace::{Arrival, Event, Seq};
-use crate::view::TaskTable;
 use shutdown::Shutdown;
 use signals::Signals;
 use threads::Threads;
+use traps::core::protocol::ServicePost;
+use traps::{Signal, Time};
 use watchdog::Watchdog;
 
-pub(crate) mod pool;
+use crate::core::timers::Service;
+use crate::core::{Core, Services};
+use crate::log::{KERNEL, emit_for};
+use crate::machine::Machine;
+use crate::parts::wakes::Message;
+use crate::trace::{Arrival, Event};
+use crate::view::TaskTable;
+
 pub(crate) mod remote;
 pub(crate) mod shutdown;
 pub(crate) mod signals;
 pub(crate) mod threads;
-pub(crate) mod tokens;
 pub(crate) mod watchdog;
 
 /// All services of a kernel.
@@ -32,32 +30,34 @@ pub(crate) struct All {
     pub(crate) signals: Signals,
     pub(crate) shutdown: Shutdown,
     pub(crate) watchdog: Watchdog,
-    /// Every [`Remote`](crate::Remote) has a clone.
+    /// The reference that every [`Remote`](crate::Remote) clones, so that the kernel can count
+    /// them.
     pub(crate) remotes: Arc<()>,
 }
 
 impl<M: Machine> Services<M> for All {
     fn signal(&mut self, core: &mut Core<M>, signal: Signal) {
         let name = signal.to_string().into();
-        let cause = emit_for!(core, KERNEL, Event::Arrive(Arrival::Signal { name }));
+        let arrival = emit_for!(core, KERNEL, Event::Arrive(Arrival::Signal { name }));
         if core.options.shutdown_on.contains(signal) {
-            self.shutdown.signal(core, signal, cause);
+            self.shutdown.signal(core, signal);
         }
         if self.signals.has_hook(signal) {
             self.signals.call_hooks(signal, &TaskTable::of(core));
         }
-        self.signals.arrive(core, signal, cause);
+        core.log.cause = arrival;
+        self.signals.arrive(core, signal);
     }
 
-    fn message(&mut self, core: &mut Core<M>, message: Message, run: Seq) {
+    fn message(&mut self, core: &mut Core<M>, message: Message) {
         match message {
             Message::Done(job) => self.threads.done(core, job),
             Message::Spawn(order) if self.shutdown.is_closing() => {
                 traps::threads::drop_quietly(order);
             }
-            Message::Spawn(order) => remote::spawn(core, order, run),
-            Message::Cancel(task, reason) => remote::cancel(core, &task, reason, run),
-            Message::ShutDown(reason) => self.shutdown.begin(core, reason, run),
+            Message::Spawn(order) => remote::spawn(core, order),
+            Message::Cancel(task, reason) => remote::cancel(core, &task, reason),
+            Message::ShutDown(reason) => self.shutdown.begin(core, reason),
             Message::Wake(_) | Message::Unpark(_) | Message::Turn => {
                 unreachable!("rule: the core handles what is its own")
             }
@@ -85,7 +85,7 @@ impl<M: Machine> Services<M> for All {
     }
 
     fn run_begins(&mut self, core: &Core<M>, task: u32) {
-        self.watchdog.begin(core.tasks.label(task), core.tasks.site(task));
+        self.watchdog.begin(core.tasks.label(task), Some(core.site_of(task)));
     }
 
     fn run_ends(&mut self) {

@@ -1,39 +1,37 @@
-//! What other threads may ask of a kernel: run or cancel a task, take a turn, shut down.
+//! Requests of other threads to a kernel: spawn or cancel a task, take a turn, shut down.
 //!
-//! Each request is a message in the wake queue. The kernel handles it in step 3 of a turn, in the
-//! order of the requests.
+//! Each request is a message in the wake queue. The kernel handles the messages in step 3 of a
+//! turn, in the order of the requests.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use traps::Error;
-use traps::core::names::{Site, TaskRef};
-use traps::core::protocol::{Body, End};
-use traps::core::queue::Queue;
-use traps::threads::panic_message;
+use traps::core::table::TaskRef;
+use traps::threads::{drop_of_task, drop_quietly, panic_message};
+use traps::{Error, body_without_handle, current_task, note_warning};
 
 use crate::core::Core;
-use crate::core::wake_queue::WakeQueue;
-use crate::core::wakers::{Message, Order};
-use crate::log::{self, emit};
+use crate::core::tasks::Task;
+use crate::log::{emit, words};
 use crate::machine::Machine;
-use crate::trace::{Event, Seq};
+use crate::parts::wake_queue::WakeQueue;
+use crate::parts::wakes::{Message, Order};
+use crate::trace::{Event, Parent};
 
-/// A kernel for the use of other threads: made by [`Kernel::remote`](crate::Kernel::remote), usable
-/// on any thread.
+/// A handle to a kernel for other threads. [`Kernel::remote`](crate::Kernel::remote) makes it, and
+/// any thread can use it.
 ///
-/// It keeps nothing alive: after the kernel was shut down or dropped, every call returns an error
-/// at once. On the simulated machine, messages of a real thread arrive when the kernel takes a
-/// turn. The simulation does not wait for that thread, unless a wait is marked external
+/// It keeps nothing alive: once the kernel was shut down or dropped, every call returns an error at
+/// once. On the simulated machine, messages of a real thread arrive when the kernel takes a turn.
+/// The simulation does not wait for that thread, unless a wait is marked external
 /// ([`WaitOutside::external`](traps::WaitOutside::external)).
 ///
 /// ```
@@ -57,22 +55,22 @@ use crate::trace::{Event, Seq};
 #[derive(Clone)]
 pub struct Remote {
     queue: Arc<WakeQueue<Message>>,
-    /// Tells the kernel that there is a remote.
+    /// The reference by which the kernel counts its remotes.
     _one: Arc<()>,
     /// The kernel's own thread, which must not block on a task of the kernel.
     home: ThreadId,
 }
 
 impl Remote {
-    /// Of the kernel of this thread with that wake queue.
+    /// Makes a remote of the kernel that runs on this thread and has this wake queue.
     pub(crate) fn new(queue: Arc<WakeQueue<Message>>, one: Arc<()>) -> Remote {
-        // A kernel cannot leave its thread.
+        // A kernel cannot leave its thread, so this thread is its own.
         Remote { queue, _one: one, home: thread::current().id() }
     }
 
     /// Spawns a task with the future that `make` returns. The task itself calls `make`, on the
     /// kernel's thread, so the future need not be `Send`. Never blocks. Tasks are made in the order
-    /// of these calls. An idle kernel is woken.
+    /// of these calls. Wakes an idle kernel.
     ///
     /// The task has no parent and inherits nothing. A kernel whose shutdown has begun makes no more
     /// tasks; a join then returns an error.
@@ -92,10 +90,7 @@ impl Remote {
         let order = Order {
             name: name.into(),
             site,
-            build: Box::new(move |name| {
-                let guest: Guest = Box::pin(run_guest(async { make().await }, sender));
-                Box::pin(GuestBody { name, site, future: Some(guest) })
-            }),
+            build: Box::new(move || body_without_handle(run_guest(async { make().await }, sender))),
             task: task.clone(),
         };
         self.queue.push_order(Message::Spawn(order));
@@ -108,17 +103,17 @@ impl Remote {
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`].
+    /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
     pub fn wake(&self) -> Result<(), Error> {
         self.send(Message::Turn)
     }
 
     /// Asks the kernel to shut down, and does not wait. The shutdown begins in the turn in which
-    /// the kernel handles the message. `reason` is shown in the log; only the first counts.
+    /// the kernel handles the message. The log shows `reason`; only the first request counts.
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`].
+    /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
     pub fn shut_down(&self, reason: &'static str) -> Result<(), Error> {
         self.send(Message::ShutDown(reason))
     }
@@ -129,11 +124,11 @@ impl Remote {
 }
 
 /// A task that another thread spawned. It can be joined or cancelled. If this handle is dropped,
-/// the task continues.
+/// the task continues. A panic in the `Drop` of an output that is not taken goes no further.
 pub struct RemoteTask<T> {
-    /// The output, or the message of a panic.
+    /// The channel for the task's output, or for the message of its panic.
     end: Receiver<Result<T, String>>,
-    /// How it ended, if that was received and not joined yet.
+    /// The result of the task, once it was received and until it is joined.
     seen: RefCell<Option<Result<T, String>>>,
     was_joined: bool,
     task: Arc<OnceLock<TaskRef>>,
@@ -145,18 +140,21 @@ impl<T: Send> RemoteTask<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Panicked`], [`Error::Dropped`], [`Error::Taken`], [`Error::Gone`]; and
-    /// [`Error::OwnThread`] on the kernel's own thread, if the task has not ended.
+    /// - [`Error::Panicked`] if the task panicked.
+    /// - [`Error::Dropped`] if the kernel dropped the task.
+    /// - [`Error::Taken`] if an earlier join took the output.
+    /// - [`Error::Gone`] if the kernel never made the task.
+    /// - [`Error::OwnThread`] on the kernel's own thread, if the task has not ended.
     pub fn join(&mut self) -> Result<T, Error> {
         self.join_within(None)
     }
 
-    /// [`RemoteTask::join`] for at most `span`, in real time.
+    /// Joins like [`RemoteTask::join`], for at most `span` of real time.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`]: the task continues, and can be joined again. Otherwise the errors
-    /// of [`RemoteTask::join`].
+    /// Returns [`Error::TimedOut`] if the time is over. Then the task continues, and can be joined
+    /// again. Otherwise, as for [`RemoteTask::join`].
     pub fn join_timeout(&mut self, span: Duration) -> Result<T, Error> {
         self.join_within(Some(span))
     }
@@ -172,7 +170,7 @@ impl<T: Send> RemoteTask<T> {
         match ended {
             Ok(end) => {
                 self.was_joined = true;
-                // Every join returns a panic.
+                // Keep a panic, so that every join returns it.
                 *self.seen.get_mut() = end.as_ref().err().map(|message| Err(message.clone()));
                 end.map_err(Error::Panicked)
             }
@@ -184,7 +182,7 @@ impl<T: Send> RemoteTask<T> {
         }
     }
 
-    /// Whether the task has ended. Never blocks.
+    /// Returns whether the task has ended. Never blocks.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let mut seen = self.seen.borrow_mut();
@@ -197,14 +195,21 @@ impl<T: Send> RemoteTask<T> {
         is_over
     }
 
-    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled only once, and
-    /// not after it has ended. `reason` is shown in the log and in the interrupt.
+    /// Asks the kernel to cancel the task, and does not wait. A task can be cancelled only once,
+    /// and only before it has ended. The log and the interrupt show `reason`.
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`].
+    /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
     pub fn cancel(&self, reason: &'static str) -> Result<(), Error> {
         self.remote.send(Message::Cancel(self.task.clone(), reason))
+    }
+}
+
+impl<T> Drop for RemoteTask<T> {
+    fn drop(&mut self) {
+        // This thread has no log. The panic hook reports a panic.
+        drop_quietly((mem::replace(&mut self.end, mpsc::channel().1), self.seen.take()));
     }
 }
 
@@ -217,11 +222,15 @@ async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, 
         polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
     });
     let ended = ended.await;
-    // It is not an error if the joiner is gone.
+    // A failed send is no error: the joiner is gone.
     match ended {
         Ok(output) => {
             drop(future);
-            let _ = joiner.send(Ok(output));
+            if let Err(left) = joiner.send(Ok(output))
+                && let Some(text) = drop_of_task(current_task(), "output", || drop(left))
+            {
+                note_warning(text);
+            }
         }
         Err(panic) => {
             let message = panic_message(&*panic).to_owned();
@@ -231,61 +240,24 @@ async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, 
     }
 }
 
-type Guest = Pin<Box<dyn Future<Output = ()>>>;
-
-struct GuestBody {
-    name: Cow<'static, str>,
-    site: Site,
-    /// `None` once it has ended.
-    future: Option<Guest>,
-}
-
-impl Body for GuestBody {
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let future = self.future.as_mut().expect("rule: an ended task is not polled");
-        ready!(future.as_mut().poll(cx));
-        self.future = None;
-        Poll::Ready(())
-    }
-
-    fn clear(mut self: Pin<&mut Self>) {
-        self.future = None;
-    }
-
-    fn end(self: Pin<&mut Self>, _: End<'_>) -> Option<Rc<Queue>> {
-        // Its joiner, if there is one, is not a task.
-        None
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn site(&self) -> Site {
-        self.site
-    }
-}
-
-/// Makes the task that another thread asked for.
-pub(crate) fn spawn<M: Machine>(core: &mut Core<M>, order: Order, cause: Seq) {
+/// Makes the task that another thread has ordered.
+pub(crate) fn spawn<M: Machine>(core: &mut Core<M>, order: Order) {
     let Order { name, site, build, task: told } = order;
     let (root, id) = core.gate.new_task(site);
     told.set(root).expect("an order is carried out once");
-    let child = core.tasks.add(root, id.0, 0, Some(build(name)));
-    core.gate.records().scopes[root.index].task = child;
-    let event = Event::Spawn { parent: None, cause: Some(cause), at: Some(log::site(site)) };
-    let seq = emit!(core, child, event);
-    core.make_ready(child, seq);
+    let child = core.add_task(Task { body: Some(build()), ..Task::new(root, id.0, name) });
+    let (parent, at) = (Parent::Thread(core.log.cause), Some(words::site(site)));
+    core.make_ready(child);
+    emit!(core, child, Event::Spawn { parent, at });
 }
 
-/// Cancels a task for another thread.
+/// Cancels a task at the request of another thread.
 pub(crate) fn cancel<M: Machine>(
     core: &mut Core<M>,
     task: &OnceLock<TaskRef>,
     reason: &'static str,
-    cause: Seq,
 ) {
     if let Some(index) = task.get().and_then(|task| core.find(*task)) {
-        core.cancel(index, None, reason, cause);
+        core.cancel(index, None, reason);
     }
 }

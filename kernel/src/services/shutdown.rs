@@ -1,7 +1,7 @@
-//! The state of a shutdown: how far it is, and what begins and ends its phases during a turn.
+//! The state of a shutdown: its stage, and the events of a turn that begin or end a phase.
 //!
-//! Close, drain, cancel, cleanup, halt: each phase has its line. The kernel goes through them in
-//! `phases.rs`.
+//! The phases are close, drain, cancel, cleanup, and halt. Each has its line in the log. The kernel
+//! runs through them in `kernel.rs`.
 
 use std::mem;
 
@@ -9,70 +9,70 @@ use traps::core::protocol::End;
 use traps::{Signal, Time};
 
 use crate::core::Core;
-use crate::core::posts::OVER;
-use crate::core::timers::{Owner, Service, TimerId};
+use crate::core::dispatch::OVER;
+use crate::core::timers::Service;
 use crate::log::{KERNEL, announce, emit};
 use crate::machine::Machine;
 use crate::trace::{After, Event, Phase, Seq, Timer};
 
-/// How far the shutdown has come.
+/// The state of a shutdown.
 #[derive(Default)]
 pub(crate) struct Shutdown {
     pub(crate) stage: Stage,
-    /// Why the drain is to end although a task may still hold it.
+    /// The reason to end the drain although a task may still hold it.
     pub(crate) over: Option<After>,
-    /// The newest task that was cancelled.
+    /// The number of the newest task that was cancelled.
     cancelled: u64,
-    /// The end of the grace.
+    /// The end of the grace period.
     pub(crate) until: Time,
-    /// The line of the phase, and the timer that ends it.
+    /// The log line of the present phase.
     line: Seq,
-    pub(crate) timer: Option<TimerId>,
-    /// The grace is over.
+    /// Whether the grace period is over.
     pub(crate) overdue: bool,
-    /// The machine below has failed: there is no further run.
+    /// The number of holds that were left when the drain ended.
+    pub(crate) cut_off: u64,
+    /// Whether the machine has failed, so that no further run is possible.
     pub(crate) failed: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has not begun.
+    /// The shutdown has not begun.
     #[default]
     Open,
-    /// Until all holds are dropped, and until main has ended.
+    /// The drain, which lasts until all holds are dropped, and in a run until main has ended.
     Drain,
-    /// Until all tasks have ended.
+    /// The cleanup, which lasts until all tasks have ended.
     Cleanup,
     Halted,
 }
 
 impl Shutdown {
-    /// Whether a shutdown has begun or the machine has failed: no new run begins.
+    /// Returns whether a shutdown has begun or the machine has failed. No new run can begin then.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.stage != Stage::Open || self.failed
     }
 
-    /// One of the signals that shut the kernel down has arrived: the first begins the shutdown,
-    /// another ends the drain.
-    pub(crate) fn signal<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal, cause: Seq) {
+    /// Handles a signal that shuts the kernel down: the first one begins the shutdown, and a second
+    /// one ends the drain.
+    pub(crate) fn signal<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal) {
         match self.stage {
-            Stage::Open => self.begin(core, &signal.to_string(), cause),
+            Stage::Open => self.begin(core, &signal.to_string()),
             Stage::Drain => self.over = self.over.or(Some(After::Signal)),
             Stage::Cleanup | Stage::Halted => {}
         }
     }
 
-    /// Phase close, and the beginning of the drain. A second call does nothing. `cause` is the line
-    /// that caused it, 0 if the owner did.
-    pub(crate) fn begin<M: Machine>(&mut self, core: &mut Core<M>, reason: &str, cause: Seq) {
+    /// Runs the phase close, and begins the drain. A second call does nothing.
+    pub(crate) fn begin<M: Machine>(&mut self, core: &mut Core<M>, reason: &str) {
         if self.stage != Stage::Open {
             return;
         }
         let tasks = core.tasks.alive() as u64;
-        let cause = (cause > 0).then_some(cause);
+        let cause = (core.log.cause > 0).then_some(core.log.cause);
         let phase = Phase::Close { reason: reason.into(), tasks, cause };
-        let close = announce!(core, KERNEL, Event::Phase(phase));
+        announce!(core, KERNEL, Event::Phase(phase));
         self.stage = Stage::Drain;
         let shared = core.shared.clone();
         shared.closing.set(true);
@@ -80,29 +80,17 @@ impl Shutdown {
         for task in core.tasks.newest_first(0).into_iter().rev() {
             let root = core.tasks[task].root;
             if core.gate.records().scopes[root.index].watches_shutdown {
-                core.poll_again(task, close);
+                core.poll_again(task);
             }
         }
-        core.wake(&shared.until_closing, u64::MAX, close);
+        core.wake(&shared.until_closing, u64::MAX);
         let (holds, until) = (shared.holds.get(), core.now + core.options.drain);
         self.line = announce!(core, KERNEL, Event::Phase(Phase::Drain { holds, until }));
-        self.set_timer(core, until);
+        core.timers.set_service(Service::Phase, until);
     }
 
-    fn set_timer<M: Machine>(&mut self, core: &mut Core<M>, until: Time) {
-        self.forget_timer(core);
-        self.timer = Some(core.timers.set(until, Owner::Service(Service::Phase), 0));
-    }
-
-    pub(crate) fn forget_timer<M: Machine>(&mut self, core: &mut Core<M>) {
-        if let Some(timer) = self.timer.take() {
-            core.timers.cancel(timer);
-        }
-    }
-
-    /// The timer of the phase fires.
+    /// Handles the timer at the end of a phase.
     pub(crate) fn end_phase<M: Machine>(&mut self, core: &mut Core<M>, deadline: Time) {
-        self.timer = None;
         let timer = if self.stage == Stage::Drain {
             self.over.get_or_insert(After::Limit);
             Timer::Drain
@@ -113,7 +101,8 @@ impl Shutdown {
         core.log_fire(timer, deadline, self.line);
     }
 
-    /// After a turn in which main did not end. True: main was cancelled, and its grace is over.
+    /// Advances the shutdown after a turn in which main did not end. Returns whether main is
+    /// overdue: it was cancelled, its grace period is over, and this call has dropped it.
     pub(crate) fn end_main<M: Machine>(&mut self, core: &mut Core<M>, main: u32) -> bool {
         match (self.stage, self.over) {
             (Stage::Drain, Some(after)) => self.cancel_all(core, after),
@@ -121,40 +110,46 @@ impl Shutdown {
             _ => {}
         }
         if self.overdue {
-            let seq = emit!(core, main, Event::Drop { what: OVER.into() });
-            core.end_task(main, End::Dropped, seq);
+            core.log.cause = emit!(core, main, Event::Drop { what: OVER.into() });
+            core.end_task(main, End::Dropped);
         }
         self.overdue
     }
 
-    /// Whether no task holds the drain, or none is left that could release it. A task that has not
-    /// run yet may still take a hold.
+    /// Returns whether the drain is over: no task holds it, or no task is left that could release
+    /// it. A task that has not run yet may still take a hold.
     pub(crate) fn is_drained<M: Machine>(core: &Core<M>) -> bool {
         let is_new = |task: u32| core.tasks[task].runs == 0;
         let is_held = core.shared.holds.get() > 0 && core.tasks.alive() > 0;
         !is_held && !core.ready.iter().any(is_new)
     }
 
-    /// Cancels all tasks, newest first, and starts the grace.
+    /// Cancels all tasks, newest first, and starts the grace period.
     pub(crate) fn cancel_all<M: Machine>(&mut self, core: &mut Core<M>, after: After) {
         let tasks = core.tasks.alive() as u64;
+        // If no task is left that could drop a hold, nothing is cut off.
+        if after != After::Drained {
+            self.cut_off = core.shared.holds.get();
+        }
         self.line = announce!(core, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
         self.stage = Stage::Cleanup;
         self.until = core.now + core.options.grace;
-        self.set_timer(core, self.until);
+        core.timers.set_service(Service::Phase, self.until);
         self.cancel_newer(core);
         let (tasks, until) = (core.tasks.alive() as u64, self.until);
         announce!(core, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
     }
 
-    /// Cancels the tasks that were made since the last call: clean-up may spawn.
+    /// Cancels the tasks made since the last call, because a task may spawn others during the
+    /// cleanup.
     pub(crate) fn cancel_newer<M: Machine>(&mut self, core: &mut Core<M>) {
         let newest = core.shared.tasks.get();
         let older = mem::replace(&mut self.cancelled, newest);
         if older < newest {
             for task in core.tasks.newest_first(older) {
                 if !core.is_cancelled(task) {
-                    core.cancel(task, None, "shutdown", self.line);
+                    core.log.cause = self.line;
+                    core.cancel(task, None, "shutdown");
                 }
             }
         }

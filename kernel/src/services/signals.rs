@@ -1,47 +1,47 @@
-//! Signals of the process, and who gets one.
+//! The delivery of signals of the process.
 //!
-//! In this order: the shutdown that it begins, the hooks of the kernel's owner, every stream that
-//! asked for it, and the line of those who wait for a single signal, of whom one takes it.
+//! A signal goes, in this order, to the shutdown that it begins, to the hooks of the kernel's
+//! owner, to every stream that asked for it, and to the tasks that wait for a single signal. One of
+//! these tasks takes it.
 
 use std::io;
 use std::rc::{Rc, Weak};
 
-use traps::core::signals::SignalLine;
+use traps::parts::signals::SignalLine;
 use traps::threads::quietly;
 use traps::{Signal, SignalSet};
 
 use crate::core::Core;
 use crate::machine::Machine;
-use crate::trace::Seq;
 use crate::view::TaskTable;
 
-/// What the owner does at a signal.
+/// A hook of the owner for a signal.
 type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
 
-/// Who wants which signal.
+/// The receivers of signals.
 #[derive(Default)]
 pub(crate) struct Signals {
     /// The signals that the machine reports.
     watched: SignalSet,
-    /// In the order of their first `next`.
+    /// The signal streams of tasks, in the order of their first `next`.
     streams: Vec<Weak<SignalLine>>,
     hooks: Vec<Hook>,
 }
 
 impl Signals {
-    /// Has `hook` called at each such signal.
+    /// Adds a hook for a signal.
     pub(crate) fn add_hook(&mut self, signal: Signal, hook: Box<dyn FnMut(&TaskTable)>) {
         self.hooks.push((signal, hook));
     }
 
-    /// Makes the machine report what the options and the hooks name.
+    /// Makes the machine report the signals of the options and the hooks.
     pub(crate) fn watch_own<M: Machine>(&mut self, core: &mut Core<M>) -> io::Result<()> {
         let hooked = self.hooks.iter().map(|(signal, _)| *signal);
         let set = hooked.fold(core.options.shutdown_on, SignalSet::with);
         self.watch(core, set).pop().map_or(Ok(()), |(_, refused)| Err(refused))
     }
 
-    /// Makes the machine report these signals. Gives those that it refuses.
+    /// Makes the machine report the signals of `set`. Returns the signals that it refuses.
     fn watch<M: Machine>(
         &mut self,
         core: &mut Core<M>,
@@ -57,8 +57,8 @@ impl Signals {
         refused
     }
 
-    /// A task waits in a line: its signals are to be reported. If the system refuses, those who
-    /// wait are told.
+    /// Makes the machine report the signals that the waiters of a queue want. If the system refuses
+    /// a signal, the waiters of the queue get the error.
     pub(crate) fn serve<M: Machine>(
         &mut self,
         core: &mut Core<M>,
@@ -73,30 +73,31 @@ impl Signals {
         let refused = self.watch(core, line.wanted.get());
         if !refused.is_empty() {
             if !is_stream {
-                // Who waits for it next asks again.
+                // Remove the refused signals, so that the next waiter asks for them again.
                 let wanted =
                     refused.iter().fold(line.wanted.get(), |set, (it, _)| set.without(*it));
                 line.wanted.set(wanted);
             }
             line.refused.borrow_mut().extend(refused);
-            // The one who asked waits behind this post.
+            // The task that asked begins its wait after this post, so the permit must be kept for
+            // it.
             line.queue.keep_permit();
         }
     }
 
-    /// A signal has arrived, with the line of that: every stream that wants it has it, and so has
-    /// the line of those who wait for one.
-    pub(crate) fn arrive<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal, cause: Seq) {
+    /// Delivers a signal to every stream that asked for it, and to the tasks that wait for a single
+    /// signal. `cause` is the log line of its arrival.
+    pub(crate) fn arrive<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal) {
         let streams: Vec<_> = self.streams.iter().filter_map(Weak::upgrade).collect();
         for line in streams.into_iter().chain([core.shared.signals.clone()]) {
             if line.wanted.get().contains(signal) {
                 line.kept.set(line.kept.get().with(signal));
-                core.wake(&line.queue, u64::MAX, cause);
+                core.wake(&line.queue, u64::MAX);
             }
         }
     }
 
-    /// Whether a hook wants the signal.
+    /// Returns whether a hook exists for the signal.
     pub(crate) fn has_hook(&self, signal: Signal) -> bool {
         self.hooks.iter().any(|(wanted, _)| *wanted == signal)
     }

@@ -1,8 +1,9 @@
-//! A thread that looks at the kernel from outside and reports a run that lasts too long while it
-//! lasts: a kernel that is stuck cannot do so itself.
+//! The watchdog: a thread that reports a long run of a task while the run lasts. A stuck kernel
+//! cannot report itself.
 //!
-//! The two threads share a pulse. The kernel's thread moves it at the start and the end of each run
-//! and never waits for the other; the watchdog samples it a few times in its span.
+//! The two threads share a *pulse*, a counter. The kernel's thread increments it at the start and
+//! at the end of each run, and never waits for the watchdog. The watchdog reads it four times per
+//! limit. If the pulse is odd and has not changed for the limit, the run is too long.
 
 use std::fmt;
 use std::io;
@@ -11,65 +12,75 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::threads::quietly;
 
-use crate::log::place_of;
+use crate::log::words::place_of;
+use crate::machine::CpuClock;
 use crate::trace::Span;
 
-/// A run that lasts too long, as the watchdog sees it: which task, and for how long so far.
+/// A report of the watchdog: the task whose run is too long, and the duration of the run so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stuck {
-    /// Its number.
+    /// The number of the task.
     pub task: u64,
-    /// Its name.
+    /// The name of the task.
     pub name: String,
-    /// Where it was spawned, `file:line`.
+    /// The location of the task's spawn, `file:line`.
     pub spawned_at: String,
-    /// By the real clock, since the watchdog first saw this run: the run itself is older, by a
-    /// quarter of the watchdog's span at most.
+    /// The real time since the watchdog first saw this run. The run itself is older, by at most a
+    /// quarter of the watchdog's limit.
     pub lasted: Duration,
-    /// The run is over: this is the last report about it.
+    /// The CPU time that the kernel's thread has used in this time. `None` if the system does not
+    /// report it. If it is far less than `lasted`, the task blocks the thread, or other threads and
+    /// processes have the CPU.
+    pub cpu: Option<Duration>,
+    /// Whether the run has ended. Then this is the last report about it.
     pub over: bool,
 }
 
-/// `stuck: task 3 spin holds the CPU for 0.1s now, spawned at examples/spin.rs:12`.
+/// Prints `stuck: task 3 spin has run for 0.1s now, 98ms on a CPU, spawned at examples/spin.rs:12`.
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stuck { task, name, spawned_at, lasted, over } = self;
-        let millis = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
-        let lasted = Span(Duration::from_millis(millis));
+        let Stuck { task, name, spawned_at, lasted, cpu, over } = self;
+        let millis = |span: &Duration| {
+            let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+            Span(Duration::from_millis(millis))
+        };
+        let (lasted, cpu) = (millis(lasted), cpu.as_ref().map(millis));
+        let cpu = cpu.map(|cpu| format!(", {cpu} on a CPU")).unwrap_or_default();
         if *over {
-            write!(f, "stuck no more: task {task} {name} held the CPU for about {lasted}")
+            write!(f, "stuck no more: task {task} {name} ran for about {lasted}{cpu}")
         } else {
-            write!(f, "stuck: task {task} {name} holds the CPU for {lasted} now, ")?;
+            write!(f, "stuck: task {task} {name} has run for {lasted} now{cpu}, ")?;
             write!(f, "spawned at {spawned_at}")
         }
     }
 }
 
-/// Called with each report of the watchdog.
+/// The owner's hook, called with each report of the watchdog.
 type Hook = Arc<dyn Fn(&Stuck) + Send + Sync>;
 
-/// The kernel's end of the watchdog.
+/// The watchdog as the kernel's thread sees it.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     pulse: Arc<Pulse>,
-    /// `None`: nobody looks.
+    /// The watchdog's thread. `None` if the watchdog is off.
     thread: Option<JoinHandle<()>>,
-    /// Of the pulse.
+    /// The kernel's copy of the pulse's beat.
     beat: u64,
 }
 
-/// What the two threads share.
+/// The state that the two threads share.
 #[derive(Default)]
 struct Pulse {
-    /// Odd while a task runs; never the same for two runs.
+    /// The counter of the starts and ends of runs, which is odd while a task runs. No two runs have
+    /// the same value.
     beat: AtomicU64,
-    /// The kernel is gone.
+    /// Whether the kernel is gone.
     ended: AtomicBool,
-    /// The task that ran last: number, name, and where it was spawned.
+    /// The task that ran last: its number, its name, and the location of its spawn.
     who: Mutex<(u64, String, Option<Site>)>,
     hook: Mutex<Option<Hook>>,
 }
@@ -86,23 +97,24 @@ impl Watchdog {
 }
 
 impl Watchdog {
-    /// Has `hook` called with each report.
+    /// Sets the hook that gets each report.
     pub(crate) fn set_hook(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
         *enter(&self.pulse.hook) = Some(Arc::new(hook));
     }
 
-    /// Starts the thread if it is wanted and not there.
+    /// Starts the watchdog's thread, if the options ask for it and it does not exist yet.
     pub(crate) fn start(&mut self, span: Option<Duration>) -> io::Result<()> {
         if let (Some(span), None) = (span, &self.thread) {
             let pulse = self.pulse.clone();
             let span = span.max(Duration::from_millis(1));
             let thread = thread::Builder::new().name("trapline-watchdog".to_owned());
-            self.thread = Some(thread.spawn(move || pulse.watch(span))?);
+            let clock = CpuClock::of_this_thread();
+            self.thread = Some(thread.spawn(move || pulse.watch(span, clock))?);
         }
         Ok(())
     }
 
-    /// A run begins, of that task, which was spawned there.
+    /// Marks the beginning of a run of `task`, which was spawned at `site`.
     pub(crate) fn begin(&mut self, (task, name): (u64, &str), site: Option<Site>) {
         if self.is_on() {
             let mut who = enter(&self.pulse.who);
@@ -114,7 +126,7 @@ impl Watchdog {
         }
     }
 
-    /// It is over.
+    /// Marks the end of the run.
     pub(crate) fn end(&mut self) {
         if self.is_on() {
             self.move_on();
@@ -123,30 +135,35 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Ends the thread, after its last report.
+    /// Ends the watchdog's thread, after its last report.
     fn drop(&mut self) {
         self.pulse.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of the hook was caught.
+            // The result carries no panic: panics of the hook are caught.
             let _ = thread.join();
         }
     }
 }
 
 impl Pulse {
-    /// The life of the thread.
-    fn watch(&self, span: Duration) {
-        let (mut run, mut since, mut next) = (0, Instant::now(), span);
+    /// Runs the watchdog's thread.
+    fn watch(&self, span: Duration, clock: Option<CpuClock>) {
+        let cpu = || clock.and_then(CpuClock::read);
+        let (mut run, mut since, mut next, mut base) = (0, Instant::now(), span, cpu());
         let mut said: Option<Stuck> = None;
         loop {
             let ended = self.ended.load(Ordering::Acquire);
             let (beat, now) = (self.beat.load(Ordering::Acquire), Instant::now());
+            let used = |base: Option<Duration>, lasted: Duration| {
+                cpu().zip(base).map(|(now, base)| now.saturating_sub(base).min(lasted))
+            };
             if beat != run {
                 if let Some(stuck) = said.take() {
-                    self.say(&Stuck { lasted: now - since, over: true, ..stuck });
+                    let lasted = now - since;
+                    self.say(&Stuck { lasted, cpu: used(base, lasted), over: true, ..stuck });
                 }
-                (run, since, next) = (beat, now, span);
+                (run, since, next, base) = (beat, now, span, cpu());
             }
             if ended {
                 return;
@@ -154,17 +171,17 @@ impl Pulse {
             let lasted = now - since;
             if run % 2 == 1 && lasted >= next {
                 next = lasted.saturating_mul(2);
-                said = self.say_stuck(run, lasted).or(said);
+                said = self.say_stuck(run, lasted, used(base, lasted)).or(said);
             }
             thread::park_timeout((span / 4).max(Duration::from_millis(1)));
         }
     }
 
-    fn say_stuck(&self, run: u64, lasted: Duration) -> Option<Stuck> {
+    fn say_stuck(&self, run: u64, lasted: Duration, cpu: Option<Duration>) -> Option<Stuck> {
         let (task, name, site) = enter(&self.who).clone();
         let spawned_at = site.map(place_of).unwrap_or_default();
-        let stuck = Stuck { task, name, spawned_at, lasted, over: false };
-        // Otherwise it has ended meanwhile, and this may be another task.
+        let stuck = Stuck { task, name, spawned_at, lasted, cpu, over: false };
+        // If the beat has changed, the run has ended, and `who` may be another task.
         (self.beat.load(Ordering::Acquire) == run).then(|| {
             self.say(&stuck);
             stuck
@@ -180,7 +197,7 @@ impl Pulse {
     }
 }
 
-/// A poisoned lock still guards whole values: nothing foreign runs under it.
+/// Locks a mutex. A poisoned lock still guards whole values, because no user code runs under it.
 fn enter<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

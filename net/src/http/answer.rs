@@ -1,101 +1,779 @@
-//! A streamed answer, as its handler writes it.
+//! Responses, and how they go out: the head, a body in memory, a body in pieces.
+//!
+//! A [`Response`] is bytes in memory. A [`Writer`] writes it through the transport, once for each
+//! request. The head of a streamed response is kept until the first piece of the body or the end.
+//! If something fails before that, the client still gets a response of its own with a status that
+//! says so.
+//!
+//! This module writes. It must not read.
 
-use std::io;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
 
-use super::request::{Body, Request, none_lost};
-use super::response::Response;
+use traps::{Interruptible, budget, note_warning};
+
+use super::config::{Config, Date, NONE_SENT};
+use super::connections::UntilClose;
+use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
+use super::transport::Transport;
+use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
 
-/// A streamed answer, while it is being written. Return what [`Answer::finish`] gives; an answer
-/// that is dropped breaks off, and the connection closes.
+// ---- Responses ----------------------------------------------------------------------------------
+
+/// A response: a status, fields, and a body in memory.
+///
+/// The fields that frame the message or belong to the connection (`Content-Length`,
+/// `Transfer-Encoding`, `Connection`, `Date`) are the server's. A body that is not in memory is
+/// written by [`Request::start`](super::Request::start).
+///
+/// ```
+/// use net::http::Response;
+///
+/// let page = Response::text("Hello\n").header("Cache-Control", "no-store").unwrap();
+/// assert_eq!(page.status(), 200);
+/// assert!(Response::new(302).header("Location", "/\r\nSet-Cookie: a=b").is_err());
+/// ```
 #[derive(Debug)]
-#[must_use = "an answer that is not finished breaks off"]
-pub struct Answer<'a, 'r, S> {
-    request: &'a mut Request<'r, S>,
+#[must_use = "a response is sent by returning it from the handler"]
+pub struct Response {
+    status: u16,
+    /// The `Content-Type` line; empty if `fields` contains one.
+    content_type: Option<&'static str>,
+    /// The fields that were added, as whole lines.
+    fields: Vec<u8>,
+    pub(crate) length: Option<u64>,
+    pub(crate) body: Cow<'static, [u8]>,
+    pub(crate) close: bool,
+    /// Whether the response was streamed, so that nothing is left to send.
+    pub(crate) sent: bool,
 }
 
-impl<'r, S: Stream> Request<'r, S> {
-    /// Begins a streamed answer: its head, with the fields of `response` and without its body.
-    ///
-    /// With a [length](Response::with_length) the client is told it; else the body goes in chunks,
-    /// or, to a client of HTTP/1.0, until the connection closes.
-    ///
-    /// Many clients send their whole body before they read. A handler that writes meanwhile must
-    /// keep reading, or answer when the body is here ([`Request::body_to_vec`]); else both wait
-    /// until [`Deadlines::write`](super::Deadlines::write) ends the connection.
-    ///
-    /// # Errors
-    ///
-    /// The stream's, if the client has to be told to send its body. The head goes out with the
-    /// first piece of the body, [`Answer::flush`] or the end: until then the handler can still
-    /// fail, or the body of the request break a rule, and the client gets a status that says so.
+impl Response {
+    /// Makes an empty response.
     ///
     /// # Panics
     ///
-    /// If an answer has begun already.
-    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        // A client sends no body after a final head. A refusal wants none.
-        if response.status() < 400 {
-            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
-            self.writer.go_on(comes).await?;
+    /// If `status` is not from 200 to 599: interim responses are the server's.
+    pub fn new(status: u16) -> Response {
+        assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
+        Response {
+            status,
+            content_type: None,
+            fields: Vec::new(),
+            length: None,
+            body: Cow::Borrowed(&[]),
+            close: false,
+            sent: false,
         }
-        self.writer.start(&response, self.head, matches!(self.body, Body::End));
-        Ok(Answer { request: self })
+    }
+
+    /// Makes a stand-in for a response that was streamed.
+    pub(crate) fn sent() -> Response {
+        Response { sent: true, ..Response::new(200) }
+    }
+
+    /// Makes a response with status 200 and a text body.
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Response {
+        Response::new(200).with_text(text)
+    }
+
+    /// Makes a response with status 405. `allow` lists the allowed methods, as in `"GET, HEAD"`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Response::header`].
+    pub fn method_not_allowed(allow: &str) -> Result<Response, InvalidHeader> {
+        Response::new(405).with_text("method not allowed\n").header("Allow", allow)
+    }
+
+    /// Sets the body to a text. The type is `text/plain`, unless a [field](Response::header) sets
+    /// another.
+    pub fn with_text(self, text: impl Into<Cow<'static, str>>) -> Response {
+        let body = match text.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        self.of_type("Content-Type: text/plain; charset=utf-8\r\n").with_body(body)
+    }
+
+    /// Sets the body to JSON text. The type is `application/json`, unless a field sets another.
+    pub(crate) fn with_json_text(self, text: String) -> Response {
+        self.of_type("Content-Type: application/json\r\n").with_body(text.into_bytes())
+    }
+
+    fn of_type(mut self, line: &'static str) -> Response {
+        if self.content_type != Some("") {
+            self.content_type = Some(line);
+        }
+        self
+    }
+
+    /// Sets the body to bytes. Set their type with [`Response::header`].
+    pub fn with_body(mut self, body: impl Into<Cow<'static, [u8]>>) -> Response {
+        self.body = body.into();
+        self
+    }
+
+    /// Announces the length of a streamed body. Without a length, the body goes in chunks.
+    pub fn with_length(mut self, length: u64) -> Response {
+        self.length = Some(length);
+        self
+    }
+
+    /// Closes the connection after this response.
+    pub fn and_close(mut self) -> Response {
+        self.close = true;
+        self
+    }
+
+    /// Adds a header field. A `Content-Type` field replaces the type set by
+    /// [`Response::with_text`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the name is not a token or belongs to the server, if the value has CR,
+    /// LF, NUL or another control byte, or if it has white space around it.
+    pub fn header(
+        mut self,
+        name: &str,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Response, InvalidHeader> {
+        let value = value.as_ref();
+        let ours = ["content-length", "transfer-encoding", "connection", "date"];
+        if name.is_empty() || run(TOKEN, name.as_bytes()) < name.len() {
+            return Err(InvalidHeader::Name);
+        }
+        if ours.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+            return Err(InvalidHeader::Reserved);
+        }
+        if run(TEXT, value) < value.len() || value.trim_ascii().len() != value.len() {
+            return Err(InvalidHeader::Value);
+        }
+        if name.eq_ignore_ascii_case("content-type") {
+            self.content_type = Some("");
+        }
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            self.fields.extend_from_slice(part);
+        }
+        Ok(self)
+    }
+
+    /// The status code.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The fields that were added, as whole lines.
+    pub(crate) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// Adds `Retry-After: 1`, which asks the client to try again after a second (RFC 9110, 10.2.3).
+    pub(crate) fn ask_again(mut self) -> Response {
+        self.fields.extend_from_slice(b"Retry-After: 1\r\n");
+        self
+    }
+
+    /// Makes the response that reports a refusal to the client.
+    pub(crate) fn from(refusal: Refusal) -> Response {
+        let response = Response::new(refusal.status).with_text(refusal.why).and_close();
+        if refusal.status == 503 { response.ask_again() } else { response }
+    }
+
+    /// Whether the status of this response allows a body.
+    pub(crate) fn has_body(&self) -> bool {
+        !matches!(self.status, 204 | 205 | 304)
+    }
+
+    /// The framing field of a response whose status allows no body. A 205 announces a length of
+    /// zero, because the client would otherwise read a body.
+    pub(crate) fn no_body_field(&self) -> BodyField {
+        if self.status == 205 { BodyField::Length(0) } else { BodyField::None }
+    }
+
+    /// Appends the head of the response to `out`. The head says whether the connection continues,
+    /// unless the version of the client implies it.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        date: &Date,
+        body: BodyField,
+        goes_on: (bool, Version),
+    ) {
+        match status_line(self.status) {
+            "" => write!(out, "HTTP/1.1 {} \r\n", self.status).expect("memory takes all"),
+            line => out.extend_from_slice(line.as_bytes()),
+        }
+        out.extend_from_slice(self.content_type.unwrap_or_default().as_bytes());
+        match body {
+            BodyField::Length(length) => {
+                out.extend_from_slice(b"Content-Length: ");
+                write_number(out, length, 10);
+            }
+            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            BodyField::None => {}
+        }
+        match goes_on {
+            // As the version implies.
+            (true, Version::Http11) => {}
+            (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        }
+        out.extend_from_slice(&self.fields);
+        out.extend_from_slice(&date.tail());
     }
 }
 
-impl<'r, S: Stream> Answer<'_, 'r, S> {
-    /// Writes a piece of the body. Small pieces are gathered until the task waits.
-    ///
-    /// Blocks while the peer does not read: that is the back-pressure. An interrupt before a small
-    /// piece leaves it unwritten; one within a large piece cuts the answer off.
-    ///
-    /// # Errors
-    ///
-    /// The stream's; `ConnectionReset` if the peer takes nothing for too long; `InvalidInput` if it
-    /// is more than was announced, `BrokenPipe` if it is 1 MiB to a HEAD; an interrupt.
-    pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.request.writer.write_piece(piece).await
-    }
+/// The field that frames the body of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyField {
+    /// No field, because there is no body, or the body ends with the connection.
+    None,
+    Length(u64),
+    Chunked,
+}
 
-    /// Writes out what was gathered.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Answer::write`].
-    pub async fn flush(&mut self) -> io::Result<()> {
-        self.request.writer.flush().await
-    }
+/// The reason why a header field was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidHeader {
+    /// The name is not a token.
+    Name,
+    /// Only the server may write this field.
+    Reserved,
+    /// The value has a byte that a field cannot carry.
+    Value,
+}
 
-    /// Passes the next piece of the request's body on; false at its end.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Answer::write`] and [`Request::read_chunk`].
-    pub async fn forward(&mut self) -> io::Result<bool> {
-        none_lost(self.request.held)?;
-        // First: an interrupt after the piece was taken would lose it.
-        if self.request.writer.is_full() {
-            self.request.writer.flush_gathered().await?;
+impl fmt::Display for InvalidHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InvalidHeader::Name => "a field name must be a token",
+            InvalidHeader::Reserved => "the server writes that field itself",
+            InvalidHeader::Value => "a field value cannot carry control bytes or outer white space",
+        })
+    }
+}
+
+impl std::error::Error for InvalidHeader {}
+
+impl From<InvalidHeader> for io::Error {
+    fn from(error: InvalidHeader) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
+/// Appends `n`, in a base from 10 to 16, and a line end to `out`.
+pub(crate) fn write_number(out: &mut Vec<u8>, mut n: u64, base: u64) {
+    // The longest number has 20 digits in base 10.
+    let mut line = *b"00000000000000000000\r\n";
+    let mut at = 20;
+    loop {
+        at -= 1;
+        line[at] = b"0123456789abcdef"[(n % base) as usize];
+        n /= base;
+        if n == 0 {
+            return out.extend_from_slice(&line[at..]);
         }
-        let Some(place) = self.request.next_piece().await? else { return Ok(false) };
-        let Request { writer, input, .. } = &mut *self.request;
-        writer.write_piece(input.at(place)).await?;
-        Ok(true)
+    }
+}
+
+/// Appends the size line of a chunk of `n` bytes to `out`.
+pub(crate) fn write_chunk_size(out: &mut Vec<u8>, n: usize) {
+    write_number(out, n as u64, 16);
+}
+
+// ---- Handlers without a result ------------------------------------------------------------------
+
+/// The reason why a handler ended without a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Panicked,
+    /// The handler took longer than its deadline.
+    Late,
+    /// The client has left.
+    Left,
+}
+
+impl Gone {
+    /// The reason inside the error of a handler, if the error contains a [`Gone`].
+    pub(crate) fn of(error: &io::Error) -> Option<Gone> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Gone::Panicked => "a handler panicked",
+            Gone::Late => "the answer took too long",
+            Gone::Left => "the client has left",
+        })
+    }
+}
+
+impl std::error::Error for Gone {}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+/// A function that makes the response to an error from a status and a sentence.
+pub type ErrorPage = fn(u16, &str) -> Response;
+
+/// Makes an error response whose body is the sentence `why`, as `text/plain`.
+fn text_page(status: u16, why: &str) -> Response {
+    Response::new(status).with_text(why.to_owned())
+}
+
+/// The reason why the connection cannot continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The peer broke a rule or a limit of the body, and gets a status.
+    Refused(Refusal),
+    /// The peer took too long or has left, or the stream failed. No status reaches it.
+    Lost,
+    /// The handler dropped the write of a piece of its response half-way.
+    Cut,
+}
+
+/// The progress of a streamed response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streamed {
+    /// The response has not begun.
+    No,
+    /// The response has a `Content-Length`. This many bytes of the body are left to write.
+    Length(u64),
+    Chunked,
+    /// The body ends with the connection.
+    UntilClose,
+    /// The response has no body (HEAD, 204, 205, 304). Up to this many bytes that the handler still
+    /// writes are thrown away.
+    Nothing(usize),
+    /// The response is complete.
+    Done,
+}
+
+/// A writer of the response to one request.
+pub(crate) struct Writer<'r, S> {
+    pub(crate) transport: &'r RefCell<Transport<S>>,
+    pub(crate) config: &'r Config,
+    pub(crate) streamed: Streamed,
+    /// The head of a streamed response, until it joins the gathered bytes.
+    kept: Vec<u8>,
+    pub(crate) keep_alive: bool,
+    /// Whether the client waits for a `100 Continue`.
+    pub(crate) expects: bool,
+    pub(crate) fault: Option<Fault>,
+    /// The function that makes the response if the server responds for the handler.
+    pub(crate) error_page: ErrorPage,
+    /// The status for the access log: 499 if none was sent.
+    pub(crate) status: u16,
+    /// The number of bytes of the body that were gathered or written, for the access log.
+    pub(crate) length: u64,
+    /// The place where the response begins among all bytes that the connection writes.
+    pub(crate) begun: Option<u64>,
+}
+
+impl<'r, S: Stream> Writer<'r, S> {
+    pub(crate) fn new(
+        transport: &'r RefCell<Transport<S>>,
+        config: &'r Config,
+        keep_alive: bool,
+        expects: bool,
+    ) -> Writer<'r, S> {
+        Writer {
+            transport,
+            config,
+            streamed: Streamed::No,
+            kept: Vec::new(),
+            keep_alive,
+            expects,
+            fault: None,
+            error_page: text_page,
+            status: NONE_SENT,
+            length: 0,
+            begun: None,
+        }
+    }
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
+impl<S: Stream> Writer<'_, S> {
+    /// Whether no byte of a streamed response has gone out, or been gathered to go out.
+    pub(crate) fn is_open(&self) -> bool {
+        self.streamed == Streamed::No || !self.kept.is_empty()
     }
 
-    /// The request, to read more of its body.
-    pub fn request(&mut self) -> &mut Request<'r, S> {
-        self.request
+    /// Drops the head of a streamed response if it is still kept. Returns whether no byte of a
+    /// streamed response has gone out.
+    pub(crate) fn reopen(&mut self) -> bool {
+        if self.is_open() {
+            self.kept.clear();
+            (self.streamed, self.status) = (Streamed::No, NONE_SENT);
+        }
+        self.is_open()
     }
 
-    /// Ends the body. The handler returns what this gives.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidInput` if less was written than was announced.
-    pub fn finish(self) -> io::Result<Response> {
-        self.request.writer.finish()?;
-        Ok(Response::sent())
+    /// The response to send after a handler ended with `outcome`. `None` if a response has broken
+    /// off, so that the connection closes.
+    pub(crate) fn answer_to(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> io::Result<Option<Response>> {
+        self.reopen();
+        let is_lost = matches!(self.fault, Some(Fault::Lost));
+        match outcome {
+            Ok(_) if is_lost => Ok(None),
+            Ok(response) => Ok(match self.streamed {
+                Streamed::No => Some(response),
+                Streamed::Done => Some(Response::sent()),
+                // The response broke off, and the client can tell.
+                _ => None,
+            }),
+            Err(error) if is_lost => Err(error),
+            Err(error) => Ok(self.answer_to_failure(&error)),
+        }
+    }
+
+    /// The response to send after a handler failed, if one can still be sent.
+    fn answer_to_failure(&mut self, error: &io::Error) -> Option<Response> {
+        match Gone::of(error) {
+            Some(Gone::Left) => {
+                self.fault = Some(Fault::Lost);
+                return None;
+            }
+            Some(Gone::Late) => {
+                let limit = format!("{:?}", self.config.deadlines.handler);
+                self.transport.borrow().hit(self.config, "handler_wait", limit);
+            }
+            Some(Gone::Panicked) | None => {}
+        }
+        // The client asked for no body, by HEAD. That may be the only fault.
+        if self.fault.is_none() && is_unwanted(error) {
+            match self.streamed {
+                Streamed::Nothing(0) => return Some(Response::sent()),
+                Streamed::Nothing(_) => return None,
+                _ => {}
+            }
+        }
+        // A fault of the connection has no line: a client can cause it as often as it likes. A
+        // `Gone` has its line already.
+        if !matches!(self.fault, Some(Fault::Refused(_))) && Gone::of(error).is_none() {
+            note_warning(format!("a handler failed: {error}"));
+        }
+        (self.streamed == Streamed::No).then(|| self.page(error))
+    }
+
+    /// Makes the response that reports the failure of a handler.
+    fn page(&self, error: &io::Error) -> Response {
+        match self.fault {
+            Some(Fault::Refused(Refusal { status, why, .. })) => {
+                let page = (self.error_page)(status, why);
+                if status == 503 { page.ask_again() } else { page }
+            }
+            _ if Gone::of(error) == Some(Gone::Late) => {
+                let late = (self.error_page)(503, "the answer took too long\n");
+                late.ask_again().and_close()
+            }
+            _ => (self.error_page)(500, "something went wrong\n").and_close(),
+        }
+    }
+
+    /// Notes that the stream is lost, unless `error` is an interrupt. An interrupted wait did
+    /// nothing, and the handler that set a timeout around it may continue.
+    pub(crate) fn lose(&mut self, error: io::Error) -> io::Error {
+        if error.interrupt().is_none() {
+            self.fault = Some(Fault::Lost);
+        }
+        error
+    }
+
+    /// Sends `100 Continue` to a client that waits for it. Uses a write of its own, because a
+    /// client may take the 100 and the bytes that come with it for one response. Sends the 100 once
+    /// at most, before the head of the response. If the body is already here (`comes`), sends none,
+    /// because the client has not waited.
+    pub(crate) async fn go_on(&mut self, comes: bool) -> io::Result<()> {
+        let waits = std::mem::take(&mut self.expects);
+        if !waits || comes || !self.is_open() {
+            return Ok(());
+        }
+        self.gather(b"HTTP/1.1 100 Continue\r\n\r\n");
+        self.flush_gathered().await
+    }
+
+    /// Makes the head of a streamed response, and decides how the body will end. `is_read` is set
+    /// if the whole request has been read.
+    pub(crate) fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
+        assert!(self.streamed == Streamed::No, "rule: a request has one answer");
+        let nothing = Streamed::Nothing(DISCARDED);
+        let (streamed, field) = match (response.length, head.version) {
+            _ if !response.has_body() => (nothing, response.no_body_field()),
+            (Some(length), _) => (Streamed::Length(length), BodyField::Length(length)),
+            (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
+            (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
+        };
+        let goes_on = self.fault.is_none() && !self.config.is_draining();
+        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && goes_on;
+        // It is not certain whether a waiting client will send its body.
+        self.keep_alive &= is_read || !self.expects;
+        self.refresh_date();
+        let version = (self.keep_alive, head.version);
+        response.write_head(&mut self.kept, &self.config.date, field, version);
+        self.streamed = if head.no_body { nothing } else { streamed };
+        self.status = response.status();
+    }
+
+    /// Moves the kept head of a streamed response to the gathered bytes.
+    fn release(&mut self) {
+        if !self.kept.is_empty() {
+            let mut transport = self.transport.borrow_mut();
+            self.begun = Some(transport.end());
+            transport.out.append(&mut self.kept);
+            drop(transport);
+            if self.streamed == Streamed::UntilClose {
+                self.set_until_close(UntilClose::Started);
+            }
+        }
+    }
+
+    fn set_until_close(&self, state: UntilClose) {
+        self.transport.borrow().entry.until_close.set(state);
+    }
+
+    /// Gathers a whole response, except a body that is too large to copy. Returns whether the body
+    /// was gathered, too.
+    pub(crate) fn gather_answer(
+        &mut self,
+        response: &Response,
+        field: BodyField,
+        version: Version,
+        body: &[u8],
+    ) -> bool {
+        self.refresh_date();
+        let mut transport = self.transport.borrow_mut();
+        self.begun = Some(transport.end());
+        let Transport { out, room, .. } = &mut *transport;
+        if let Some(room) = room {
+            // The body of the request is gone, except the bytes that the response is made of.
+            room.complete();
+            room.shrink(body.len() as u64);
+        }
+        response.write_head(out, &self.config.date, field, (self.keep_alive, version));
+        (self.status, self.length) = (response.status(), body.len() as u64);
+        let is_small = body.len() <= GATHER;
+        if is_small {
+            out.extend_from_slice(body);
+        }
+        is_small
+    }
+
+    /// Refreshes the cached date, before a head is written.
+    fn refresh_date(&self) {
+        self.config.refresh_date(self.transport.borrow().entry.now());
+    }
+
+    /// Whether the gathered bytes must be written before more is gathered.
+    pub(crate) fn is_full(&self) -> bool {
+        self.transport.borrow().is_full()
+    }
+
+    /// Gathers a small piece of the body, or writes a large piece. Then gathers the bytes `after`.
+    async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
+        self.length += bytes.len() as u64;
+        if bytes.len() > GATHER {
+            self.write_large(bytes).await?;
+        } else {
+            self.gather(bytes);
+        }
+        self.gather(after);
+        Ok(())
+    }
+
+    fn gather(&mut self, bytes: &[u8]) {
+        self.transport.borrow_mut().out.extend_from_slice(bytes);
+    }
+
+    /// Writes a piece that is too large to copy, after the gathered bytes. The write is in a box,
+    /// because few responses have such a piece.
+    pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // If a timeout of the handler drops or interrupts this half-way, the response stays cut.
+        let before = self.fault.replace(Fault::Cut);
+        let mut transport = self.transport.borrow_mut();
+        let sent = Box::pin(transport.write_through(bytes, self.config)).await;
+        drop(transport);
+        sent.map_err(|error| self.lose(error))?;
+        self.fault = before;
+        Ok(())
+    }
+
+    /// Gathers or writes one piece of a streamed body.
+    pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.check()?;
+        if self.is_full() {
+            self.flush_gathered().await?;
+        }
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.release();
+        match &mut self.streamed {
+            Streamed::Nothing(left) => {
+                // The client has all that it wants. A handler that would write forever gets an
+                // error, as if the client had left. Until then it spends its budget, as if it
+                // wrote.
+                budget().await?;
+                *left = left.saturating_sub(piece.len());
+                if *left == 0 { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+            }
+            Streamed::Length(left) => match left.checked_sub(piece.len() as u64) {
+                Some(rest) => {
+                    *left = rest;
+                    self.send(piece, b"").await
+                }
+                None => Err(wrong_length("more")),
+            },
+            Streamed::UntilClose => self.send(piece, b"").await,
+            Streamed::Chunked => {
+                write_chunk_size(&mut self.transport.borrow_mut().out, piece.len());
+                self.send(piece, b"\r\n").await
+            }
+            Streamed::No | Streamed::Done => unreachable!("an answer writes while it is open"),
+        }
+    }
+
+    /// Ends a streamed body.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        match self.streamed {
+            Streamed::Length(1..) => return Err(wrong_length("less")),
+            _ => self.release(),
+        }
+        match self.streamed {
+            Streamed::Chunked => self.transport.borrow_mut().out.extend_from_slice(b"0\r\n\r\n"),
+            Streamed::Length(_) | Streamed::UntilClose | Streamed::Nothing(_) => {}
+            Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
+        }
+        // A response that was cut is never complete, whatever was written later.
+        if self.check().is_ok() {
+            if self.streamed == Streamed::UntilClose {
+                self.set_until_close(UntilClose::Complete);
+            }
+            self.streamed = Streamed::Done;
+        }
+        Ok(())
+    }
+
+    /// Writes all gathered bytes, and the head if it is still kept.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.release();
+        self.flush_gathered().await
+    }
+
+    /// Writes all gathered bytes, but no head that is still kept.
+    pub(crate) async fn flush_gathered(&mut self) -> io::Result<()> {
+        let flushed = self.transport.borrow_mut().flush(self.config).await;
+        flushed.map_err(|error| self.lose(error))
+    }
+
+    /// Returns an error if no more bytes can be sent.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match self.fault {
+            Some(Fault::Lost | Fault::Cut) => Err(ErrorKind::ConnectionAborted.into()),
+            Some(Fault::Refused(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether `error` may come from writing a body that the client does not want.
+fn is_unwanted(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Unsupported)
+}
+
+fn wrong_length(what: &str) -> io::Error {
+    let why = format!("{what} was written than the length that was announced");
+    io::Error::new(ErrorKind::InvalidInput, why)
+}
+
+/// The status line of `status` with its line end, or an empty string if no reason is registered for
+/// the status (RFC 9110, 15).
+fn status_line(status: u16) -> &'static str {
+    match status {
+        200 => "HTTP/1.1 200 OK\r\n",
+        201 => "HTTP/1.1 201 Created\r\n",
+        202 => "HTTP/1.1 202 Accepted\r\n",
+        204 => "HTTP/1.1 204 No Content\r\n",
+        206 => "HTTP/1.1 206 Partial Content\r\n",
+        301 => "HTTP/1.1 301 Moved Permanently\r\n",
+        302 => "HTTP/1.1 302 Found\r\n",
+        303 => "HTTP/1.1 303 See Other\r\n",
+        304 => "HTTP/1.1 304 Not Modified\r\n",
+        307 => "HTTP/1.1 307 Temporary Redirect\r\n",
+        308 => "HTTP/1.1 308 Permanent Redirect\r\n",
+        400 => "HTTP/1.1 400 Bad Request\r\n",
+        401 => "HTTP/1.1 401 Unauthorized\r\n",
+        403 => "HTTP/1.1 403 Forbidden\r\n",
+        404 => "HTTP/1.1 404 Not Found\r\n",
+        405 => "HTTP/1.1 405 Method Not Allowed\r\n",
+        406 => "HTTP/1.1 406 Not Acceptable\r\n",
+        408 => "HTTP/1.1 408 Request Timeout\r\n",
+        409 => "HTTP/1.1 409 Conflict\r\n",
+        410 => "HTTP/1.1 410 Gone\r\n",
+        411 => "HTTP/1.1 411 Length Required\r\n",
+        412 => "HTTP/1.1 412 Precondition Failed\r\n",
+        413 => "HTTP/1.1 413 Content Too Large\r\n",
+        414 => "HTTP/1.1 414 URI Too Long\r\n",
+        415 => "HTTP/1.1 415 Unsupported Media Type\r\n",
+        416 => "HTTP/1.1 416 Range Not Satisfiable\r\n",
+        417 => "HTTP/1.1 417 Expectation Failed\r\n",
+        421 => "HTTP/1.1 421 Misdirected Request\r\n",
+        422 => "HTTP/1.1 422 Unprocessable Content\r\n",
+        429 => "HTTP/1.1 429 Too Many Requests\r\n",
+        431 => "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+        500 => "HTTP/1.1 500 Internal Server Error\r\n",
+        501 => "HTTP/1.1 501 Not Implemented\r\n",
+        502 => "HTTP/1.1 502 Bad Gateway\r\n",
+        503 => "HTTP/1.1 503 Service Unavailable\r\n",
+        504 => "HTTP/1.1 504 Gateway Timeout\r\n",
+        505 => "HTTP/1.1 505 HTTP Version Not Supported\r\n",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are_printed() {
+        for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
+            let mut out = Vec::new();
+            write_number(&mut out, n as u64, 10);
+            write_chunk_size(&mut out, n);
+            assert_eq!(out, format!("{n}\r\n{n:x}\r\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_field_cannot_break_out_of_its_line() {
+        let with = |name, value: &str| Response::new(200).header(name, value).err();
+        for value in ["a\r\nb", "a\nb", "a\rb", "a\0b", " a", "a\t", "\u{7f}"] {
+            assert_eq!(with("X", value), Some(InvalidHeader::Value), "{value:?}");
+        }
+        for name in ["", "a b", "a:", "a\r\nb", "\u{e9}"] {
+            assert_eq!(with(name, "v"), Some(InvalidHeader::Name), "{name:?}");
+        }
+        assert_eq!(with("Content-length", "1"), Some(InvalidHeader::Reserved));
+        assert_eq!(with("X", "caf\u{e9}\tau lait"), None);
+    }
+
+    #[test]
+    fn a_status_line_says_its_code() {
+        for status in 200..600 {
+            let line = status_line(status);
+            assert!(line.is_empty() || line.starts_with(&format!("HTTP/1.1 {status} ")), "{line}");
+            assert!(line.is_empty() || line.ends_with("\r\n"), "{line}");
+        }
     }
 }

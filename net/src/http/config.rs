@@ -1,40 +1,50 @@
-//! What all connections of a server share.
+//! The parts that all connections of a server share: the configuration, the cached `Date` field and
+//! the spare buffers.
+//!
+//! This module must not read, write or wait. The caller passes the time in.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use httpdate::HttpDate;
 use traps::{Time, wall_clock};
 
-use super::buffers::Pool;
 use super::connections::Connections;
-use super::date::Date;
-use super::deadlines::Deadlines;
-use super::exchange::Exchange;
-use super::limits::Limits;
+use super::head::{Head, Span};
+use super::limits::{Deadlines, Limits};
 use super::memory::Memory;
+use crate::limits::{READ_BUFFER, SPARE};
 
-/// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
-/// server, in an `Rc` or borrowed.
+/// The configuration of [`serve_connection`](super::serve_connection). All connections of a server
+/// share one, in an `Rc` or borrowed.
 #[derive(Debug, Default)]
 pub struct Config {
-    /// How much of each thing a peer may send.
+    /// The limits on the bytes and requests of a peer.
     pub limits: Limits,
-    /// How long each phase may take.
+    /// The deadlines of the phases of a connection.
     pub deadlines: Deadlines,
-    /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
-    /// stands in front may see another request there. Chunks stay strict.
+    /// Whether a line of a head can end in LF alone (RFC 9112, 2.2). If off, such a head is
+    /// refused: a proxy in front may see another request there. The lines of a chunked body must
+    /// always end in CRLF.
     pub bare_lf: bool,
-    /// Answers a client that has closed its sending side, however long that takes. Off: a
-    /// client that closes it is taken to have left, and the handler of its request is cancelled
-    /// after a quarter of a second. The two cannot be told apart before something is sent.
+    /// Whether the server responds to a client that has closed its sending side, however long the
+    /// response takes. If off, the server assumes that such a client has left, and cancels the
+    /// handler of its request after a quarter of a second. The two cases look alike until something
+    /// is sent.
     pub half_close: bool,
     pub(crate) on_answer: OnAnswer,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) open: Connections,
 }
 
-/// Whom each answer is told to.
+/// The function that reports each response to an access log, if there is one.
 #[derive(Default)]
 pub(crate) struct OnAnswer(pub(crate) Option<Box<Tell>>);
 
@@ -47,23 +57,23 @@ impl fmt::Debug for OnAnswer {
 }
 
 impl Config {
-    /// A server with these limits and deadlines.
+    /// Makes a configuration with these limits and deadlines.
     #[must_use]
     pub fn new(limits: Limits, deadlines: Deadlines) -> Config {
         Config { limits, deadlines, ..Config::default() }
     }
 
-    /// Has every answer told to `tell`, when it was handed to the stream: for an access log. It
-    /// runs in the task of the connection, so it may not block.
+    /// Reports every response to `tell`, for an access log: when the stream has taken the whole
+    /// response, or when it takes no more. If the stream has taken none of the response, the status
+    /// is 499. `tell` runs in the task of the connection, so it must not block.
     pub fn on_answer(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
         self.on_answer = OnAnswer(Some(Box::new(tell)));
     }
 
-    /// Lets the connections come to their end, for a server that stops. Those that wait for their
-    /// next request end at once, new ones that have sent nothing within half a second, the grace.
-    /// A request that was sent before is answered, with `Connection: close`; a request of which the
-    /// last byte of its head comes after the grace is refused with 503 and `Retry-After`. Does not
-    /// trap.
+    /// Begins to close all connections, for a server that stops. Idle connections close at once.
+    /// New connections close if they send nothing within half a second, the *grace*. A request that
+    /// was sent before gets its response, with `Connection: close`. If the last byte of a head
+    /// comes after the grace, the request is refused with 503 and `Retry-After`. Does not trap.
     #[track_caller]
     pub fn drain(&self) {
         self.open.drain();
@@ -75,19 +85,345 @@ impl Config {
         self.open.is_draining()
     }
 
-    /// How many connections are being served. Those that are refused because there are too many
-    /// do not count, nor those that are about to close to make room.
+    /// The number of connections being served. Connections that are refused because there are too
+    /// many do not count. Connections that are about to close to make room do not count either.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.open.serving()
     }
 
-    /// Reads the date for all connections, once a second. So after the time of day was set, the
-    /// old one is shown for less than a second.
+    /// The number of bytes that count for [`Limits::memory`] now.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.memory.used()
+    }
+
+    /// Refreshes the cached date of all connections, at most once a second. If the time of day is
+    /// set, the old date is shown for less than a second.
     #[inline]
     pub(crate) fn refresh_date(&self, now: Time) {
         if !self.date.is_right(now) {
             self.date.tell(wall_clock(), now);
+        }
+    }
+}
+
+/// The status in the access log if no response was sent, because the client left before.
+pub(crate) const NONE_SENT: u16 = 499;
+
+/// A request and its response, as an access log shows them.
+#[derive(Debug)]
+pub struct Exchange<'a> {
+    /// The address of the client when it was accepted, if the stream knows it.
+    pub peer: Option<SocketAddr>,
+    /// The request line as the client sent it, without its line end. Empty if no request line was
+    /// read.
+    pub request_line: &'a [u8],
+    /// The status that was sent. 499 if the client left before the stream took anything of the
+    /// response.
+    pub status: u16,
+    /// The number of bytes of the body that the stream has taken, without the framing of chunks. If
+    /// a response in chunks breaks off, this may be a few less.
+    pub length: u64,
+}
+
+// ---- The date -----------------------------------------------------------------------------------
+
+/// The end of a response head: the `Date` field, and the empty line.
+pub(crate) type Tail = [u8; 39];
+
+/// The place of the date in the tail: `Sun, 06 Nov 1994 08:49:37 GMT`.
+const DATE: Range<usize> = 6..35;
+
+/// The last second that the format of the date can write, on 31 December 9999.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// The cached tail of a response head, and the time in which its date is right.
+#[derive(Debug)]
+pub(crate) struct Date {
+    tail: Cell<Tail>,
+    /// The time at which the time of day was read, by the clock of the kernel that ran.
+    asked: Cell<Time>,
+    /// The time at which the next second begins, by the clock of that kernel.
+    until: Cell<Time>,
+}
+
+impl Default for Date {
+    fn default() -> Date {
+        let tail = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n";
+        Date { tail: Cell::new(tail), asked: Cell::default(), until: Cell::default() }
+    }
+}
+
+impl Date {
+    /// Whether the date is right at `now`, a time of the kernel. If `now` is before the date was
+    /// read, it is the time of another kernel, and the date is not right.
+    pub(crate) fn is_right(&self, now: Time) -> bool {
+        (self.asked.get()..self.until.get()).contains(&now)
+    }
+
+    /// Marks the cached date as stale, because another kernel may run now.
+    pub(crate) fn forget(&self) {
+        self.until.set(Time::ZERO);
+    }
+
+    /// Formats `time` into the cached tail. `time` is the time of day at `now`, a time of the
+    /// kernel.
+    pub(crate) fn tell(&self, time: SystemTime, now: Time) {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let second = Duration::from_secs(since.as_secs().min(LAST_SECOND));
+        let mut tail = self.tail.get();
+        let date = HttpDate::from(UNIX_EPOCH + second);
+        write!(&mut tail[DATE], "{date}").expect("the format has a fixed width");
+        self.tail.set(tail);
+        self.asked.set(now);
+        // Round down, so that the date is never right for too long.
+        let left = 1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000));
+        self.until.set(now + Duration::from_micros(left));
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail.get()
+    }
+}
+
+// ---- Buffers ------------------------------------------------------------------------------------
+
+/// The first capacity of an output buffer, in bytes.
+const WRITE_BUFFER: usize = 1024;
+
+/// The largest capacity, in bytes, of an output buffer that the pool keeps.
+const KEPT: usize = 4 * READ_BUFFER;
+
+/// The buffers of a busy connection: it reads into one, and gathers its responses in the other.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    pub(crate) input: Input,
+    pub(crate) out: Vec<u8>,
+    /// The head of the request in hand, or of the last request.
+    pub(crate) head: Head,
+}
+
+/// A pool of spare buffers, so that a connection that waits for its next request owns none.
+#[derive(Debug, Default)]
+#[allow(clippy::vec_box, reason = "they are handed over, and never read here")]
+pub(crate) struct Pool(RefCell<Vec<Box<Buffers>>>);
+
+impl Pool {
+    /// Takes a spare pair of empty buffers from the pool, or makes a new pair.
+    pub(crate) fn take(&self) -> Box<Buffers> {
+        let spare = self.0.borrow_mut().pop();
+        spare.unwrap_or_else(|| {
+            let out = Vec::with_capacity(WRITE_BUFFER);
+            Box::new(Buffers { input: Input::default(), out, head: Head::REFUSED })
+        })
+    }
+
+    /// Puts a pair of buffers back into the pool. Frees the pair if a buffer is too large or the
+    /// pool is full, so that the memory of the pool is bounded.
+    pub(crate) fn give(&self, mut buffers: Box<Buffers>) {
+        let usual = buffers.input.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
+        buffers.out.clear();
+        buffers.input.clear();
+        let mut spare = self.0.borrow_mut();
+        if usual && spare.len() < SPARE {
+            spare.push(buffers);
+        }
+    }
+}
+
+/// The smallest room, in bytes, for which a read is worth a system call.
+const WORTH: usize = 4096;
+
+/// The input buffer of a connection, with the bytes that have come in. The head of the request in
+/// hand stays where it is, at `start`.
+#[derive(Debug)]
+pub(crate) struct Input {
+    buffer: Vec<u8>,
+    /// The place at which the head in hand, or the next head, begins.
+    start: usize,
+    /// The place of the first byte that is not used yet.
+    next: usize,
+    end: usize,
+}
+
+impl Default for Input {
+    fn default() -> Input {
+        Input { buffer: vec![0; READ_BUFFER], start: 0, next: 0, end: 0 }
+    }
+}
+
+impl Input {
+    /// The size of the whole buffer, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
+
+    /// The bytes that have come in and are not used yet.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.buffer[self.next..self.end]
+    }
+
+    /// The bytes of the head in hand, which is `len` bytes long.
+    pub(crate) fn head(&self, len: usize) -> &[u8] {
+        &self.buffer[self.start..self.start + len]
+    }
+
+    /// The bytes of `span`, a range of the head in hand.
+    #[inline]
+    pub(crate) fn span(&self, span: Span) -> &[u8] {
+        span.of(&self.buffer[self.start..])
+    }
+
+    /// Marks `skip` bytes and then `len` more bytes as used. Returns the place of the `len` bytes.
+    pub(crate) fn take(&mut self, skip: usize, len: usize) -> (usize, usize) {
+        let start = self.next + skip;
+        self.next = start + len;
+        debug_assert!(self.next <= self.end, "what is used was there");
+        (start, self.next)
+    }
+
+    /// The bytes at a place that [`Input::take`] returned. A place is valid until the next refill.
+    pub(crate) fn at(&self, place: (usize, usize)) -> &[u8] {
+        &self.buffer[place.0..place.1]
+    }
+
+    /// Ends the request in hand, so that the next head begins at the first unused byte.
+    pub(crate) fn finish(&mut self) {
+        self.start = self.next;
+    }
+
+    /// Throws away all bytes.
+    pub(crate) fn clear(&mut self) {
+        (self.start, self.next, self.end) = (0, 0, 0);
+    }
+
+    /// Shrinks the buffer to its usual size, if its bytes fit.
+    pub(crate) fn shrink(&mut self) {
+        let len = self.end - self.start;
+        if self.buffer.len() > READ_BUFFER && len <= READ_BUFFER {
+            let mut usual = vec![0; READ_BUFFER];
+            usual[..len].copy_from_slice(&self.buffer[self.start..self.end]);
+            let next = self.next - self.start;
+            (self.buffer, self.start, self.next, self.end) = (usual, 0, next, len);
+        }
+    }
+
+    /// Returns the size that [`Input::room`] would give the buffer.
+    pub(crate) fn size_with_room(&self, most: usize) -> usize {
+        let size = self.buffer.len();
+        if size - (self.end - self.start) >= WORTH {
+            return size;
+        }
+        (size * 2).min(READ_BUFFER.saturating_add(most)).max(size)
+    }
+
+    /// Makes room after the unused bytes, and returns it. If the room would be small, the bytes
+    /// before `start` are dropped. A full buffer grows, up to `most` bytes beyond its usual size.
+    /// If it is full at that size, there is no room, and the caller reads nothing.
+    #[inline]
+    pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
+        if self.buffer.len() - self.end < WORTH {
+            self.make_room(most);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    #[cold]
+    fn make_room(&mut self, most: usize) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            let gone = std::mem::take(&mut self.start);
+            (self.next, self.end) = (self.next - gone, self.end - gone);
+        }
+        self.buffer.resize(self.size_with_room(most), 0);
+    }
+
+    /// Makes room for a body after a head of `len` bytes. All bytes after the head must be used
+    /// already.
+    pub(crate) fn room_for_body(&mut self, len: usize) -> &mut [u8] {
+        debug_assert!(self.is_empty(), "a body is used before more of it is read");
+        (self.next, self.end) = (self.start + len, self.start + len);
+        self.room((len + WORTH).saturating_sub(READ_BUFFER))
+    }
+
+    /// Adds the `n` bytes that were read into the room to the unused bytes.
+    pub(crate) fn filled(&mut self, n: usize) {
+        self.end += n;
+    }
+
+    /// The request line without its end, as far as it has come, at most `most` bytes.
+    pub(crate) fn first_line(&self, most: usize) -> &[u8] {
+        let bytes = &self.buffer[self.start..self.end.min(self.start.saturating_add(most))];
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
+    /// Whether the unused bytes begin with a HEAD request, whose response has no body.
+    pub(crate) fn asks_for_none(&self) -> bool {
+        self.rest().starts_with(b"HEAD ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_formatted_as_rfc_9110_shows_it() {
+        let date = Date::default();
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900), Time::ZERO);
+        assert_eq!(&date.tail()[DATE], b"Sun, 06 Nov 1994 08:49:37 GMT");
+        date.tell(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4), Time::ZERO);
+        assert_eq!(&date.tail()[DATE], b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn a_date_is_right_for_the_rest_of_its_second_on_the_clock_that_it_was_asked_on() {
+        let at = |millis: u64| Time::from_micros(millis * 1000);
+        let date = Date::default();
+        assert!(!date.is_right(at(0)));
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900), at(5_000));
+        assert!(date.is_right(at(5_000)) && date.is_right(at(5_099)));
+        assert!(!date.is_right(at(5_100)));
+        // The clock of a kernel that began later, or whose turn it is again.
+        assert!(!date.is_right(at(0)) && !date.is_right(at(60_000)));
+        date.forget();
+        assert!(!date.is_right(at(5_000)));
+        date.tell(UNIX_EPOCH + Duration::new(784_111_777, 999_000_000), at(0));
+        assert!(date.is_right(Time::from_micros(999)) && !date.is_right(at(1)));
+    }
+
+    #[test]
+    fn a_buffer_grows_to_its_bound_and_no_further() {
+        let mut input = Input::default();
+        for _ in 0..100 {
+            let n = input.room(20_000).len();
+            input.filled(n);
+        }
+        assert_eq!((input.size(), input.rest().len()), (READ_BUFFER + 20_000, input.size()));
+    }
+
+    #[test]
+    fn a_body_has_room_behind_a_head_of_any_length() {
+        for len in [0, 100, READ_BUFFER - WORTH, READ_BUFFER - 1, READ_BUFFER, 60_000] {
+            let mut input = Input::default();
+            while input.rest().len() < len {
+                let n = input.room(len).len();
+                input.filled(n);
+            }
+            input.take(0, input.rest().len());
+            for _ in 0..3 {
+                let n = input.room_for_body(len).len();
+                assert!(n >= WORTH, "{len}: {n}");
+                input.filled(n);
+                input.take(0, n);
+            }
+            assert!(input.size() <= READ_BUFFER + len, "{len}: {}", input.size());
         }
     }
 }

@@ -1,94 +1,105 @@
-//! The life of a connection, from its first byte to its end.
+//! The life of a connection, from its first byte to its end. [`State`] is its state, and
+//! [`Busy::serve`] moves it from one state to the next.
 //!
 //! ```text
-//!  open           a byte, or one last look
-//!   |  +----------------------------------+
-//!   v  v                                  |
-//! +---------+   nothing is here       +------+
-//! |  HEAD   | ----------------------> | IDLE |
-//! +---------+                         +------+
-//!   |  |   ^
-//!   |  +---|--- refused, nothing came ----------+
-//!   v      +--------------------------+         |
-//! +---------+                         |         |
-//! | HANDLER | ---- failed, late ------|---------+
-//! +---------+                         |         |
-//!   |    |                            |         |
-//!   |  +------+                       |         |
-//!   |  | BODY | -- slow, broken off --|---------+
-//!   v  +------+                       |         v
-//! +---------+                         |    +---------+
-//! | ANSWER  | ---- kept alive --------+    | LINGER  | --> closed
-//! |         | ---- the last answer ------> +---------+
-//! +---------+
+//!  open          a byte, or one last look
+//!   |   +--------------------------------+---------------------+
+//!   v   v                                |                     |
+//! +---------+   nothing is here   +-------------+         +---------+
+//! |  Head   | ------------------> | New or Idle | ------> | Leaving |
+//! +---------+                     +-------------+         +---------+
+//!   |  ^   |
+//!   |  |   +-- refused, or no request came ---+
+//!   |  +------------ kept alive --+           |   one too many
+//!   v                             |           v         v
+//! +---------------------------------+    +-------------------+
+//! | Request                         |    | Silent, Asked,    |
+//! |   handler <-> body              | -> | Sending or        |
+//! |   handler  -> response -> body  |    | TurnedAway        |
+//! +---------------------------------+    +-------------------+
+//!   |                                         |
+//!   +-- broken off, to be reset --+           |
+//!                                 v           v
+//!                              +-----------------+
+//!                              |     Closed      |
+//!                              +-----------------+
 //! ```
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | head | the rest of a head that has begun | It is whole: handler, or 503 after the grace of a drain. Nothing is here: idle. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. After a refusal, and where nothing came in the last look: linger |
-//! | idle | the first byte of a request | A byte: head. `deadlines.idle`, before the first request `deadlines.head`, in a drain at once or after `FIRST_BYTE`; its place is needed: one last look at head |
-//! | handler | what the handler waits for | Its answer. `deadlines.handler`: 503. An error or a panic: 500. Then linger. The client has left: closed |
-//! | body | a piece of the body, for the handler, or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory: 503. Then linger |
-//! | answer | the peer to take what was written | All is gathered: head, in turn with others after `limits.pipelined`. `Connection: close`, `limits.requests`, a drain: linger. `deadlines.write`, `write_rate`: closed |
-//! | linger | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is skipped if no output is pending and no input has come |
+//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
+//! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
+//! | Leaving | the next run of its task | One last look in Head |
+//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has left for a moment: Asked, without a response |
+//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. Then Sending. If the body is thrown away, the response of the handler stands |
+//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, or other bodies wait for its room and it is slow: Closed |
+//! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has come. TurnedAway: its place is needed |
 //!
-//! Once some of an answer has gone out, what would be a status breaks the answer off. The end is a
-//! reset where only that tells the peer so. The cancellation of the task ends every state; a
-//! request of which nothing was answered gets 503 first. An error of the stream ends every state,
-//! too.
+//! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
+//! other states have a pair of buffers from a pool, and one allocation. A request may also have
+//! room in memory.
+//!
+//! Once some of a response has gone out, the connection breaks it off instead of sending a status.
+//! It ends with a reset if only a reset tells the peer so. The cancellation of the task ends every
+//! state; a request whose response has not begun gets 503 first. An error of the stream ends every
+//! state, too.
 //!
 //! Every status that is the server's own, and why:
 //!
 //! | status | why | where |
 //! |---|---|---|
-//! | 100 | the client waits to be told to send its body, and the handler reads it | `writer` |
-//! | 400 | the head or the body breaks a rule, or breaks off | `read_head`, `parse`, `request` |
-//! | 408 | the head or the body takes too long, and nothing of an answer has gone out | `read_head`, `request` |
-//! | 413 | the body is too long | `fields`, `request` |
-//! | 414, 431 | the request line, or the head, is too long | `parse` |
-//! | 417 | an expectation other than `100-continue` | `fields` |
-//! | 421 | a target with `https` | `target` |
-//! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
-//! | 501 | a method or a transfer coding that is not known | `parse`, `fields` |
-//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `read_head`, `memory`, `writer` |
-//! | 505 | a version other than 1.x | `parse` |
+//! | 100 | the client waits to be told to send its body, and the handler reads it | `answer` |
+//! | 400 | the head or the body breaks a rule, or breaks off | here, `head`, `request` |
+//! | 408 | the head or the body takes too long, and no response has begun to go out | here, `request` |
+//! | 413 | the body is too long | `head`, `request` |
+//! | 414, 431 | the request line, or the head, is too long | `head` |
+//! | 417 | an expectation other than `100-continue` | `head` |
+//! | 421 | a target with `https` | `head` |
+//! | 500 | the handler failed or panicked, and its response has not begun to go out | `answer` |
+//! | 501 | an unknown method or transfer coding | `head` |
+//! | 503 | too many connections; a request after the grace of a drain, or cut by the end of the drain; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
+//! | 505 | a version other than 1.x | `head` |
 //!
-//! All others are the handler's; of those that come with this crate, the router answers 404, 405
-//! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
+//! All other statuses are the handlers'. Of the handlers in this crate, the router sends 404, 405
+//! and 204 (`router`), files send 206, 304, 404, 412, 416 and 503 (`files`), and a gate sends 503
+//! (`blocking`).
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::{Time, connection_deadline};
+use traps::threads::into_panic_message;
+use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
-use super::buffers::Buffers;
-use super::busy::{Busy, End};
-use super::config::Config;
-use super::connections::{Entry, UntilClose, Waits};
-use super::handler::Handler;
-use super::handling::handle;
-use super::read_head::Next;
-use super::request::Request;
-use super::status::FULL;
-use super::transport::Expired;
-use crate::limits::{FIRST_BYTE, TURNED_AWAY};
+use super::answer::{BodyField, Fault, Gone, Response, Streamed, Writer};
+use super::config::{Buffers, Config, Input};
+use super::connections::{Entry, State, UntilClose};
+use super::head::{FULL, Head, Refusal, STOPS, Stop, check, parse};
+use super::limits::Phase;
+use super::request::{Body, Request};
+use super::transport::{Expired, Transport, Untold};
+use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
 use crate::pace::is_timeout;
 use crate::stream::Stream;
 
-/// Serves one connection until it ends: by the peer, by a deadline, by an answer that closes it.
-/// Runs in a task of its own: a deadline interrupts all that its task waits for.
+/// Serves one connection until it ends: by the peer, by a deadline, or by a response that closes
+/// it. Must run in a task of its own, because a deadline interrupts all waits of its task.
 ///
-/// Pipelined requests are answered in order, and their answers gathered into one write. While it
-/// waits for a request it owns no buffer.
+/// Pipelined requests are answered in order, and their responses are gathered into one write. While
+/// the connection waits for a request it owns no buffer.
 ///
 /// # Errors
 ///
-/// The stream's own, for example `ConnectionReset`; an interrupt from further out, for example the
-/// cancellation of the task. A deadline of [`Config`] is not an error.
+/// Returns an error if the stream fails, for example `ConnectionReset`, or if an interrupt from
+/// outside ends it, for example the cancellation of the task. A deadline of [`Config`] is not an
+/// error.
 pub async fn serve_connection<S: Stream, H: Handler>(
     stream: S,
     handler: &H,
@@ -97,47 +108,66 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     live(Connection::new(stream, config), handler).await
 }
 
-/// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
-/// closes it so that the peer reads that. [`serve`](super::serve) does it above
-/// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
-/// Runs in a task of its own, as [`serve_connection`](super::serve_connection).
+/// Answers a connection with 503 and `Retry-After: 1`, whatever the client requests, because there
+/// are too many connections. Closes the connection so that the peer reads the response.
+/// [`serve`](super::serve) does this above [`Limits::connections`](super::Limits::connections). Use
+/// this function with an accept loop of your own. Must run in a task of its own, as
+/// [`serve_connection`](super::serve_connection).
 ///
-/// Blocks while the peer takes the answer and goes on sending, each under its deadline.
+/// Blocks while the peer takes the response, and while it still sends, each under a deadline.
 ///
 /// # Errors
 ///
 /// As for [`serve_connection`](super::serve_connection).
 pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
-    let mut connection = Connection::new(stream, config);
-    config.open.refuse(&connection.entry, TURNED_AWAY);
+    refuse(Connection::new(stream, config)).await
+}
+
+/// Answers a connection with 503 and closes it, as [`turn_away`] does.
+pub(super) async fn refuse<S, C>(mut connection: Connection<S, C>) -> io::Result<()>
+where
+    S: Stream,
+    C: Deref<Target = Config>,
+{
+    connection.config.open.refuse(&connection.entry, TURNED_AWAY);
     connection.make_deadline().await;
-    let mut busy = Busy::new(&mut connection.stream, &connection.entry, config);
+    let Connection { stream, peer, entry, config } = &mut connection;
+    let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
-    let end = busy.refuse(FULL, false).await;
+    let end = busy.refuse(FULL, State::TurnedAway).await;
     busy.give_back();
     end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
 }
 
-/// All that there is of a connection while nothing comes.
+/// A connection, with everything that it owns while it waits for a request.
 #[derive(Debug)]
 pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
     stream: S,
+    /// The address of the peer, for an access log. In a box, because few servers have a log.
+    peer: Option<Box<SocketAddr>>,
     entry: Rc<Entry>,
     config: C,
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
-    /// Counts among the open ones from now on.
+    /// Makes a connection, which counts as open from now on.
     pub(super) fn new(stream: S, config: C) -> Connection<S, C> {
+        let peer = config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
+        Connection::accepted((stream, peer), config)
+    }
+
+    /// Makes a connection, given the address of its peer. A stream that was reset no longer knows
+    /// the address.
+    pub(super) fn accepted((stream, peer): (S, Option<SocketAddr>), config: C) -> Connection<S, C> {
         if config.connections() == 0 {
-            // The kernel may be another one.
+            // Another kernel may run now.
             config.date.forget();
         }
         let entry = config.open.add();
-        Connection { stream, entry, config }
+        Connection { stream, peer: peer.map(Box::new), entry, config }
     }
 
-    /// Makes the one deadline of all its phases, in its task.
+    /// Makes the deadline that all phases of the connection share, in the task of the connection.
     async fn make_deadline(&self) {
         self.entry.set_deadline(connection_deadline().await);
     }
@@ -145,7 +175,7 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     fn drop(&mut self) {
-        // A clean close would look like the end of the answer, which is not whole: only a reset
+        // A clean close would look like the end of the response, which is not whole. Only a reset
         // tells the peer. The connection ends in either case.
         if self.entry.until_close.get() != UntilClose::Out {
             let _ = self.stream.reset();
@@ -154,8 +184,11 @@ impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     }
 }
 
-/// The life of a connection: it is busy, and waits for the next request, by turns.
-#[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
+/// Runs a connection until it ends: answers requests, and waits for the next request, by turns.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "an async fn stores its arguments twice, and many tasks wait in this"
+)]
 pub(super) fn live<S, C, H, R>(
     mut connection: Connection<S, C>,
     handler: R,
@@ -169,11 +202,11 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a connection that waits is small.
+            // In a box, so that a waiting connection is small.
             match Box::pin(busy(&mut connection, &*handler)).await {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                // It has its line in the log.
+                Ok(State::Closed) => return Ok(()),
+                Ok(_) => {}
+                // The log has a line already.
                 Err(error) if Expired::is(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -181,7 +214,7 @@ where
                 if !is_timeout(&error) {
                     return Err(error);
                 }
-                // A byte may have come meanwhile: there is one last look.
+                // A byte may have come in the meantime, so there is one last look.
                 connection.entry.leaves.set(true);
             }
         }
@@ -189,40 +222,39 @@ where
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
-    /// Waits for a request to begin, or for the end, under the deadline.
+    /// Waits for the first byte of a request, or for the deadline.
     fn first_byte(&mut self) -> impl Future<Output = io::Result<()>> {
-        let Connection { stream, entry, config } = self;
+        let Connection { stream, entry, config, .. } = self;
         let deadline = entry.deadline();
-        let (waits, span) = match (entry.has_asked(), config.is_draining()) {
-            (true, false) => (Waits::Next, config.deadlines.idle),
-            // It has begun since this connection last looked.
-            (true, true) => (Waits::Next, Duration::ZERO),
-            (false, false) => (Waits::First, config.deadlines.head),
-            (false, true) => (Waits::Hurried, config.deadlines.head.min(FIRST_BYTE)),
+        let span = match (entry.has_asked(), config.is_draining()) {
+            (true, false) => config.deadlines.idle,
+            // The drain has begun since this connection last looked.
+            (true, true) => Duration::ZERO,
+            (false, false) => config.deadlines.head,
+            (false, true) => config.deadlines.head.min(FIRST_BYTE),
         };
         let until = match deadline.until() {
-            // The last wait ended for nothing.
+            // The last wait ended without a byte.
             until if !entry.has_asked() && until != Time::NEVER => until,
             _ => deadline.now() + span,
         };
-        config.open.set_waits(entry, waits);
         deadline.phase(if entry.has_asked() { "keep-alive" } else { "head" });
         deadline.guard_task(until, stream.readable())
     }
 }
 
-/// Serves a connection as long as something is here. Whether it goes on then.
-async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<bool>
+/// Serves a connection as long as it has input. Returns the next state: New, Idle or Closed.
+async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<State>
 where
     S: Stream,
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let Connection { stream, entry, config } = connection;
-    let waited_for = config.open.set_waits(entry, Waits::Busy);
-    let mut busy = Busy::new(stream, entry, config);
-    if waited_for == Waits::First {
-        // The time of the first head has run since the connection opened.
+    let Connection { stream, peer, entry, config } = connection;
+    let is_first = entry.state.get() == State::New;
+    let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
+    if is_first && !config.is_draining() {
+        // The time of the first head has been running since the connection opened.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
     let end = busy.serve(handler).await;
@@ -230,46 +262,41 @@ where
     end
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
+#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
 impl<S: Stream> Busy<'_, S> {
-    async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<bool> {
-        loop {
-            let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
-                // In boxes, all that few requests come to.
-                Next::Partial => Box::pin(self.read_on()).await?,
-                next => next,
-            };
-            match next {
-                Next::Partial => {}
-                Next::Nothing => {
-                    self.transport.get_mut().flush(self.config).await?;
-                    return Ok(true);
-                }
-                Next::Silence => {
-                    Box::pin(self.linger(End::Idle)).await?;
-                    return Ok(false);
-                }
-                Next::Refused(why, no_body) => {
-                    Box::pin(self.refuse(*why, no_body)).await?;
-                    return Ok(false);
-                }
-                Next::Head => match self.answer(handler).await? {
-                    End::KeepAlive if self.is_greedy() => {
-                        Box::pin(self.transport.get_mut().give_way(self.config)).await?;
-                    }
-                    End::KeepAlive => {}
-                    End::Reset => return Ok(false),
-                    end => {
-                        Box::pin(self.linger(end)).await?;
-                        return Ok(false);
-                    }
+    /// Moves the connection from state to state, until it has no input or is over.
+    async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
+        let mut state = State::Head;
+        let end = loop {
+            state = match state {
+                State::Head => match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
+                    Ok(next) => next,
+                    // In boxes: few requests need these.
+                    Err(Stop::Partial) => Box::pin(self.read_on()).await?,
+                    Err(Stop::Refused(why)) => Box::pin(self.refuse(why, State::Sending)).await?,
                 },
+                State::Request => self.answer(handler).await?,
+                end => break end,
             }
+        };
+        match end {
+            State::Silent | State::Asked | State::Sending => Box::pin(self.linger(end)).await,
+            State::New | State::Idle => {
+                self.transport.get_mut().flush(self.config).await?;
+                self.config.open.enter(self.entry, end);
+                Ok(end)
+            }
+            end => Ok(end),
         }
     }
 
-    /// Has the request in hand answered.
-    async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
+    /// Answers the request in hand. Returns the next state.
+    async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
+        self.config.open.enter(self.entry, State::Request);
+        // The peer does not read the responses before this one, and will not read this one.
+        if self.is_deserted() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         let keep_alive = self.may_go_on();
         let Buffers { head, input, .. } = &mut *self.buffers;
         let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
@@ -278,15 +305,29 @@ impl<S: Stream> Busy<'_, S> {
             Ok(Some(response)) => request.finish(&response).await,
             Ok(None) => Ok(request.after_break()),
             Err(error) => {
-                self.transport.borrow_mut().flush_beside().await;
+                self.transport.borrow_mut().flush_beside(self.config).await;
                 Err(error)
             }
         };
         request.tell();
-        end
+        drop(request);
+        self.transport.get_mut().let_go();
+        self.buffers.input.shrink();
+        let next = end?;
+        if matches!(next, State::Head) && self.is_greedy() {
+            Box::pin(self.transport.get_mut().give_way(self.config)).await?;
+        }
+        Ok(next)
     }
 
-    /// Counts a request. Whether the connection may go on after it.
+    /// Whether the connection has failed. Checked only from the second of several pipelined
+    /// requests on.
+    fn is_deserted(&mut self) -> bool {
+        let transport = self.transport.get_mut();
+        transport.answered > 0 && transport.has_failed()
+    }
+
+    /// Counts a request. Returns whether the connection may continue after it.
     fn may_go_on(&mut self) -> bool {
         let Busy { transport, buffers, entry, config, .. } = self;
         let (wanted, limit) = (buffers.head.keep_alive, config.limits.requests);
@@ -297,7 +338,8 @@ impl<S: Stream> Busy<'_, S> {
         wanted && !last && !entry.leaves.get()
     }
 
-    /// Whether a peer that pipelines without end is to wait for the others now.
+    /// Counts an answered request. Returns whether other tasks must have a turn now, because this
+    /// peer has pipelined many requests.
     fn is_greedy(&mut self) -> bool {
         let (transport, limit) = (self.transport.get_mut(), self.config.limits.pipelined);
         transport.answered += 1;
@@ -307,5 +349,546 @@ impl<S: Stream> Busy<'_, S> {
             transport.hit(self.config, "pipelined", limit);
         }
         is_greedy
+    }
+}
+
+// ---- Busy ---------------------------------------------------------------------------------------
+
+/// A connection that reads a head, answers a request or lingers. It borrows the stream, and owns a
+/// pair of buffers.
+pub(super) struct Busy<'c, S> {
+    /// The transport. A request borrows it.
+    pub(super) transport: RefCell<Transport<&'c mut S>>,
+    pub(super) buffers: Box<Buffers>,
+    /// The number of bytes of an incomplete head that were parsed.
+    pub(super) seen: usize,
+    /// The number of empty lines that were skipped before the head.
+    pub(super) empty_lines: usize,
+    pub(super) entry: &'c Entry,
+    pub(super) config: &'c Config,
+}
+
+impl<'c, S: Stream> Busy<'c, S> {
+    pub(super) fn new(
+        (stream, peer): (&'c mut S, Option<SocketAddr>),
+        entry: &'c Rc<Entry>,
+        config: &'c Config,
+    ) -> Busy<'c, S> {
+        let mut buffers = config.pool.take();
+        let out = std::mem::take(&mut buffers.out);
+        let mut transport = Transport::new(stream, entry.clone(), out, config);
+        transport.untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
+        let transport = RefCell::new(transport);
+        Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
+    }
+
+    /// Gives the buffers back to the pool. Drops the gathered bytes that were not sent.
+    pub(super) fn give_back(self) {
+        let Busy { transport, mut buffers, config, .. } = self;
+        let mut transport = transport.into_inner();
+        transport.tell(config);
+        buffers.out = transport.out;
+        config.pool.give(buffers);
+    }
+}
+
+// ---- Head ---------------------------------------------------------------------------------------
+
+/// The size, in bytes, below which a head counts as small.
+const SMALL: usize = 2048;
+
+const NO_LINE: Refusal = Refusal::bad("there is no request line\n");
+
+impl<S: Stream> Busy<'_, S> {
+    /// Reads the next head if it can be read without a wait. Returns the next state, or the reason
+    /// why there is no head.
+    fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Result<State, Stop>> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        config.open.enter(&transport.entry, State::Head);
+        if input.is_empty() && *empty_lines == 0 {
+            if transport.ended {
+                return Ok(Ok(State::Silent));
+            }
+            if transport.leaves(config) {
+                return Ok(Err(Stop::Partial));
+            }
+            match transport.read_now(input.room(config.limits.head), cx)? {
+                Some(0) => return Ok(Ok(State::Silent)),
+                Some(n) => input.filled(n),
+                None if transport.entry.has_asked() => return Ok(Ok(State::Idle)),
+                None => return Ok(Ok(State::New)),
+            }
+        }
+        Ok(self.whole_head())
+    }
+
+    /// Skips empty lines, and parses the head in the input. Returns the next state, or the reason
+    /// why there is no head.
+    fn whole_head(&mut self) -> Result<State, Stop> {
+        let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let skipped = skip_empty_lines(input, config);
+        if skipped > 0 {
+            (*seen, *empty_lines) = (0, *empty_lines + skipped);
+        }
+        let rest = input.rest();
+        check(*empty_lines <= EMPTY_LINES && rest.first() != Some(&b'\n'), NO_LINE)?;
+        if rest.is_empty() || !is_worth_parsing(rest, *seen, config) {
+            return Err(Stop::Partial);
+        }
+        *seen = rest.len();
+        match parse(rest, &config.limits, config.bare_lf) {
+            Err(stop) => Err(stop),
+            Ok(_) if transport.late => Err(STOPS.into()),
+            Ok(head) => {
+                (*seen, *empty_lines, transport.head_until) = (0, 0, None);
+                input.take(0, head.len);
+                buffers.head = head;
+                Ok(State::Request)
+            }
+        }
+    }
+
+    /// Reads more of a head, or looks for input a last time before the connection closes. Returns
+    /// the next state.
+    async fn read_on(&mut self) -> io::Result<State> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let looks = input.is_empty() && *empty_lines == 0;
+        let read = async {
+            if looks {
+                return transport.look(input.room(0)).await.map(Option::unwrap_or_default);
+            }
+            let size = input.size_with_room(config.limits.head);
+            if size > READ_BUFFER {
+                transport.hold_head(size, config)?;
+            }
+            transport.read_head(input.room(config.limits.head), config).await
+        };
+        let refusal = match read.await {
+            Ok(n) if n > 0 => {
+                input.filled(n);
+                return Ok(State::Head);
+            }
+            Ok(_) => Refusal::bad("the head breaks off\n"),
+            Err(error) => match Expired::phase(&error) {
+                Some(Phase::Head) => Refusal::new(408, "the head took too long\n"),
+                Some(Phase::Memory) => Refusal::new(503, "there is no room for the head\n"),
+                _ => return Err(error),
+            },
+        };
+        if input.is_empty() {
+            return Ok(State::Silent);
+        }
+        Box::pin(self.refuse(refusal, State::Sending)).await
+    }
+}
+
+/// Whether to parse an incomplete head again, after its first `seen` bytes were parsed. A small
+/// head is parsed again after every read. A large head is parsed again after every line, so that
+/// the work is not quadratic.
+fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
+    let line = config.limits.request_line.saturating_add(1);
+    rest.len() < SMALL
+        || rest[seen..].contains(&b'\n')
+        || (seen <= line && rest.len() > line)
+        || rest.len() >= config.limits.head
+}
+
+/// Skips the empty lines before a head (RFC 9112, 2.2). Returns the number of lines skipped.
+fn skip_empty_lines(input: &mut Input, config: &Config) -> usize {
+    let mut count = 0;
+    loop {
+        let len = match input.rest() {
+            [b'\r', b'\n', ..] => 2,
+            [b'\n', ..] if config.bare_lf => 1,
+            _ => return count,
+        };
+        input.take(len, 0);
+        input.finish();
+        count += 1;
+    }
+}
+
+// ---- Handler ------------------------------------------------------------------------------------
+
+/// A handler of requests.
+///
+/// ```
+/// use std::io;
+/// use net::Stream;
+/// use net::http::{Handler, Method, Request, Response};
+///
+/// struct Hello;
+///
+/// impl Handler for Hello {
+///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+///         match (request.method(), request.path()) {
+///             (Method::Get, "/") => Ok(Response::text("Hello\n")),
+///             (_, "/") => Ok(Response::method_not_allowed("GET, HEAD")?),
+///             _ => Ok(Response::new(404).with_text("not here\n")),
+///         }
+///     }
+/// }
+/// ```
+pub trait Handler {
+    /// Answers one request. The server throws away the part of the body that the handler does not
+    /// read.
+    ///
+    /// A handler must pass on an error of reading the body or writing the response. Such an error
+    /// belongs to the connection and has no line in the log. Any other error leads to a response
+    /// with 500, or breaks off a response that has begun to go out. It has a `warn` line, `a
+    /// handler failed: ...`, as a panic has. So respond with 400 or 404, not with an error, if any
+    /// client can cause it. A timeout that the handler sets itself and passes on is such an error
+    /// too. An interrupt from further out ends the connection.
+    ///
+    /// If its client leaves, or [`Deadlines::handler`](super::Deadlines::handler) passes, a handler
+    /// is cancelled: its wait ends with an interrupt, so that it can still clean up. Put whatever
+    /// must not be interrupted into a [shield](traps::shield()).
+    fn handle<S: Stream>(
+        &self,
+        request: &mut Request<'_, S>,
+    ) -> impl Future<Output = io::Result<Response>>;
+}
+
+impl<H: Handler> Handler for &H {
+    fn handle<S: Stream>(
+        &self,
+        request: &mut Request<'_, S>,
+    ) -> impl Future<Output = io::Result<Response>> {
+        (**self).handle(request)
+    }
+}
+
+/// Runs the handler of a request. While the handler waits for something other than this client:
+///
+/// - The responses before its own go out.
+/// - Its deadline runs. The time starts again after each read from the client and each write to it.
+///   While the handler waits for the client, the deadline of that wait runs instead.
+/// - The connection watches the client for its end. Once the client has left, the handler has a
+///   moment to finish, because the client may only have closed its sending side.
+///
+/// When the time of a handler is over, the deadline of the connection cancels it by an interrupt of
+/// its wait. A panic becomes an error, with a line in the log. By then all that the handler owned
+/// is dropped, also its borrows of the transport, so the connection can still respond.
+pub(super) async fn handle<S: Stream, H: Handler>(
+    handler: &H,
+    request: &mut Request<'_, S>,
+    entry: &Entry,
+) -> io::Result<Response> {
+    let (transport, config) = (request.writer.transport, request.writer.config);
+    let mut work = pin!(handler.handle(request));
+    // Most handlers need no wait.
+    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+        return outcome;
+    }
+    let mut watch = Watch { config, entry, runs: false, left: false };
+    Box::pin(async {
+        loop {
+            watch.until_woken(transport).await;
+            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+                return watch.end(outcome);
+            }
+        }
+    })
+    .await
+}
+
+/// Polls the future of a handler once, and turns a panic into an error.
+fn poll_once<W>(mut work: Pin<&mut W>) -> impl Future<Output = Poll<W::Output>>
+where
+    W: Future<Output = io::Result<Response>>,
+{
+    poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        Poll::Ready(polled.unwrap_or_else(|panic| {
+            note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
+            Poll::Ready(Err(io::Error::other(Gone::Panicked)))
+        }))
+    })
+}
+
+/// The work of the connection while a handler waits: the handler's deadline, and the watch on the
+/// client.
+struct Watch<'w> {
+    config: &'w Config,
+    entry: &'w Entry,
+    /// Whether the deadline of the connection limits the handler now.
+    runs: bool,
+    /// Whether the client has left.
+    left: bool,
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "it is given back before the handler runs")]
+impl Watch<'_> {
+    /// Waits until the task of the connection is woken, for any reason.
+    async fn until_woken<S: Stream>(&mut self, transport: &RefCell<Transport<S>>) {
+        let Ok(mut transport) = transport.try_borrow_mut() else {
+            // The handler waits for the client.
+            self.runs = false;
+            return pause().await;
+        };
+        self.runs &= !std::mem::take(&mut transport.progress);
+        if !self.runs {
+            self.run();
+        }
+        transport.flush_beside(self.config).await;
+        if self.left || self.config.half_close {
+            drop(transport);
+            return pause().await;
+        }
+        // An interrupt of the handler must not end this wait.
+        let mut closed = pin!(shield(transport.closed()));
+        let mut is_woken = false;
+        let left = poll_fn(|cx| match closed.as_mut().poll(cx) {
+            // A stream that fails is closed, too.
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending if is_woken => Poll::Ready(false),
+            Poll::Pending => {
+                is_woken = true;
+                Poll::Pending
+            }
+        });
+        if left.await {
+            self.left = true;
+            self.entry.leaves.set(true);
+            self.run();
+        }
+    }
+
+    /// Arms the deadline of the connection with the time that the handler has.
+    fn run(&mut self) {
+        let span = self.config.deadlines.handler;
+        let span = if self.left { span.min(LEFT) } else { span };
+        self.entry.deadline().phase("handler");
+        self.entry.deadline().arm(self.entry.now() + span);
+        self.runs = true;
+    }
+
+    /// Disarms the deadline. Returns the result of the handler, or the reason why it has none.
+    fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
+        let is_over = self.runs && self.entry.deadline().fired();
+        self.entry.deadline().disarm();
+        let gone = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        match outcome {
+            Err(error) if is_cancelled(&error) => Err(error),
+            Ok(_) | Err(_) if is_over && self.left => gone(Gone::Left),
+            Err(_) if is_over => gone(Gone::Late),
+            outcome => outcome,
+        }
+    }
+}
+
+fn is_cancelled(error: &io::Error) -> bool {
+    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::Cancelled)
+}
+
+/// Waits until the task is woken.
+async fn pause() {
+    let mut is_woken = false;
+    poll_fn(
+        |_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending },
+    )
+    .await;
+}
+
+// ---- Response -----------------------------------------------------------------------------------
+
+#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
+impl<S: Stream> Request<'_, S> {
+    /// The response to send for the result of a handler; `None` if a response has broken off.
+    pub(super) fn answer_to(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> io::Result<Option<Response>> {
+        match outcome {
+            Err(error) if is_from_outside(&error) => {
+                self.cut_off();
+                Err(error)
+            }
+            outcome => self.writer.answer_to(outcome),
+        }
+    }
+
+    /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the
+    /// next state.
+    pub(super) async fn finish(&mut self, response: &Response) -> io::Result<State> {
+        let doubt = self.has_doubt();
+        // A head that is out already has said that the connection continues.
+        let stops = !response.sent && self.writer.config.is_draining() && self.is_last();
+        self.writer.keep_alive &= !response.close && !doubt && !stops;
+        if !response.sent {
+            if self.writer.is_full() {
+                self.writer.flush().await?;
+            }
+            let (field, body) = self.framed(response);
+            if !self.writer.gather_answer(response, field, self.head.version, body) {
+                self.writer.write_large(body).await?;
+            }
+        }
+        if self.writer.keep_alive && !matches!(self.body, Body::End) {
+            Box::pin(self.drain()).await?;
+        }
+        Ok(match (self.writer.keep_alive, self.body) {
+            (true, _) => State::Head,
+            // A client that did not ask to close may already be sending its next request.
+            (false, Body::End) if !doubt && !self.head.keep_alive => State::Asked,
+            (false, _) => State::Sending,
+        })
+    }
+
+    /// Whether no bytes of another request have come after this request.
+    fn is_last(&self) -> bool {
+        !matches!(self.body, Body::End) || self.input.is_empty()
+    }
+
+    /// The next state after a response that broke off. The client may still be sending.
+    pub(super) fn after_break(&mut self) -> State {
+        match (self.writer.streamed, self.writer.fault, self.body) {
+            // The drop of the connection resets the stream.
+            (Streamed::UntilClose, ..) => State::Closed,
+            (_, Some(Fault::Lost | Fault::Cut), _) => State::Asked,
+            (_, None, Body::End) if !self.head.keep_alive => State::Asked,
+            (..) => State::Sending,
+        }
+    }
+
+    /// Ends the request because the server or the task ends. If no response has begun to go out,
+    /// gathers a 503 that asks the client to try again.
+    fn cut_off(&mut self) {
+        if self.writer.reopen() {
+            self.writer.keep_alive = false;
+            let response = Response::from(STOPS);
+            let (field, body) = self.framed(&response);
+            self.writer.gather_answer(&response, field, self.head.version, body);
+        }
+    }
+
+    /// Ends the request, and queues its report for the access log, if there is one. The report is
+    /// made when the stream has taken the response, or takes no more.
+    pub(super) fn tell(&mut self) {
+        let Writer { config, transport, status, length, begun, .. } = &self.writer;
+        let transport = &mut *transport.borrow_mut();
+        let end = transport.end();
+        if let Some(untold) = &mut transport.untold {
+            let line = self.input.first_line(config.limits.request_line);
+            untold.add(line, (*status, *length), begun.unwrap_or(end)..end);
+            if end == transport.taken {
+                transport.tell(config);
+            }
+        }
+        self.input.finish();
+    }
+
+    /// The framing field of the response, and the body to send after the head.
+    #[inline]
+    fn framed<'a>(&self, response: &'a Response) -> (BodyField, &'a [u8]) {
+        if !response.has_body() {
+            return (response.no_body_field(), &[]);
+        }
+        let body = &response.body[..];
+        let field = BodyField::Length(body.len() as u64);
+        (field, if self.head.no_body { &[] } else { body })
+    }
+
+    /// Whether the connection must close because the start of the next request is not certain, or
+    /// is too many bytes away. The result depends on what the client has announced and not on what
+    /// has come, so that the response does not depend on how the body was cut. A body in chunks is
+    /// read up to the bound, and the connection closes if there is more.
+    fn has_doubt(&self) -> bool {
+        let is_long = match self.body {
+            Body::Length(left) => left > self.writer.config.limits.drain,
+            Body::Chunks(_) | Body::End => false,
+        };
+        let may_not_come = self.writer.expects && !matches!(self.body, Body::End);
+        is_long || may_not_come || self.writer.fault.is_some()
+    }
+
+    /// Reads the rest of the body and throws it away. If the rest is too long or refused, the
+    /// connection will close.
+    async fn drain(&mut self) -> io::Result<()> {
+        let most = self.read.saturating_add(self.writer.config.limits.drain);
+        loop {
+            match self.next_piece().await {
+                Ok(Some(_)) if self.read <= most => {}
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => break,
+                Err(_) if matches!(self.writer.fault, Some(Fault::Refused(_))) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.writer.keep_alive = false;
+        Ok(())
+    }
+}
+
+/// Whether an interrupt from outside the connection ended the handler. If a handler passes on a
+/// timeout that it has set itself, or the cancellation of another task, that is a failure of the
+/// handler.
+fn is_from_outside(error: &io::Error) -> bool {
+    error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
+}
+
+// ---- Linger -------------------------------------------------------------------------------------
+
+impl<S: Stream> Busy<'_, S> {
+    /// Sends the response that reports a refusal, and lingers.
+    async fn refuse(&mut self, refusal: Refusal, end: State) -> io::Result<State> {
+        if let Some(cap) = refusal.cap {
+            self.transport.get_mut().hit(self.config, cap.name, cap.limit);
+        }
+        // The bytes of the request stay in front, for the log.
+        let no_body = refusal != NO_LINE && self.buffers.input.asks_for_none();
+        self.buffers.head = Head { no_body, ..Head::REFUSED };
+        let (head, input) = (&self.buffers.head, &mut self.buffers.input);
+        let mut request = Request::new(head, input, &self.transport, self.config, false);
+        let finished = request.finish(&Response::from(refusal)).await;
+        request.tell();
+        drop(request);
+        finished?;
+        self.linger(end).await
+    }
+
+    /// Ends the connection so that the peer reads what was written. If a stream is closed with
+    /// input that is not read, it resets, and so does a closed stream when more input comes.
+    ///
+    /// So wait until the peer has everything, and then until it stops sending, each under a
+    /// deadline. Skip this if little was written and nothing has come.
+    async fn linger(&mut self, end: State) -> io::Result<State> {
+        self.config.open.enter(self.entry, end);
+        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
+        let is_current = transport.is_current();
+        transport.flush(self.config).await?;
+        if transport.ended {
+            return Ok(State::Closed);
+        }
+        let much = transport.entry.much.get();
+        if much {
+            transport.sent(self.config).await?;
+        }
+        let is_brief = end == State::Silent || end == State::Asked && !much;
+        if is_brief && input.is_empty() {
+            let is_quiet = is_current && !much;
+            if is_quiet || transport.look(input.room(0)).await?.is_none_or(|n| n == 0) {
+                return Ok(State::Closed);
+            }
+        }
+        transport.shutdown()?;
+        let until = transport.entry.now() + self.config.deadlines.linger;
+        // The request of a refused connection is not read, and there may be many such connections.
+        let mut left = if end == State::TurnedAway { self.config.limits.drain } else { LINGER };
+        while left > 0 {
+            input.clear();
+            input.shrink();
+            let room = input.room(0);
+            match transport.read_until(room, (Phase::Linger, until), self.config).await {
+                Ok(0) => break,
+                Ok(n) => left = left.saturating_sub(n as u64),
+                Err(error) if Expired::is(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(State::Closed)
     }
 }

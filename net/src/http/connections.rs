@@ -1,7 +1,7 @@
-//! The open connections of a server: what each waits for, and which of them end when there is no
-//! room, or when the server stops.
+//! The open connections of a server: the state of each, and which of them close when there is no
+//! room or when the server stops.
 //!
-//! It knows a connection by its deadline, and may not touch a stream.
+//! This module knows a connection by its deadline. It must not touch a stream.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -12,84 +12,93 @@ use traps::{ConnectionDeadline, Time};
 use super::limits::Caps;
 use crate::limits::FIRST_BYTE;
 
-/// What a connection waits for.
+/// The state of a connection. The head of `connection` draws the states, and says what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Waits {
-    /// Something that is to be finished.
-    #[default]
-    Busy,
-    /// The first byte of its first request.
-    First,
-    /// The first byte of its first request, for less time than the head may take.
-    Hurried,
-    /// The first byte of its next request.
-    Next,
-    /// Nothing: it was told to close, to make room.
+pub(crate) enum State {
+    /// The connection waits for the first byte of its first request.
+    New,
+    /// The connection waits for the first byte of its next request.
+    Idle,
+    /// The connection was told to close, to make room for another, while it was new or idle.
     Leaving,
-    /// The peer to read that there are too many.
-    Refused,
+    /// The connection reads a head.
+    #[default]
+    Head,
+    /// The connection has a request: its handler runs, its body comes, or its response goes out.
+    Request,
+    /// The connection lingers because no request came. It owes no further response.
+    Silent,
+    /// The connection lingers after the last response, because the peer asked for the end or is
+    /// lost.
+    Asked,
+    /// The connection lingers after the last response, and the peer may still be sending.
+    Sending,
+    /// The connection is one too many. It gets 503, whatever the client requests, and lingers.
+    TurnedAway,
+    /// The connection is over.
+    Closed,
 }
 
-const KINDS: usize = 6;
+const STATES: usize = State::Closed as usize + 1;
 
-/// How far an answer has come whose end is that of the connection.
+/// The progress of a response that ends with the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UntilClose {
-    /// There is none, or all of it is out.
+    /// No response ends with the connection, or all bytes of that response are out.
     #[default]
     Out,
-    /// It has begun.
+    /// The response has begun, and is not complete.
     Started,
-    /// It is complete, and not all of it is out, perhaps.
+    /// The response is complete, but may still have bytes to send.
     Complete,
 }
 
-/// All of them.
+/// The open connections of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     entries: RefCell<Vec<Rc<Entry>>>,
-    /// How many wait for each thing.
-    counts: [Cell<usize>; KINDS],
+    /// The number of connections in each state.
+    counts: [Cell<usize>; STATES],
     draining: Cell<bool>,
-    /// The end of the grace of a drain, once somebody has looked at the clock.
+    /// The end of the grace of a drain. Set by the first look at the clock.
     grace: Cell<Option<Time>>,
-    /// How many there ever were.
+    /// The number of connections so far, closed ones included.
     numbers: Cell<u64>,
     pub(crate) caps: Caps,
 }
 
-/// What the server knows of one connection.
+/// The entry of one connection in the list of open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
-    /// The one deadline of all its phases, made by its task.
+    /// The deadline of all phases. The task of the connection makes it.
     deadline: OnceCell<ConnectionDeadline>,
-    waits: Cell<Waits>,
+    pub(crate) state: Cell<State>,
     place: Cell<u32>,
-    /// What the log calls it: it is the server's connection of that number, from 1.
+    /// The number of the connection, which names it in the log. Numbers begin at 1.
     pub(crate) number: u64,
     pub(crate) until_close: Cell<UntilClose>,
-    /// It closes as soon as nothing of it is left to do.
+    /// Whether the connection closes as soon as it has nothing left to do.
     pub(crate) leaves: Cell<bool>,
-    /// Much was written, and the peer may not have all of it.
+    /// Whether so much was written that the peer may lack some of it.
     pub(crate) much: Cell<bool>,
-    /// Requests so far.
+    /// The number of requests on this connection so far.
     requests: Cell<u64>,
 }
 
 impl Connections {
-    /// An entry, to be [removed](Connections::remove).
+    /// Adds the entry of a new connection, which its owner must [remove](Connections::remove).
     pub(crate) fn add(&self) -> Rc<Entry> {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
         let mut entries = self.entries.borrow_mut();
         let place = u32::try_from(entries.len()).expect("there are fewer descriptors");
         let entry = Rc::new(Entry { number, place: Cell::new(place), ..Entry::default() });
-        self.count(Waits::Busy).set(self.count(Waits::Busy).get() + 1);
+        self.count(State::Head).set(self.count(State::Head).get() + 1);
         entries.push(entry.clone());
         entry
     }
 
-    /// The connection is gone.
+    /// Removes the entry of a connection that is over.
     pub(crate) fn remove(&self, entry: &Entry) {
         let mut entries = self.entries.borrow_mut();
         let place = entry.place.get();
@@ -97,31 +106,28 @@ impl Connections {
         if let Some(moved) = entries.get(place as usize) {
             moved.place.set(place);
         }
-        let count = self.count(entry.waits.get());
-        count.set(count.get() - 1);
+        self.enter(entry, State::Closed);
         if let Some(deadline) = entry.deadline.get() {
             self.caps.sum_up(deadline.now(), entries.is_empty() && self.is_draining());
         }
     }
 
-    fn count(&self, waits: Waits) -> &Cell<usize> {
-        &self.counts[waits as usize]
+    /// The number of connections in `state`.
+    fn count(&self, state: State) -> &Cell<usize> {
+        &self.counts[state as usize]
     }
 
-    /// The connection waits for that now. Gives what it waited for before.
+    /// Moves a connection to its next state.
     #[inline]
-    pub(crate) fn set_waits(&self, entry: &Entry, waits: Waits) -> Waits {
-        let before = entry.waits.replace(waits);
-        let count = self.count(before);
-        count.set(count.get() - 1);
-        let count = self.count(waits);
-        count.set(count.get() + 1);
-        before
+    pub(crate) fn enter(&self, entry: &Entry, state: State) {
+        let before = self.count(entry.state.replace(state));
+        before.set(before.get() - 1);
+        self.count(state).set(self.count(state).get() + 1);
     }
 
-    /// How many are served.
+    /// The number of connections being served.
     pub(crate) fn serving(&self) -> usize {
-        let others = self.count(Waits::Refused).get() + self.count(Waits::Leaving).get();
+        let others = self.count(State::Leaving).get() + self.count(State::TurnedAway).get();
         self.entries.borrow().len() - others
     }
 
@@ -130,7 +136,7 @@ impl Connections {
         self.draining.get()
     }
 
-    /// Whether the grace of a drain is over, on the clock of that connection.
+    /// Whether the grace of a drain is over, by the clock of `entry`.
     #[inline]
     pub(crate) fn is_after_grace(&self, entry: &Entry) -> bool {
         self.is_draining() && {
@@ -145,65 +151,67 @@ impl Connections {
         end
     }
 
-    /// Ends the waits of those that wait for nothing that has begun.
+    /// Begins a drain: ends the wait of each idle connection, and shortens the wait of each new
+    /// one.
     #[track_caller]
     pub(crate) fn drain(&self) {
-        self.draining.set(true);
+        let is_first = !self.draining.replace(true);
         self.caps.sum_up(self.now().unwrap_or_default(), true);
         for entry in &*self.entries.borrow() {
             let Some(deadline) = entry.deadline.get() else { continue };
             self.end_of_grace(deadline.now());
-            match entry.waits.get() {
-                Waits::First => {
-                    let soon = deadline.now() + FIRST_BYTE;
-                    deadline.arm(soon.min(deadline.until()));
-                    self.set_waits(entry, Waits::Hurried);
+            match entry.state.get() {
+                State::New if is_first => {
+                    deadline.arm((deadline.now() + FIRST_BYTE).min(deadline.until()));
                 }
-                Waits::Next => deadline.fire(),
-                Waits::Busy | Waits::Hurried | Waits::Leaving | Waits::Refused => {}
+                State::Idle => deadline.fire(),
+                _ => {}
             }
         }
     }
 
-    /// Tells a connection to close so that another has its place. Whether there is one.
+    /// Tells a waiting connection to close, to make room for another. Returns the closing
+    /// connection, if there is one.
     ///
-    /// That is the longest silent one: its first byte, for which it has `span`, has not come for
-    /// half a second. Else the one that has waited longest for its next request, else the longest
-    /// silent one of all: bytes of those that are new may be on their way.
+    /// The first choice is the new connection that has waited longest, if it has waited for more
+    /// than half a second. `span` is the whole time that it has for its first byte. The second
+    /// choice is the connection that has been idle longest. The last choice is the longest new one
+    /// of all: the bytes of newer ones may be on their way.
     #[track_caller]
-    pub(crate) fn close_one_waiting(&self, span: Duration) -> bool {
-        self.close_one(Waits::First, span.saturating_sub(FIRST_BYTE))
-            || self.close_one(Waits::Next, Duration::MAX)
-            || self.close_one(Waits::First, Duration::MAX)
+    pub(crate) fn close_one_waiting(&self, span: Duration) -> Option<Rc<Entry>> {
+        self.close_one(State::New, span.saturating_sub(FIRST_BYTE))
+            .or_else(|| self.close_one(State::Idle, Duration::MAX))
+            .or_else(|| self.close_one(State::New, Duration::MAX))
     }
 
-    /// Tells the connection to close that has waited longest for that, if it would wait for `left`
-    /// at most. Whether there is one.
+    /// Tells the connection that has been in `state` longest to close, if at most `left` of its
+    /// wait remains. Returns that connection, if there is one.
     #[track_caller]
-    fn close_one(&self, waits: Waits, left: Duration) -> bool {
-        if self.count(waits).get() == 0 {
-            return false;
+    fn close_one(&self, state: State, left: Duration) -> Option<Rc<Entry>> {
+        // In a drain, new connections have little time left. They are not chosen.
+        if self.count(state).get() == 0 || state == State::New && self.is_draining() {
+            return None;
         }
         let entries = self.entries.borrow();
-        // All wait equally long, so the one whose wait ends first has waited longest.
-        let waiting = entries.iter().filter(|entry| entry.waits.get() == waits);
-        let Some(longest) = waiting.min_by_key(|entry| entry.until()) else { return false };
+        // All have the same limit, so the wait that ends first has lasted longest.
+        let waiting = entries.iter().filter(|entry| entry.state.get() == state);
+        let longest = waiting.min_by_key(|entry| entry.until())?;
         if longest.until().since(longest.now()) > left {
-            return false;
+            return None;
         }
-        self.set_waits(longest, Waits::Leaving);
+        self.enter(longest, State::Leaving);
         longest.leaves.set(true);
         longest.deadline().fire();
-        true
+        Some(longest.clone())
     }
 
-    /// The process has run out of descriptors, and somebody is at the door. One connection is to
-    /// close, unless one is about to: as for the limit of connections, else a peer that does not
-    /// read why it was refused.
+    /// Closes one connection because the process has run out of descriptors, unless one is closing
+    /// already. The choice is the same as at the connection limit. If no connection is waiting, a
+    /// refused peer that does not read its response is closed.
     #[track_caller]
     pub(crate) fn make_room(&self, span: Duration) {
-        if self.count(Waits::Leaving).get() == 0 {
-            let _ = self.close_one_waiting(span) || self.close_refused(1);
+        if self.count(State::Leaving).get() == 0 {
+            let _ = self.close_one_waiting(span).is_some() || self.close_refused(1);
         }
     }
 
@@ -212,28 +220,29 @@ impl Connections {
         entries.iter().find_map(|entry| entry.deadline.get()).map(ConnectionDeadline::now)
     }
 
-    /// Ends the wait of so many connections that were refused. Whether there was one.
+    /// Ends the waits of up to `most` refused connections. Returns whether there was such a
+    /// connection.
     #[track_caller]
     fn close_refused(&self, most: usize) -> bool {
         let entries = self.entries.borrow();
-        let refused = entries.iter().filter(|entry| entry.waits.get() == Waits::Refused);
+        let refused = entries.iter().filter(|entry| entry.state.get() == State::TurnedAway);
         let left = refused.filter_map(|entry| entry.deadline.get()).take(most);
         left.map(ConnectionDeadline::fire).count() > 0
     }
 
-    /// The connection is refused. Of those before it that read why, the slow ones are left when
-    /// there are `most`.
+    /// Marks a connection as refused, because it is one too many. If `most` refused connections are
+    /// open already, their waits end.
     #[track_caller]
     pub(crate) fn refuse(&self, entry: &Entry, most: usize) {
-        if self.count(Waits::Refused).get() >= most {
+        if self.count(State::TurnedAway).get() >= most {
             self.close_refused(usize::MAX);
         }
-        self.set_waits(entry, Waits::Refused);
+        self.enter(entry, State::TurnedAway);
     }
 }
 
 impl Entry {
-    /// Has the deadline, which its task has made.
+    /// Stores the deadline, which the task has made.
     pub(crate) fn set_deadline(&self, deadline: ConnectionDeadline) {
         self.deadline.set(deadline).expect("a connection has one deadline");
     }
@@ -246,29 +255,25 @@ impl Entry {
         self.deadline().now()
     }
 
-    /// Until when its deadline was armed last.
+    /// The point in time for which the deadline was armed last.
     pub(crate) fn until(&self) -> Time {
         self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
     }
 
-    pub(crate) fn is_refused(&self) -> bool {
-        self.waits.get() == Waits::Refused
-    }
-
-    /// How many requests that makes.
+    /// Counts a request. Returns the number so far.
     #[inline]
     pub(crate) fn count_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
     }
 
-    /// Whether there was a request.
+    /// Whether the connection has had a request.
     #[inline]
     pub(crate) fn has_asked(&self) -> bool {
         self.requests.get() > 0
     }
 
-    /// All gathered bytes are sent. The answer may be complete.
+    /// Notes that all gathered bytes are out, so a complete response has no bytes left to send.
     pub(crate) fn flushed(&self) {
         if self.until_close.get() == UntilClose::Complete {
             self.until_close.set(UntilClose::Out);

@@ -1,15 +1,16 @@
-//! The parsers under bytes that nobody would send: well-formed requests with mistakes, and noise.
+//! Tests of the parsers with random bytes: well-formed requests with mistakes, and noise.
 
 use proptest::prelude::*;
 
-use super::chunked::{Chunks, Piece};
 use super::config::Config;
-use super::deadlines::Deadlines;
 use super::head::{Head, Span, values};
+use super::head::{Stop, parse};
+use super::limits::Deadlines;
 use super::limits::Limits;
-use super::parse::{Stop, parse};
+use super::request::{Chunks, Piece};
 
-/// Small, so that short requests go beyond it; but the request line may be longer than a head.
+/// Makes a configuration with small limits, so that short requests exceed them. The limit of the
+/// request line may be larger than that of a head.
 fn config(request_line: usize, bare_lf: bool) -> Config {
     let limits =
         Limits { head: 160, request_line, fields: 4, body: 64, drain: 8, ..Limits::default() };
@@ -18,7 +19,7 @@ fn config(request_line: usize, bare_lf: bool) -> Config {
     config
 }
 
-/// What heads are made of; a comma's worth of them in any order is seldom a head.
+/// The words that make up random heads. A random row of these words is seldom a valid head.
 const WORDS: &[&str] = &[
     "GET",
     "HEAD",
@@ -96,7 +97,7 @@ fn words(of: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     words.prop_map(|words| words.concat().into_bytes())
 }
 
-/// A head with a byte here and there that is another.
+/// Makes heads in which up to two bytes are replaced by random bytes.
 fn with_mistakes() -> impl Strategy<Value = Vec<u8>> {
     let lines = prop::collection::vec(prop::sample::select(&WORDS[23..35]), 0..6);
     let mistakes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
@@ -120,7 +121,8 @@ fn heads() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![words(WORDS), with_mistakes(), prop::collection::vec(any::<u8>(), 0..200)]
 }
 
-/// What the reader leaves for the parser.
+/// Returns the bytes after the empty lines at the beginning, which the connection skips before it
+/// parses.
 fn behind_empty_lines(mut bytes: &[u8]) -> &[u8] {
     while let Some(rest) = bytes.strip_prefix(b"\r\n").or(bytes.strip_prefix(b"\n")) {
         bytes = rest;
@@ -128,7 +130,7 @@ fn behind_empty_lines(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// What an accepted head says of its own bytes holds.
+/// Checks an accepted head against its own bytes: its ranges, its fields and its line ends.
 fn check(head: &Head, bytes: &[u8], config: &Config) {
     assert!(head.len <= bytes.len() && head.len <= config.limits.head);
     assert!(bytes[..head.len].ends_with(b"\n"));
@@ -148,7 +150,8 @@ fn check(head: &Head, bytes: &[u8], config: &Config) {
     }
 }
 
-/// The data, the trailer lines and how many bytes were used, or the status that refused it.
+/// A decoded body: the data, the trailer lines, and the number of bytes used. Then whether the body
+/// has ended, or the status of its refusal.
 type Decoded = (Vec<u8>, Vec<u8>, usize, Result<bool, u16>);
 
 fn decode(mut bytes: &[u8], step: usize) -> Decoded {
@@ -184,8 +187,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A longer one cannot change it: whoever waits for more bytes would never see it decided, and
-    /// whoever has them all would decide otherwise.
+    /// A longer prefix must not change the decision. Otherwise the result would depend on how the
+    /// bytes were cut.
     #[test]
     fn what_a_prefix_decides_stands(
         bytes in heads(),
@@ -194,10 +197,10 @@ proptest! {
     ) {
         let config = config(line, bare_lf);
         let bytes = behind_empty_lines(&bytes);
-        let whole = parse(bytes, &config);
+        let whole = parse(bytes, &config.limits, bare_lf);
         let mut decided = None;
         for len in 0..=bytes.len() {
-            let parsed = parse(&bytes[..len], &config);
+            let parsed = parse(&bytes[..len], &config.limits, bare_lf);
             match (parsed, decided) {
                 (Err(Stop::Partial), None) => prop_assert!(len < config.limits.head, "no end"),
                 (parsed, None) => decided = Some(parsed),
@@ -210,7 +213,8 @@ proptest! {
         prop_assert_eq!(decided.unwrap_or(Err(Stop::Partial)), whole);
     }
 
-    /// Another parser as the judge of what a head is. Ours refuses more, and takes later versions.
+    /// Compares the parser of heads with `httparse`. Our parser refuses more heads, and accepts
+    /// later versions.
     #[test]
     fn a_head_has_the_parts_that_httparse_finds(bytes in heads()) {
         let bytes = behind_empty_lines(&bytes);
@@ -218,7 +222,7 @@ proptest! {
         let mut fields = [httparse::EMPTY_HEADER; 4];
         let mut request = httparse::Request::new(&mut fields);
         let theirs = request.parse(bytes);
-        let ours = parse(bytes, &config(8192, true));
+        let ours = parse(bytes, &config(8192, true).limits, true);
         match (theirs, ours) {
             (Ok(httparse::Status::Complete(len)), Ok(head)) => {
                 prop_assert_eq!(head.len, len);

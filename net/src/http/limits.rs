@@ -1,42 +1,68 @@
-//! How much a peer may send, and the `cap` lines that say in the log that a limit was hit.
+//! How much a peer may send, how long each phase may take, and the `cap` lines that report in the
+//! log that a limit was hit.
+//!
+//! A connection has one deadline for all its phases, which is armed again for each wait.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use traps::{Time, note_cap};
 
 use crate::limits::CAP_PAUSE;
 
-/// Bounds on what a peer sends. Each has a default; the largest number is none, but for `fields`.
+/// Bounds on the bytes and requests of a peer. Each has a default. The largest value means no
+/// limit, except for `fields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of request line and fields together, else 431. Default 64 KiB.
+    /// The largest size of a head, in bytes: the request line and the fields together. A longer
+    /// head gets 431. Default 64 KiB.
     pub head: usize,
-    /// Bytes of the request line without its end, else 414. Default 8 KiB.
+    /// The largest size of the request line, in bytes, without its line end. A longer line gets
+    /// 414. Default 8 KiB.
     pub request_line: usize,
-    /// Field lines in a head, else 431. Default 100, which is also the most.
+    /// The largest number of field lines in a head. A head with more gets 431. Default 100; a
+    /// larger value counts as 100.
     pub fields: usize,
-    /// Bytes of a body, without the framing of chunks, else 413. Default 8 MiB.
+    /// The largest size of a body, in bytes, without the framing of chunks. A longer body gets 413.
+    /// Default 8 MiB.
     pub body: u64,
-    /// Bytes of all bodies together that are kept in memory, by
-    /// [`body_to_vec`](super::Request::body_to_vec). A body has its length reserved, one in chunks
-    /// what it may have, and one of up to 16 KiB nothing. One that finds no room waits for its
-    /// turn, for [`Deadlines::body`](super::Deadlines::body) at most; then 503. One that is longer
-    /// is refused with 413. Default 256 MiB.
+    /// The largest number of bytes that the server keeps in memory for all its connections
+    /// together: for the bodies that [`body_to_vec`](super::Request::body_to_vec) reads, for the
+    /// responses made of these bodies, and for the read buffers of long heads. A body takes room as
+    /// it comes, and doubles it whenever it needs more; a head does likewise. The first 16 KiB of
+    /// each need no room: in addition to this memory, each busy connection has a read buffer of
+    /// that size. A body that is longer than the memory is refused with 413. Default 256 MiB.
+    ///
+    /// A head that finds no room, or comes while a body waits for room, gets 503.
+    ///
+    /// A body that finds no room waits, the one that needs least first. One body at a time may use
+    /// the last part of the memory until all of it has come. That part is as large as a body may
+    /// be, but half of the memory at most. A body waits for
+    /// [`Deadlines::body`](super::Deadlines::body) at most, and then gets 503. In the meantime its
+    /// rate does not count, and the time of its handler does not run.
+    ///
+    /// While a body waits, a slow one gives way: the one that has cost most, in bytes times time. A
+    /// client is slow if it has let the server wait for a quarter of a second without moving a
+    /// sixteenth of what it holds. A body gives way with 503, a response by the end of the
+    /// connection.
     pub memory: u64,
-    /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
-    /// with more left it closes. Default 64 KiB.
+    /// The largest number of bytes of a body that the server reads and throws away to keep the
+    /// connection, if the handler has not read them. If more is left, the connection closes.
+    /// Default 64 KiB.
     pub drain: u64,
-    /// Connections that [`serve`](super::serve) serves at once. One more has another closed that
-    /// waits for its first byte or its next request, as told there. If there is none, it is
-    /// answered with 503, `Retry-After: 1` and the close, whatever it asks. Default 16,384.
+    /// The largest number of connections that [`serve`](super::serve) serves at once. When one more
+    /// arrives, the server closes a connection that is waiting for its first byte or for its next
+    /// request (see `serve`). If there is none, the new one gets 503 with `Retry-After: 1`,
+    /// whatever the client requests, and closes. A `cap` line names the connection that closes for
+    /// another or is refused. Default 16,384.
     pub connections: usize,
-    /// Requests on one connection: the answer to the last says `Connection: close`. Default
-    /// 1,000,000.
+    /// The largest number of requests on one connection. The response to the last request says
+    /// `Connection: close`. Default 1,000,000.
     pub requests: u64,
-    /// Requests that are answered without a wait between them, because they came together, before
-    /// their answers go out and the connection gives way to others for a turn. Default 64.
+    /// The largest number of pipelined requests that are answered without a wait between them.
+    /// After this many, their responses go out and other tasks have a turn. Default 64.
     pub pipelined: u32,
 }
 
@@ -56,23 +82,23 @@ impl Default for Limits {
     }
 }
 
-/// The limits that were hit on any connection of a server, by name.
+/// The limits that were hit on the connections of a server, by name.
 ///
-/// Each has one line a second at most, which counts the hits since the line before: a peer that
-/// hits a limit as often as it likes, on as many connections as it likes, does not fill the log.
+/// Each limit has at most one line a second, which counts the hits since the line before. So a peer
+/// cannot fill the log by hitting a limit often, on any number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Caps(RefCell<Vec<Hit>>);
 
-/// A limit that was hit.
+/// A limit that was hit, and its hits that no log line has reported yet.
 #[derive(Debug)]
 struct Hit {
     name: &'static str,
     limit: String,
-    /// The connection that hit it last, and its peer.
+    /// The connection that hit the limit last, and its peer.
     conn: Conn,
-    /// How often since the last line.
+    /// The number of hits since the last log line about the limit.
     more: u64,
-    /// When that was.
+    /// The time of the last log line about the limit.
     said: Time,
 }
 
@@ -84,7 +110,7 @@ impl Hit {
     }
 }
 
-/// A connection by its number, and its peer where its stream knows it.
+/// The name of a connection in the log: its number, and its peer if the stream knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conn(pub(crate) u64, pub(crate) Option<SocketAddr>);
 
@@ -97,7 +123,7 @@ impl Display for Conn {
 }
 
 impl Caps {
-    /// That connection hit the limit of that name.
+    /// Reports that a connection hit the limit called `name`.
     #[cold]
     pub(crate) fn hit(&self, conn: Conn, name: &'static str, limit: impl Display, now: Time) {
         if let Some(line) = self.line(conn, name, limit, now) {
@@ -123,7 +149,8 @@ impl Caps {
         (now.since(hit.said) >= CAP_PAUSE).then(|| hit.line(now))
     }
 
-    /// Says what was only counted, as far as the last line is old enough, or all of it at the end.
+    /// Logs the hits that were only counted, for each limit whose last log line is old enough, or
+    /// for all limits if `at_end` is set.
     #[inline]
     pub(crate) fn sum_up(&self, now: Time, at_end: bool) {
         if !self.0.borrow().is_empty() {
@@ -138,6 +165,146 @@ impl Caps {
     }
 }
 
+// ---- Deadlines ----------------------------------------------------------------------------------
+
+/// The time that each phase of a connection may take. Zero has passed at once; `Duration::MAX`
+/// never passes. A deadline is noticed within a tick of the kernel. In the turn that notices it,
+/// the deadline wins against bytes that the peer sent, except in the wait for a request to begin: a
+/// request that is there is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// The time for a whole head, from its first byte. For the first request of a connection, the
+    /// time runs from the start of the task. After this time, the client gets 408. If no byte has
+    /// come, the connection closes silently. Default 10 s.
+    pub head: Duration,
+    /// The time for each wait for a piece of a body. After this time, the client gets 408, or the
+    /// connection ends if some of a response has gone out. Also the time for each wait for room in
+    /// memory ([`Limits::memory`](super::Limits::memory)), after which the client gets 503. Default
+    /// 30 s.
+    pub body: Duration,
+    /// The rate, in bytes a second, at which a peer must send a body while the server waits for it,
+    /// in every `body_window`. So a byte now and then does not keep a body alive. A body that is
+    /// too slow ends like a late body (see `body`). Zero switches the rate off. Default 240.
+    pub body_rate: u64,
+    /// The time over which `body_rate` counts. Default 5 s.
+    pub body_window: Duration,
+    /// The time for a whole body that [`body_to_vec`](super::Request::body_to_vec) keeps in memory,
+    /// with a length or in chunks. The bytes so far divided by this time are the rate at which the
+    /// rest must come, if that is more than `body_rate`. The length of a response made of the body
+    /// divided by this time is the rate at which the peer must take it, if that is more than
+    /// `write_rate`. Default 5 min: 3.5 kB/s when 1 MiB has come, 28 kB/s at the end of 8 MiB and
+    /// for its response.
+    pub body_whole: Duration,
+    /// The time for a handler, while it waits for something other than its client or room in memory
+    /// for the body. The time runs from the head, from the last piece of the body that the handler
+    /// read, or from the last piece of the response that went out. Then the handler is cancelled:
+    /// an interrupt ends its wait, except in a [shield](traps::shield()). The response is 503, or
+    /// breaks off if some of it had gone out, and the connection closes. A foreign future, which
+    /// waits without a trap, is cancelled only inside [`foreign`](traps::foreign()). Default 30 s.
+    pub handler: Duration,
+    /// The time over which `write_rate` counts; its end may come up to an eighth later. If the peer
+    /// has taken too few bytes, the connection closes. It is not reset, unless only a reset can
+    /// tell that the response is not whole: what the system has taken by then is still sent. The
+    /// rate is that of the bytes that the system takes. Its buffers hold some megabytes and have
+    /// room again in steps of up to some hundred kilobytes, so this time must be longer than a slow
+    /// reader needs for such a step. Default 30 s.
+    pub write: Duration,
+    /// The rate, in bytes a second, at which the peer must take a response while the server waits
+    /// for it, in every period of `write`. Zero switches the rate off. Default 20.
+    pub write_rate: u64,
+    /// The time for the wait between two requests. After this time, the connection closes silently.
+    /// Default 5 s.
+    pub idle: Duration,
+    /// The time for the whole wait after a last response (a refusal, or the response of a server
+    /// that stops) until the peer stops sending. Default 2 s.
+    pub linger: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        let seconds = Duration::from_secs;
+        Deadlines {
+            head: seconds(10),
+            body: seconds(30),
+            body_rate: 240,
+            body_window: seconds(5),
+            body_whole: seconds(300),
+            handler: seconds(30),
+            write: seconds(30),
+            write_rate: 20,
+            idle: seconds(5),
+            linger: seconds(2),
+        }
+    }
+}
+
+impl Deadlines {
+    /// The rate, in bytes a second, at which a peer must send a body, if `kept` bytes of the body
+    /// are kept in memory.
+    pub(crate) fn body_rate(&self, kept: u64) -> u64 {
+        self.body_rate.max(self.whole_rate(kept))
+    }
+
+    /// The rate, in bytes a second, at which a peer must take a response, if `kept` bytes are kept
+    /// in memory.
+    pub(crate) fn write_rate(&self, kept: u64) -> u64 {
+        self.write_rate.max(self.whole_rate(kept))
+    }
+
+    /// The rate, in bytes a second, at which `kept` bytes pass within [`Deadlines::body_whole`].
+    fn whole_rate(&self, kept: u64) -> u64 {
+        kept / self.body_whole.as_secs().max(1)
+    }
+}
+
+/// A phase of a connection, in which a deadline limits a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The wait for the rest of a head.
+    Head,
+    /// The wait for a piece of a body.
+    Body,
+    /// The wait for a piece of a body, from a peer that has been slow and must send this many bytes
+    /// a second.
+    SlowBody(u64),
+    /// The wait for the peer to take some of the response.
+    Write,
+    /// The wait for the peer to take more of a response that is in memory, at this many bytes a
+    /// second.
+    SlowWrite(u64),
+    /// The wait for the peer to stop sending after a last response.
+    Linger,
+    /// The wait for room in memory for more bytes from the peer.
+    Memory,
+}
+
+impl Phase {
+    /// The name and the value of the limit, as a `cap` line shows them. `None` for a phase that is
+    /// no fault of the peer.
+    pub(crate) fn limit(
+        self,
+        limits: &Limits,
+        deadlines: &Deadlines,
+    ) -> Option<(&'static str, String)> {
+        let (name, span) = match self {
+            Phase::Head => ("head_wait", deadlines.head),
+            Phase::Body => ("body_wait", deadlines.body),
+            Phase::SlowBody(rate) => {
+                let window = deadlines.body_window;
+                return Some(("body_rate", format!("{rate} window={window:?}")));
+            }
+            Phase::Write => ("write_wait", deadlines.write),
+            Phase::SlowWrite(rate) => {
+                let window = deadlines.write;
+                return Some(("write_rate", format!("{rate} window={window:?}")));
+            }
+            Phase::Linger => return None,
+            Phase::Memory => return Some(("memory_bytes", limits.memory.to_string())),
+        };
+        Some((name, format!("{span:?}")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -145,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d26_each_limit_has_one_line_a_second_whoever_hits_it() {
+    fn d26_each_limit_has_one_line_a_second_for_all_connections() {
         let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
         let caps = Caps::default();
         let conn = |number| Conn(number, None);

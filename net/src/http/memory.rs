@@ -1,66 +1,337 @@
-//! The bound on all bodies together that are kept in memory.
+//! The bound on the memory that clients make a server keep, and how the connections share it.
 //!
-//! It keeps a number, and no bytes.
+//! A connection has a [`Room`] while it keeps a body, or the response made of it. It takes room as
+//! bytes come. A body that outgrows its room doubles it, as the buffer that holds the body does, so
+//! the room is always what the buffer uses.
+//!
+//! That alone would end in a deadlock: bodies with a part each would wait for each other. So, in
+//! one sentence: **a body that finds no room waits, the one that needs least first, and one body at
+//! a time may use the last part of the memory, until all of it has come.** The last part is as
+//! large as a body may be, so this body always ends, and gives its room to the others.
+//!
+//! For example, the bound is 100 MB and a body may have 8 MB. Then 92 MB are for all bodies. Say 40
+//! clients send 8 MB each, and fill these. One of them gets the last 8 MB, reaches its end and
+//! gives its room back; then the next one does. If the memory is too small for such a last part,
+//! half of it is the last part. Bodies may then block each other after all, and the one that finds
+//! this out is refused at once.
+//!
+//! The order is not first come, first served. The body that needs least waits least, so that a
+//! small body does not queue after large ones.
+//!
+//! A slow client would still hold room that others wait for, as long as its rate is allowed. So, in
+//! another sentence: **while a body waits for room, the slow one that has cost most gives way.** A
+//! client is slow if it has let the server wait for a quarter of a second without moving a
+//! sixteenth of what it holds. Its cost is what it holds times how long it has been slow. A body
+//! that gives way gets 503, and a response breaks off. So a client that holds much must be fast, 2
+//! MB a second for 8 MB, but only while others want the room.
+//!
+//! A head that outgrows its read buffer takes room for the rest, but it never waits: **if there is
+//! no room for it, or a body waits for room, it is refused.** Such heads are rare, and they need
+//! less than most bodies. If they waited too, a crowd of heads without end would always be before
+//! an honest body.
+//!
+//! This module keeps numbers, and no bytes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use traps::sync::Mutex;
-use traps::{Interrupt, WaitQueue};
+use traps::{Time, WaitQueue};
 
-use crate::limits::READ_BUFFER;
+use super::connections::Entry;
+use super::limits::Limits;
+use crate::limits::SLOW;
+use crate::pace::Slowness;
 
-/// How much of the bound is reserved, and who waits.
+/// The account of the memory that clients make a server keep: the bytes in use, and the bodies that
+/// wait for room.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    reserved: Cell<u64>,
-    /// First in, first out: the one who waits for room has it.
-    turn: Mutex<()>,
-    freed: WaitQueue,
+    used: Cell<u64>,
+    /// The share of each connection that keeps something in memory, by its number.
+    shares: RefCell<BTreeMap<u64, Rc<Share>>>,
+    /// The size of the room that has the last part of the memory, if a room has it.
+    last: Cell<Option<u64>>,
+    /// The queue of waiters, the next waiter first.
+    waiters: RefCell<BTreeMap<Key, Waiting>>,
+    /// The number of bytes that the waiters hold.
+    idle: Cell<u64>,
+    /// The number of waits so far.
+    waits: Cell<u64>,
+}
+
+/// The part of its room that a client must move, as a divisor. A client that moves less is slow.
+const FAST: u64 = 16;
+
+/// The key that orders the waiters: the number of bytes that a waiter needs, or zero if its room
+/// has the last part of the memory, and then the number of its wait.
+type Key = (u64, u64);
+
+/// A waiter in the queue: the number of bytes that it needs in addition, and the means to wake it
+/// when it is the first and there may be room.
+#[derive(Debug)]
+struct Waiting {
+    more: u64,
+    queue: WaitQueue,
+}
+
+/// A part of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The part for all bodies.
+    Common,
+    /// The part for one body at a time.
+    Last,
 }
 
 impl Memory {
-    /// Reserves so many bytes, if there is room below `most` and nobody waits for it. What fits
-    /// into a read buffer needs none.
-    pub(crate) fn try_reserve(&self, bytes: u64, most: u64) -> Option<Reserved<'_>> {
-        if bytes <= READ_BUFFER as u64 {
-            return Some(Reserved { memory: self, bytes: 0 });
-        }
-        let _turn = self.turn.try_lock()?;
-        self.take(bytes, most)
+    /// The number of bytes in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.get()
     }
 
-    /// Reserves so many bytes, which are no more than `most`. Blocks until there is room.
-    pub(crate) async fn reserve(&self, bytes: u64, most: u64) -> Result<Reserved<'_>, Interrupt> {
-        let _turn = self.turn.lock().await?;
-        loop {
-            match self.take(bytes, most) {
-                Some(reserved) => return Ok(reserved),
-                None => self.freed.wait().await?,
-            };
+    /// Returns the part of the memory with room for `more` bytes, or the number of bytes that are
+    /// lacking. A room that has the last part (`is_last`) keeps it.
+    fn part_for(&self, more: u64, is_last: bool, limits: &Limits) -> Result<Part, u64> {
+        let sum = self.used.get().saturating_add(more);
+        // The bytes set aside: the last part, or the rest of it for the room that has it.
+        let last_part = limits.body.min(limits.memory / 2);
+        let common = limits.memory - last_part.saturating_sub(self.last.get().unwrap_or(0));
+        let may_be_last = is_last || self.last.get().is_none();
+        match if may_be_last { limits.memory } else { common } {
+            most if sum > most => Err(sum - most),
+            _ if is_last || sum > common => Ok(Part::Last),
+            _ => Ok(Part::Common),
         }
     }
 
-    fn take(&self, bytes: u64, most: u64) -> Option<Reserved<'_>> {
-        let reserved = self.reserved.get() + bytes;
-        (reserved <= most).then(|| {
-            self.reserved.set(reserved);
-            Reserved { memory: self, bytes }
-        })
+    /// Whether waiters hold all the memory, and none of them can continue.
+    fn is_stuck(&self, limits: &Limits) -> bool {
+        self.used.get() == self.idle.get()
+            && self.waiters.borrow().first_key_value().is_some_and(|(key, waiting)| {
+                self.part_for(waiting.more, key.0 == 0, limits).is_err()
+            })
+    }
+
+    /// Makes the slow bodies with the highest cost give way, until `bytes` bytes will be free.
+    /// Returns the time at which other bodies may have become slow.
+    fn push_out(&self, bytes: u64, now: Time) -> Time {
+        let shares = self.shares.borrow();
+        let held = |share: &Rc<Share>| share.held.get();
+        let mut leaving: u64 = shares.values().filter(|it| it.gives_way()).map(held).sum();
+        while bytes > leaving {
+            let slow = shares.values().filter_map(|share| Some((share.cost(now)?, share)));
+            let Some((_, worst)) = slow.max_by_key(|(cost, _)| *cost) else { break };
+            leaving += held(worst);
+            worst.slowness.gives_way.set(true);
+            worst.entry.deadline().fire();
+        }
+        let left = shares.values().map(|it| SLOW.saturating_sub(it.slowness.slow_for(now)));
+        now + left.filter(|left| !left.is_zero()).min().unwrap_or(SLOW)
+    }
+
+    fn is_first(&self, key: Key) -> bool {
+        self.waiters.borrow().first_key_value().is_none_or(|(first, _)| key <= *first)
+    }
+
+    /// Wakes the first waiter, to look again whether there is room.
+    fn wake_first(&self) {
+        if let Some((_, waiting)) = self.waiters.borrow().first_key_value() {
+            waiting.queue.wake(1);
+        }
     }
 }
 
-/// So many bytes, until it is dropped.
+/// The part of a room that other rooms see: the number of bytes that it holds, and the slowness of
+/// its client.
 #[derive(Debug)]
-pub(crate) struct Reserved<'m> {
-    memory: &'m Memory,
-    bytes: u64,
+struct Share {
+    entry: Rc<Entry>,
+    held: Cell<u64>,
+    slowness: Slowness,
 }
 
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.memory.reserved.set(self.memory.reserved.get() - self.bytes);
-            self.memory.freed.wake(1);
+impl Share {
+    fn gives_way(&self) -> bool {
+        self.slowness.gives_way.get()
+    }
+
+    /// The cost of a slow client, in bytes times microseconds; `None` if it is not slow.
+    fn cost(&self, now: Time) -> Option<u128> {
+        let span = self.slowness.slow_for(now);
+        let is_slow = span >= SLOW && !self.gives_way();
+        is_slow.then(|| u128::from(self.held.get()) * span.as_micros())
+    }
+}
+
+/// The memory that one connection uses. Dropping the room gives this memory back.
+#[derive(Debug)]
+pub(crate) struct Room {
+    memory: Rc<Memory>,
+    share: Rc<Share>,
+    /// Whether the room has the last part of the memory.
+    is_last: Cell<bool>,
+}
+
+impl Room {
+    /// Makes an empty room.
+    pub(crate) fn new(memory: &Rc<Memory>, entry: &Rc<Entry>) -> Room {
+        let (held, slowness) = (Cell::default(), Slowness::default());
+        let share = Rc::new(Share { entry: entry.clone(), held, slowness });
+        memory.shares.borrow_mut().insert(entry.number, share.clone());
+        Room { memory: memory.clone(), share, is_last: Cell::default() }
+    }
+
+    /// The number of bytes that the room holds.
+    pub(crate) fn held(&self) -> u64 {
+        self.share.held.get()
+    }
+
+    /// Whether the room must be given back: others wait for it, and the client is slow.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.share.gives_way()
+    }
+
+    /// The slowness of the client.
+    pub(crate) fn slowness(&self) -> &Slowness {
+        &self.share.slowness
+    }
+
+    /// Notes that `bytes` bytes came from the client, or went to it.
+    pub(crate) fn moved(&self, bytes: usize) {
+        self.share.slowness.count(bytes, (self.held() / FAST).max(1));
+    }
+
+    /// Grows the room to `bytes` bytes if there is memory for it and no earlier waiter. Returns
+    /// whether the room has grown.
+    pub(crate) fn try_grow(&self, bytes: u64, limits: &Limits) -> bool {
+        let more = bytes.saturating_sub(self.held());
+        self.memory.is_first(self.key(more, 0)) && self.take(more, limits)
+    }
+
+    /// Grows the room to `bytes` bytes if there is common memory for it and no body waits. Returns
+    /// whether the room is large enough now.
+    pub(crate) fn grow_if_unwanted(&self, bytes: u64, limits: &Limits) -> bool {
+        let more = bytes.saturating_sub(self.held());
+        let is_free = || {
+            let is_common = self.memory.part_for(more, false, limits) == Ok(Part::Common);
+            is_common && self.memory.waiters.borrow().is_empty()
+        };
+        more == 0 || is_free() && self.take(more, limits)
+    }
+
+    /// The key of a wait for `more` bytes, which orders the queue.
+    fn key(&self, more: u64, number: u64) -> Key {
+        (if self.is_last.get() { 0 } else { more }, number)
+    }
+
+    /// Takes `more` bytes for the room if the memory has them. Returns whether it took them.
+    fn take(&self, more: u64, limits: &Limits) -> bool {
+        let Ok(part) = self.memory.part_for(more, self.is_last.get(), limits) else {
+            return false;
+        };
+        self.is_last.set(part == Part::Last);
+        self.memory.used.set(self.memory.used.get() + more);
+        self.set_held(self.held() + more);
+        true
+    }
+
+    fn set_held(&self, bytes: u64) {
+        self.share.held.set(bytes);
+        if self.is_last.get() {
+            self.memory.last.set(Some(bytes));
         }
+    }
+
+    /// Leaves the last part of the memory to other rooms, because the whole body has come.
+    pub(crate) fn complete(&self) {
+        if self.is_last.replace(false) {
+            self.memory.last.set(None);
+            self.memory.wake_first();
+        }
+    }
+
+    /// Shrinks the room to `bytes` bytes, and gives the rest of its memory back.
+    pub(crate) fn shrink(&self, bytes: u64) {
+        let less = self.held().saturating_sub(bytes);
+        if less > 0 {
+            self.set_held(bytes);
+            self.memory.used.set(self.memory.used.get() - less);
+            self.memory.wake_first();
+        }
+    }
+
+    /// Puts the room into the queue of waiters, to grow to `bytes` bytes.
+    pub(crate) fn queue(&self, bytes: u64) -> Waiter<'_> {
+        let Memory { waiters, idle, waits, .. } = &*self.memory;
+        waits.set(waits.get() + 1);
+        idle.set(idle.get() + self.held());
+        let more = bytes.saturating_sub(self.held());
+        let (key, queue) = (self.key(more, waits.get()), WaitQueue::new());
+        waiters.borrow_mut().insert(key, Waiting { more, queue: queue.clone() });
+        Waiter { room: self, held: self.held(), more, key, queue }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.complete();
+        self.shrink(0);
+        self.memory.shares.borrow_mut().remove(&self.share.entry.number);
+    }
+}
+
+/// A room that waits for more memory. Dropping the waiter ends the wait.
+#[derive(Debug)]
+pub(crate) struct Waiter<'r> {
+    room: &'r Room,
+    /// The number of bytes that the room held when the wait began.
+    held: u64,
+    /// The number of bytes that the room needs in addition.
+    more: u64,
+    key: Key,
+    /// The queue in which the task of this waiter waits. It is woken when this waiter is the first
+    /// and there may be room.
+    pub(crate) queue: WaitQueue,
+}
+
+/// The result of a look at the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The room has grown.
+    Grown,
+    /// The room must wait, and look again at this time.
+    Wait(Time),
+    /// The room cannot grow, because waiters hold all the memory.
+    Stuck,
+}
+
+impl Waiter<'_> {
+    /// Grows the room if there is memory for it. Otherwise, if this waiter is the first, makes slow
+    /// bodies give way.
+    pub(crate) fn look(&self, limits: &Limits) -> Look {
+        let Room { memory, share, is_last } = self.room;
+        if memory.is_stuck(limits) {
+            return Look::Stuck;
+        }
+        if !memory.is_first(self.key) {
+            return Look::Wait(Time::NEVER);
+        }
+        match memory.part_for(self.more, is_last.get(), limits) {
+            Ok(_) => {
+                self.room.take(self.more, limits);
+                Look::Grown
+            }
+            Err(lacking) => Look::Wait(memory.push_out(lacking, share.entry.now())),
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Memory { waiters, idle, .. } = &*self.room.memory;
+        waiters.borrow_mut().remove(&self.key);
+        idle.set(idle.get() - self.held);
+        self.room.memory.wake_first();
     }
 }

@@ -1,26 +1,28 @@
-//! A request as its handler sees it: the head, and the body in pieces.
+//! A request as its handler sees it: the head, the body in pieces, and the streamed response.
 //!
-//! It reads and writes through the transport. It may not decide whether the connection goes on.
+//! A body has a length, or it comes in chunks; [`Chunks`] undoes the chunked coding. This module
+//! reads and writes through the transport. It must not decide whether the connection continues.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 
-use traps::ignore_after;
+use traps::Time;
 
-use super::buffers::Input;
-use super::chunked::{Chunks, Piece};
-use super::config::Config;
-use super::fields::body_too_long;
-use super::head::{self, Framing, Head, Method, Span, Version};
-use super::memory::Reserved;
-use super::status::Refusal;
+use super::answer::{ErrorPage, Fault, Response, Writer};
+use super::config::{Config, Input};
+use super::head::{
+    Framing, Head, Method, Refusal, Span, TEXT, TOKEN, Version, body_too_long, check, is,
+    query_value, values,
+};
+use super::limits::Phase;
 use super::transport::{Expired, Transport};
-use super::writer::{ErrorPage, Fault, Writer};
+use crate::limits::{DIGITS, EXTENSIONS, READ_BUFFER, TRAILERS};
 use crate::pace::Pace;
 use crate::stream::Stream;
 
-/// The rest of the body.
+/// The rest of the body of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     Length(u64),
@@ -34,17 +36,14 @@ pub struct Request<'r, S> {
     pub(crate) input: &'r mut Input,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
-    /// How fast the body comes.
+    /// The pace at which the body comes.
     pace: Pace,
-    /// Bytes a second that the client must send of it.
-    rate: u64,
-    /// Room in memory for the body.
-    reserved: Option<Reserved<'r>>,
-    /// Of the body, read so far.
+    /// The number of bytes of the body that were read so far.
     pub(crate) read: u64,
-    /// Of that, what a `body_to_vec` has and has not given out; an interrupt loses it.
+    /// The number of bytes of the body that a `body_to_vec` has read and not returned. An interrupt
+    /// loses them.
     pub(crate) held: usize,
-    /// Whole lines, once the body is over. Most bodies have none.
+    /// The trailer fields as whole lines, once the body is over. Most bodies have none.
     pub(crate) trailers: Vec<u8>,
 }
 
@@ -67,7 +66,7 @@ impl<S> Request<'_, S> {
         std::str::from_utf8(self.input.span(span)).expect("a target is ASCII")
     }
 
-    /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
+    /// The path as bytes. Cheaper than [`Request::path`], which checks that it is UTF-8.
     pub(crate) fn path_bytes(&self) -> &[u8] {
         self.head.shown_path(self.input.span(self.head.path))
     }
@@ -78,7 +77,8 @@ impl<S> Request<'_, S> {
         self.head.method
     }
 
-    /// Whether only the head of the answer is wanted. A handler need not care.
+    /// Whether the client wants only the head of the response. A handler can ignore this: the
+    /// server leaves the body out.
     #[must_use]
     pub fn is_head(&self) -> bool {
         self.head.no_body
@@ -90,19 +90,19 @@ impl<S> Request<'_, S> {
         self.head.version
     }
 
-    /// The path, as it came: percent signs are not decoded. `*` asks about the server itself, as
-    /// OPTIONS does for an absolute target without path and query.
+    /// The path as the client sent it: percent signs are not decoded. `*` asks about the server
+    /// itself, as OPTIONS does for an absolute target without path and query.
     ///
-    /// It is lent by the request, as all that these functions give: copy what is needed
-    /// (`to_owned`) before the body is read or the answer begun, which takes the request for
-    /// itself.
+    /// The request lends the path, as it lends the results of all these functions. Reading the body
+    /// or starting the response needs the request itself, so copy what is needed (`to_owned`)
+    /// before.
     #[must_use]
     pub fn path(&self) -> &str {
         std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
     }
 
-    /// The host that is asked, with its port if it came with one: of an absolute target that of the
-    /// target, whatever the Host field says. `None` only for HTTP/1.0; it may be empty.
+    /// The host, with its port if there is one. An absolute target has its own host, whatever the
+    /// Host field says. `None` only for HTTP/1.0. The host may be empty.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         match self.text(self.head.authority) {
@@ -111,20 +111,21 @@ impl<S> Request<'_, S> {
         }
     }
 
-    /// What follows the question mark, as it came.
+    /// The query, which is the part after the question mark, not decoded.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.text(self.head.query).strip_prefix('?')
     }
 
-    /// The value of a query's first `name=value` pair of that name, as it came.
+    /// The value of the first `name=value` pair of the query with this name, not decoded.
     #[must_use]
     pub fn query_value(&self, name: &str) -> Option<&str> {
-        head::query_value(self.query()?, name)
+        query_value(self.query()?, name)
     }
 
-    /// The value of the first field called `name`, without white space around it. Searches the
-    /// head: one pass a call. Copy it (`to_vec`) before the body is read, as [`Request::path`].
+    /// The value of the first field called `name`, without white space around it. Searches the head
+    /// in one pass a call. Copy the value (`to_vec`) before the body is read, as for
+    /// [`Request::path`].
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers(name).next()
@@ -132,12 +133,12 @@ impl<S> Request<'_, S> {
 
     /// The values of all fields called `name`, in order.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        head::values(&self.head_bytes()[self.head.fields..], name)
+        values(&self.head_bytes()[self.head.fields..], name)
     }
 
-    /// The value of the first trailer field called `name`, when the whole body was read; before
-    /// that there is none. Trailer fields are not among [`Request::headers`], and say nothing about
-    /// the framing, the route or who asks (RFC 9110, 6.5.1).
+    /// The value of the first trailer field called `name`. There are no trailer fields until the
+    /// whole body has been read. Trailer fields are not among [`Request::headers`]. They must not
+    /// affect the framing, the route or the identity of the client (RFC 9110, 6.5.1).
     #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
         self.trailers(name).next()
@@ -149,22 +150,22 @@ impl<S> Request<'_, S> {
             Body::End => &self.trailers[..],
             Body::Length(_) | Body::Chunks(_) => &[],
         };
-        head::values(lines, name)
+        values(lines, name)
     }
 
-    /// Sets what makes the answer where the server answers for the handler: to a body that was
-    /// refused, an error, a panic. Until then it is the sentence as `text/plain`.
+    /// Sets the function that makes the response if the server responds for the handler: to a
+    /// refused body, an error or a panic. The default is the sentence as `text/plain`.
     pub fn set_error_page(&mut self, page: ErrorPage) {
         self.writer.error_page = page;
     }
 
-    /// What makes the answer where the server answers for the handler.
+    /// The function that makes the response if the server responds for the handler.
     #[must_use]
     pub fn error_page(&self) -> ErrorPage {
         self.writer.error_page
     }
 
-    /// How long the whole body is, if the client said so; a body in chunks has no length.
+    /// The length of the whole body, if the client announced it. A body in chunks has no length.
     #[must_use]
     pub fn body_length(&self) -> Option<u64> {
         match self.head.framing {
@@ -175,6 +176,15 @@ impl<S> Request<'_, S> {
 }
 
 impl<'r, S: Stream> Request<'r, S> {
+    /// The address of the client, for a log.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.writer.transport.borrow().peer()
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.writer.transport.borrow().entry.now()
+    }
+
     pub(super) fn new(
         head: &'r Head,
         input: &'r mut Input,
@@ -188,25 +198,26 @@ impl<'r, S: Stream> Request<'r, S> {
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
         let writer = Writer::new(transport, config, keep_alive, head.expects);
-        let (pace, rate, trailers) = (Pace::default(), config.deadlines.body_rate, Vec::new());
-        let (reserved, read, held) = (None, 0, 0);
-        Request { head, input, writer, body, pace, rate, reserved, read, held, trailers }
+        let (pace, trailers) = (Pace::default(), Vec::new());
+        Request { head, input, writer, body, pace, read: 0, held: 0, trailers }
     }
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
+#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
 impl<'r, S: Stream> Request<'r, S> {
-    /// The next piece of the body, as large as it came; `None` at its end.
+    /// Reads the next piece of the body, of whatever size has come. Returns `None` at the end.
     ///
-    /// Blocks until some of it is there. The first call lets a client go on that waits for a 100.
+    /// Blocks until some of the body is there. The first call sends a 100 to a client that waits
+    /// for it.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks off,
-    /// `TimedOut` if it does not come or comes too slowly, the stream's own, an interrupt. Pass it
-    /// on by `?`: the server answers what is to be answered, and the connection closes. A read that
-    /// an interrupt ended took nothing and can be made again. `InvalidInput` after a
-    /// [`body_to_vec`](Request::body_to_vec) that lost a part.
+    /// Returns `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks
+    /// off, `TimedOut` if it is late or too slow, and the error of a stream that
+    /// fails or of an interrupt. Pass the error on by `?`: the server sends a status if one can
+    /// still be sent, and the connection closes. A read that an interrupt ended took nothing and
+    /// can be made again. Returns `InvalidInput` after a [`body_to_vec`](Request::body_to_vec) that
+    /// lost a part.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         none_lost(self.held)?;
         match self.next_piece().await? {
@@ -215,70 +226,66 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
-    /// The rest of the body, at most `most` bytes of it, and no more than the server's
+    /// Reads the rest of the body, at most `most` bytes, and no more than the
     /// [limits](super::Limits) of a body and of memory allow.
     ///
-    /// Blocks also until there is room in memory; that is given back when the request has been
+    /// Also blocks until there is room in memory. The room is given back when the request has been
     /// answered.
     ///
     /// # Errors
     ///
-    /// As for [`Request::read_chunk`]; a longer body is answered with 413, one for which there was
-    /// no room in time with 503. An interrupt loses what had come by then: unless that was nothing,
-    /// every read of the body after it is an error that says how much.
+    /// Returns an error as [`Request::read_chunk`] does. A longer body is answered with 413. A body
+    /// that finds no room in time is answered with 503. An interrupt loses the bytes that have come
+    /// by then. If there were any, every later read of the body is an error that says how many.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let limits = &self.writer.config.limits;
         let most = (most as u64).min(limits.body).min(limits.memory);
-        // Before it is asked for, where the head has told.
+        // Refuse the body before asking for it, if the head has announced its length.
         if matches!(self.body, Body::Length(left) if left > most) {
             return Err(self.refuse(body_too_long(most)));
         }
-        self.reserve(most).await?;
-        // In one piece, where the head has told: growing would leave holes of as much again.
-        let length = if let Body::Length(left) = self.body { left as usize } else { 0 };
-        let mut body = Vec::with_capacity(length);
+        let mut body = Vec::new();
         while let Some(place) = self.next_piece().await? {
-            let piece = self.input.at(place);
-            if piece.len() as u64 > most - body.len() as u64 {
+            let len = place.1 - place.0;
+            if len as u64 > most - body.len() as u64 {
                 return Err(self.refuse(body_too_long(most)));
             }
-            body.extend_from_slice(piece);
-            self.held = body.len();
+            // Count the piece before the wait for room: an interrupt loses it, too.
+            self.held = body.len() + len;
+            self.make_room(&mut body, most).await?;
+            body.extend_from_slice(self.input.at(place));
         }
         self.held = 0;
+        if let Some(room) = &self.writer.transport.borrow().room {
+            room.complete();
+        }
         Ok(body)
     }
 
-    /// Waits for room in memory for the rest of the body, which has at most `most` bytes. Whoever
-    /// has room sends fast enough to be done with it in time.
-    async fn reserve(&mut self, most: u64) -> io::Result<()> {
-        let config = self.writer.config;
-        let bytes = match self.body {
-            Body::Length(left) => left,
-            Body::Chunks(_) => most,
-            Body::End => 0,
-        };
-        if bytes == 0 {
+    /// Lets `body` grow until the next piece fits, to twice the size each time, and takes room in
+    /// memory for it. Blocks until there is room. A body that fits into a read buffer needs no
+    /// room.
+    async fn make_room(&mut self, body: &mut Vec<u8>, most: u64) -> io::Result<()> {
+        if self.held <= body.capacity() {
             return Ok(());
         }
-        let (memory, limit) = (&config.memory, config.limits.memory);
-        let seconds = config.deadlines.body_whole.as_secs().max(1);
-        self.rate = self.rate.max(bytes / seconds);
-        // What an earlier read had, which was interrupted: it would wait for itself.
-        (self.reserved, self.pace) = (None, Pace::default());
-        self.reserved = match memory.try_reserve(bytes, limit) {
-            None => ignore_after(config.deadlines.body, memory.reserve(bytes, limit)).await?,
-            reserved => reserved,
-        };
-        if self.reserved.is_none() {
-            const WHY: &str = "there is no room for the body\n";
-            return Err(self.refuse(Refusal::over(503, WHY, "memory_bytes", limit)));
+        // No more than the head has announced, if it has.
+        let most = if let Body::Length(left) = self.body { self.held as u64 + left } else { most };
+        let size = (self.held.next_power_of_two() as u64).min(most).max(self.held as u64);
+        if size > READ_BUFFER as u64 {
+            let Writer { transport, config, .. } = self.writer;
+            let mut transport = transport.borrow_mut();
+            let until = transport.entry.now() + config.deadlines.body;
+            let room = transport.hold(size, until, config).await;
+            drop(transport);
+            room.map_err(|error| self.expired(error))?;
         }
+        body.reserve_exact(size as usize - body.len());
         Ok(())
     }
 
-    /// Where in the input the next piece is.
+    /// Waits for the next piece of the body. Returns its place in the input.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         loop {
             match self.writer.fault {
@@ -295,7 +302,8 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
-    /// A piece that is in the input already.
+    /// Takes the next piece of the body, if it is in the input already. Returns its place in the
+    /// input.
     pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
         let place = match &mut self.body {
             Body::End => return Ok(None),
@@ -335,7 +343,7 @@ impl<'r, S: Stream> Request<'r, S> {
         self.writer.go_on(false).await?;
         let Writer { transport, config, .. } = self.writer;
         let room = self.input.room_for_body(self.head.len);
-        let pace = (&mut self.pace, self.rate);
+        let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
         let read = transport.borrow_mut().read_body(room, pace, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
@@ -343,16 +351,26 @@ impl<'r, S: Stream> Request<'r, S> {
                 self.input.filled(n);
                 Ok(())
             }
-            Err(error) if Expired::is(&error) && self.writer.is_open() => {
-                let refused = self.refuse(Refusal::new(408, "the body took too long\n"));
-                Err(io::Error::new(ErrorKind::TimedOut, refused))
-            }
-            Err(error) => Err(self.writer.lose(error)),
+            Err(error) => Err(self.expired(error)),
         }
     }
 
+    /// Turns an error of the transport into the error to return. If the body was too late and a
+    /// status can still be sent, refuses the request.
+    fn expired(&mut self, error: io::Error) -> io::Error {
+        let refusal = match Expired::phase(&error) {
+            Some(Phase::Memory) => Refusal::new(503, "there is no room for the body\n"),
+            Some(Phase::Body | Phase::SlowBody(_)) => Refusal::new(408, "the body took too long\n"),
+            _ => return self.writer.lose(error),
+        };
+        if !self.writer.is_open() {
+            return self.writer.lose(error);
+        }
+        io::Error::new(ErrorKind::TimedOut, self.refuse(refusal))
+    }
+
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
-        // Noted here and not with the answer: it may have begun already, or be over.
+        // Note the fault here and not with the response, which may have begun already, or be over.
         if self.writer.fault.is_none() {
             self.writer.fault = Some(Fault::Refused(refusal));
             if let Some(cap) = refusal.cap {
@@ -364,7 +382,8 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 }
 
-/// Fails if a read of a whole body had so much of it and was ended by an interrupt, or dropped.
+/// Returns an error if `held` is not zero, because a read of a whole body was interrupted or
+/// dropped and has lost `held` bytes.
 pub(crate) fn none_lost(held: usize) -> io::Result<()> {
     if held == 0 { Ok(()) } else { Err(lost(held)) }
 }
@@ -377,4 +396,422 @@ fn lost(held: usize) -> io::Error {
 
 fn invalid(refusal: Refusal) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, refusal.why.trim_end())
+}
+
+// ---- Streamed responses -------------------------------------------------------------------------
+
+/// A streamed response, while it is being written. Return the result of [`Answer::finish`] from the
+/// handler. If this is dropped, the response breaks off and the connection closes.
+#[derive(Debug)]
+#[must_use = "an answer that is not finished breaks off"]
+pub struct Answer<'a, 'r, S> {
+    request: &'a mut Request<'r, S>,
+}
+
+impl<'r, S: Stream> Request<'r, S> {
+    /// Begins a streamed response: its head, with the fields of `response` and without its body.
+    ///
+    /// With a [length](Response::with_length), the head announces it. Otherwise the body goes in
+    /// chunks. To a client of HTTP/1.0 it goes until the connection closes.
+    ///
+    /// Many clients send their whole body before they read. A handler that writes in the meantime
+    /// must keep reading, or respond when it has the body ([`Request::body_to_vec`]). Otherwise
+    /// both wait until [`Deadlines::write`](super::Deadlines::write) ends the connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the client waits for a 100 and the stream fails. The head goes out with
+    /// the first piece of the body, [`Answer::flush`] or the end. Until then, if the handler fails
+    /// or the body of the request breaks a rule, the client still gets a status.
+    ///
+    /// # Panics
+    ///
+    /// If a response has begun already.
+    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
+        // A client sends no body after a final head, and a refusal needs none.
+        if response.status() < 400 {
+            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
+            self.writer.go_on(comes).await?;
+        }
+        self.writer.start(&response, self.head, matches!(self.body, Body::End));
+        Ok(Answer { request: self })
+    }
+}
+
+impl<'r, S: Stream> Answer<'_, 'r, S> {
+    /// Writes a piece of the body. Small pieces are gathered until the task waits.
+    ///
+    /// Blocks while the peer does not read: this is the back-pressure. An interrupt before a small
+    /// piece leaves it unwritten. An interrupt within a large piece cuts the response off.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the stream fails or an interrupt ends the wait; `ConnectionReset` if the
+    /// peer takes nothing for too long; `InvalidInput` if the body is longer than announced;
+    /// `BrokenPipe` after 1 MiB in response to a HEAD.
+    pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.request.writer.write_piece(piece).await
+    }
+
+    /// Writes all gathered bytes of the response.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Answer::write`].
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.request.writer.flush().await
+    }
+
+    /// Writes the next piece of the request's body to the response. Returns false at the end of the
+    /// body.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Answer::write`] and [`Request::read_chunk`].
+    pub async fn forward(&mut self) -> io::Result<bool> {
+        none_lost(self.request.held)?;
+        // Flush first: an interrupt after the piece was taken would lose it.
+        if self.request.writer.is_full() {
+            self.request.writer.flush_gathered().await?;
+        }
+        let Some(place) = self.request.next_piece().await? else { return Ok(false) };
+        let Request { writer, input, .. } = &mut *self.request;
+        writer.write_piece(input.at(place)).await?;
+        Ok(true)
+    }
+
+    /// Returns the request, so that the handler can read more of its body.
+    pub fn request(&mut self) -> &mut Request<'r, S> {
+        self.request
+    }
+
+    /// Ends the body of the response. The handler returns the result.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidInput` if the body is shorter than announced.
+    pub fn finish(self) -> io::Result<Response> {
+        self.request.writer.finish()?;
+        Ok(Response::sent())
+    }
+}
+
+// ---- Chunks -------------------------------------------------------------------------------------
+
+const LONG_EXTENSIONS: Refusal = {
+    let why = "the chunk extensions are too long\n";
+    Refusal::over(413, why, "extension_bytes", EXTENSIONS as u64)
+};
+const LONG_TRAILERS: Refusal = {
+    let why = "the trailer fields are too long\n";
+    Refusal::over(431, why, "trailer_bytes", TRAILERS as u64)
+};
+
+/// The place of the next byte in a chunked body. A variant named `...Lf` follows the CR of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The place before the first digit of a chunk size.
+    Start,
+    /// The place after a digit of a chunk size.
+    Size,
+    /// The place in an extension after a chunk size. Extensions are skipped.
+    Extension(Extension),
+    SizeLf,
+    /// The place in the data of a chunk, or after the data if nothing of the chunk is left.
+    Data,
+    DataLf,
+    /// The place at the beginning of a trailer field, or of the empty line at the end.
+    Line,
+    /// The place in the name of a trailer field.
+    Name,
+    /// The place in the value of a trailer field.
+    Value,
+    ValueLf,
+    LastLf,
+    /// The place after the whole body.
+    End,
+}
+
+/// The place of the next byte in a chunk extension, `;name=value`. White space is allowed around
+/// `;` and `=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// The place in white space after the chunk size.
+    AfterSize,
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Value,
+    Quoted,
+    /// The place after a backslash in a value in quotes.
+    Escaped,
+    /// The place after the closing quote of a value.
+    Closed,
+    AfterValue,
+}
+
+impl Extension {
+    /// The place after `byte`; `None` if `byte` is not allowed here.
+    fn step(self, byte: u8) -> Option<At> {
+        use Extension::*;
+        Some(At::Extension(match (self, byte) {
+            // White space at the end of a line belongs to no rule.
+            (Name | Value | Closed, b'\r') => return Some(At::SizeLf),
+            (AfterSize | Name | AfterName | Value | Closed | AfterValue, b';') => BeforeName,
+            (AfterSize | BeforeName | AfterName | BeforeValue | AfterValue, b' ' | b'\t') => self,
+            (BeforeName | Name, byte) if is(TOKEN, byte) => Name,
+            (Name, b' ' | b'\t') => AfterName,
+            (Name | AfterName, b'=') => BeforeValue,
+            (BeforeValue | Value, byte) if is(TOKEN, byte) => Value,
+            (BeforeValue, b'"') => Quoted,
+            (Quoted, b'"') => Closed,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, byte) if is(TEXT, byte) => Quoted,
+            (Value | Closed, b' ' | b'\t') => AfterValue,
+            _ => return None,
+        }))
+    }
+}
+
+/// The parser of a chunked body, between two pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    at: At,
+    /// The number of bytes left in the chunk in hand.
+    left: u64,
+    digits: u8,
+    extensions: u32,
+    trailers: u32,
+    /// Whether a trailer field may continue in a line that begins with white space.
+    folds: bool,
+}
+
+/// The next part of a chunked body, as [`Chunks::next`] finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// `skip` bytes of framing, then `len` bytes of data. There may be framing only.
+    Data { skip: usize, len: usize },
+    /// `skip` bytes of framing, and then the body is over. The bytes from `trailers` on are trailer
+    /// fields.
+    End { skip: usize, trailers: usize },
+    /// `skip` bytes of framing, and then the trailer fields continue.
+    Trailers { skip: usize, trailers: usize },
+}
+
+impl Chunks {
+    pub(crate) fn new() -> Chunks {
+        Chunks { at: At::Start, left: 0, digits: 0, extensions: 0, trailers: 0, folds: false }
+    }
+
+    /// Makes a chunk parser for a client, which must accept what a server refuses (RFC 9112, 5.2).
+    pub(crate) fn of_an_answer() -> Chunks {
+        Chunks { folds: true, ..Chunks::new() }
+    }
+
+    /// Parses the framing up to the next data, and takes the data. A refusal changes nothing, so
+    /// that the next call refuses again.
+    pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
+        let (mut next, mut skip, mut trailers) = (*self, 0, 0);
+        while let Some(byte) = bytes.get(skip)
+            && next.is_in_framing()
+        {
+            next.step(*byte)?;
+            skip += 1;
+            if next.trailers == 0 {
+                trailers = skip;
+            }
+        }
+        let piece = match next.at {
+            At::Data => {
+                let there = bytes.len() - skip;
+                let len = usize::try_from(next.left).map_or(there, |left| left.min(there));
+                next.left -= len as u64;
+                Piece::Data { skip, len }
+            }
+            At::End => Piece::End { skip, trailers },
+            _ if next.trailers > 0 => Piece::Trailers { skip, trailers },
+            _ => Piece::Data { skip, len: 0 },
+        };
+        *self = next;
+        Ok(piece)
+    }
+
+    fn is_in_framing(&self) -> bool {
+        match self.at {
+            At::Data => self.left == 0,
+            at => at != At::End,
+        }
+    }
+
+    /// Parses one byte of framing.
+    fn step(&mut self, byte: u8) -> Result<(), Refusal> {
+        self.at = match (self.at, byte) {
+            (At::Start | At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte)?,
+            (At::Size, b'\r') => At::SizeLf,
+            (At::Size, b' ' | b'\t') => At::Extension(Extension::AfterSize),
+            (At::Size, b';') => At::Extension(Extension::BeforeName),
+            (At::Extension(extension), byte) => extension.step(byte).ok_or(self.malformed())?,
+            (At::SizeLf, b'\n') if self.left == 0 => At::Line,
+            (At::SizeLf, b'\n') => At::Data,
+            (At::Data, b'\r') => At::DataLf,
+            (At::DataLf, b'\n') => At::Start,
+            (At::Line, b'\r') => At::LastLf,
+            (At::Line, b' ' | b'\t') if self.folds && self.trailers > 0 => At::Value,
+            (At::Line | At::Name, byte) if is(TOKEN, byte) => At::Name,
+            (At::Name, b':') => At::Value,
+            (At::Value, b'\r') => At::ValueLf,
+            (At::Value, byte) if is(TEXT, byte) => At::Value,
+            (At::ValueLf, b'\n') => At::Line,
+            (At::LastLf, b'\n') => At::End,
+            _ => return Err(self.malformed()),
+        };
+        self.count()
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<At, Refusal> {
+        if self.at == At::Start {
+            self.digits = 0;
+        }
+        check(self.digits < DIGITS, Refusal::bad("a chunk size is too long\n"))?;
+        self.digits += 1;
+        let digit = char::from(byte).to_digit(16).expect("a hexadecimal digit");
+        self.left = self.left << 4 | u64::from(digit);
+        Ok(At::Size)
+    }
+
+    /// Counts a byte of an extension or a trailer field. Refuses the body if these are too long.
+    fn count(&mut self) -> Result<(), Refusal> {
+        match self.at {
+            At::Extension(_) => self.extensions += 1,
+            At::Name | At::Value => self.trailers += 1,
+            _ => {}
+        }
+        check(self.extensions <= EXTENSIONS, LONG_EXTENSIONS)?;
+        check(self.trailers <= TRAILERS, LONG_TRAILERS)
+    }
+
+    fn malformed(&self) -> Refusal {
+        Refusal::bad(match self.at {
+            At::Start | At::Size | At::SizeLf | At::Extension(Extension::AfterSize) => {
+                "a chunk size is malformed\n"
+            }
+            At::Extension(_) => "a chunk extension is malformed\n",
+            At::Data | At::DataLf => "a chunk does not end where its size says\n",
+            _ => "a trailer field is malformed\n",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes a chunked body, `step` bytes at a time. Returns the data and the number of bytes
+    /// after the body, or the status of the refusal.
+    fn decode(bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize), u16> {
+        decode_all(bytes, step).map(|(data, _, after)| (data, after))
+    }
+
+    /// Decodes like `decode`, and also returns the trailer lines.
+    fn decode_all(mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, usize), u16> {
+        let (mut chunks, mut data, mut lines) = (Chunks::new(), Vec::new(), Vec::new());
+        loop {
+            let there = &bytes[..bytes.len().min(step)];
+            match chunks.next(there).map_err(|refusal| refusal.status)? {
+                Piece::End { skip, trailers } => {
+                    lines.extend_from_slice(&bytes[trailers..skip]);
+                    return Ok((data, lines, bytes.len() - skip));
+                }
+                Piece::Trailers { skip: 0, .. } => return Err(0),
+                Piece::Trailers { skip, trailers } => {
+                    lines.extend_from_slice(&bytes[trailers..skip]);
+                    bytes = &bytes[skip..];
+                }
+                Piece::Data { skip: 0, len: 0 } => return Err(0),
+                Piece::Data { skip, len } => {
+                    data.extend_from_slice(&bytes[skip..skip + len]);
+                    bytes = &bytes[skip + len..];
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_is_the_same_however_it_is_cut() {
+        let body = b"5\r\nhello\r\n00A;x=\"y\"\r\n, chunked!\r\n0\r\nEtag: z\r\nA:\r\n\r\nGET";
+        for step in [1, 2, 3, 7, 100] {
+            assert_eq!(decode(body, step), Ok((b"hello, chunked!".to_vec(), 3)), "{step}");
+            let lines = decode_all(body, step).expect("it is well-formed").1;
+            assert_eq!(lines, b"Etag: z\r\nA:\r\n\r\n", "{step}");
+            let none = decode_all(b"1\r\nx\r\n0\r\n\r\n", step);
+            assert_eq!(none, Ok((b"x".to_vec(), Vec::new(), 0)), "{step}");
+        }
+    }
+
+    #[test]
+    fn extensions_follow_their_grammar_and_are_passed_over() {
+        let good = [";a", ";a=b", " ; a = b", ";a=\"x;\\\"y\"", ";a;b=c;d", "\t;\ta", ";a=\"\""];
+        let bad = [
+            ";",
+            ";;a",
+            ";a=",
+            ";=b",
+            ";a b",
+            ";a=\"x",
+            ";a=\"x\"y",
+            " ",
+            ";a=b ;",
+            ";a=b ",
+            ";a ",
+            ";a\rb",
+        ];
+        let body = |extension: &str| format!("1{extension}\r\nx\r\n0{extension}\r\n\r\n");
+        for step in [1, 100] {
+            for extension in good {
+                let decoded = decode(body(extension).as_bytes(), step);
+                assert_eq!(decoded, Ok((b"x".to_vec(), 0)), "{extension:?}");
+            }
+            for extension in bad {
+                let decoded = decode(body(extension).as_bytes(), step);
+                assert_eq!(decoded, Err(400), "{extension:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn framing_that_can_be_read_in_two_ways_is_refused() {
+        let bad: [&[u8]; 18] = [
+            b"\r\n",
+            b" 5\r\n",
+            b"5 \r\n",
+            b"5\n",
+            b"0x5\r\n",
+            b"+5\r\n",
+            b"-1\r\n",
+            b"g\r\n",
+            b"00000000000000000\r\n",
+            b"11111111111111111\r\n",
+            b"5;\n\r\n",
+            b"5;\0\r\n",
+            b"5\r\nhelloo\r\n",
+            b"5\r\nhello\n",
+            b"0\r\n\n",
+            b"0\r\na b: c\r\n\r\n",
+            b"0\r\n a: c\r\n\r\n",
+            b"0\r\na: c\n\r\n",
+        ];
+        for body in bad {
+            assert_eq!(decode(body, 100), Err(400), "{body:?}");
+            assert_eq!(decode(body, 1), Err(400), "{body:?}");
+        }
+        assert_eq!(decode(b"ffffffffffffffff\r\nx", 100), Err(0), "the most that fits");
+    }
+
+    #[test]
+    fn what_is_thrown_away_is_bounded() {
+        let long = |n: usize| "x".repeat(n);
+        assert_eq!(decode(format!("1;{}\r\n", long(4096)).as_bytes(), 1000), Err(413));
+        assert_eq!(decode(format!("0\r\na:{}", long(16384)).as_bytes(), 1000), Err(431));
+    }
 }

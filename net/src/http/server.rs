@@ -1,6 +1,6 @@
 //! A server: a listener whose connections each have a task, until the kernel's shutdown begins.
 //!
-//! What a connection does is `connection`'s matter. It may not touch a stream.
+//! The life of each connection is in `connection`. This module must not touch a stream.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,11 +11,12 @@ use traps::shutdown::{Hold, has_begun, hold};
 use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
-use super::connection::{Connection, live, turn_away};
-use super::handler::Handler;
+use super::connection::{Connection, Handler, live, refuse};
+use super::limits::Conn;
 use crate::listener::TcpListener;
 
-/// What a connection has of its server. Holds the shutdown up.
+/// The share of a connection in its server: the configuration, and a hold that delays the shutdown
+/// until the connection has ended.
 #[derive(Debug)]
 struct Share {
     config: Rc<Config>,
@@ -30,27 +31,34 @@ impl Deref for Share {
     }
 }
 
-/// Whether one more can be served, if need be in the place of another.
+/// Returns whether one more connection can be served. At the limit, makes room by telling a waiting
+/// connection to close, and logs a `cap` line that names the waiting connection.
 fn has_capacity(config: &Config) -> bool {
     let Config { limits, deadlines, open, .. } = config;
-    open.serving() < limits.connections || open.close_one_waiting(deadlines.head)
+    if open.serving() < limits.connections {
+        return true;
+    }
+    let Some(closed) = open.close_one_waiting(deadlines.head) else { return false };
+    let conn = Conn(closed.number, None);
+    open.caps.hit(conn, "connections", limits.connections, closed.now());
+    true
 }
 
-/// Accepts connections and serves each in a task of its own, until the
-/// [shutdown](traps::shutdown) of the kernel begins. Then it accepts what waits in the backlog,
-/// closes the listener, [drains](Config::drain) the connections, and returns; each of them
+/// Accepts connections and serves each in a task of its own, until the [shutdown](traps::shutdown)
+/// of the kernel begins. Then it accepts the connections in the backlog, closes the listener,
+/// [drains](Config::drain) the connections, and returns. Each connection
 /// [holds](traps::shutdown::hold) the shutdown up until it has ended. *Blocks*.
 ///
-/// A connection that fails ends alone. What its stream says, a reset in the midst of a body for
-/// example, is no news: the task's line is `exit ok`, as any task's that returns. The log has what
-/// the server did: a `cap` line for a limit or a deadline that was hit, a `warn` line for a
-/// [handler](Handler::handle) that failed.
+/// A connection that fails ends alone. An error of its stream, for example a reset in the middle of
+/// a body, is no news: the line of its task is `exit ok`, as of any task that returns. The log has
+/// what the server did: a `cap` line for each limit or deadline that was hit, and a `warn` line for
+/// each [handler](Handler::handle) that failed.
 ///
-/// Above [`Limits::connections`](super::Limits::connections) one connection closes for each new
-/// one: the longest silent one, which has not sent a byte for half a second; else the one that has
-/// waited longest for its next request; else the longest silent one of all. If there is none, the
-/// new one is refused with 503. When descriptors run out, one connection closes for each new one in
-/// the same order, and after those a peer that does not read why it was refused.
+/// Above [`Limits::connections`](super::Limits::connections), one connection closes for each new
+/// one: the longest silent one, if it has not sent a byte for half a second; otherwise the one that
+/// has waited longest for its next request; otherwise the longest silent one of all. If there is
+/// none, the new one is refused with 503. When descriptors run out, one connection closes for each
+/// new one in the same order, and after these a peer that does not read why it was refused.
 ///
 /// A whole server, which a signal ends in phases:
 ///
@@ -87,7 +95,8 @@ fn has_capacity(config: &Config) -> bool {
 ///
 /// # Errors
 ///
-/// The listener's own; the interrupt that ended the wait. The connections go on.
+/// Returns an error if the listener fails, or if an interrupt ends the wait. The connections
+/// continue.
 pub async fn serve<H: Handler + 'static>(
     mut listener: TcpListener,
     handler: Rc<H>,
@@ -96,10 +105,11 @@ pub async fn serve<H: Handler + 'static>(
     let ours = config.clone();
     listener.on_exhausted(move || ours.open.make_room(ours.deadlines.head));
     let clock = connection_deadline().await;
-    // Whoever keeps coming does not keep those from ending who have nothing to do.
-    let (mut late, mut accepted) = (listener.backlog().max(1), 0_u64);
+    // Once the shutdown has begun, accept at most one backlog more, so that a stream of new clients
+    // cannot hold it up.
+    let (mut late, mut served) = (listener.backlog().max(1), 0_u64);
     while late > 0
-        && let Some(stream) = listener.accept_until_shutdown().await?
+        && let Some(accepted) = listener.accept_known(config.on_answer.0.is_some()).await?
     {
         if has_begun() {
             late -= 1;
@@ -111,22 +121,22 @@ pub async fn serve<H: Handler + 'static>(
         let share = Share { config: config.clone(), _hold: hold() };
         let mut is_free = has_capacity(&config);
         if !is_free {
-            // Those that were accepted in this turn have not run yet, and may be silent.
+            // Connections accepted in this turn have not run yet, and may turn out to be silent.
             yield_now().await?;
             is_free = has_capacity(&config);
         }
         if !is_free {
-            let refuse = async move { turn_away(stream, &share).await };
-            spawn("refused", refuse).detached().await;
+            let refused = async move { refuse(Connection::accepted(accepted, share)).await };
+            spawn("refused", refused).detached().await;
             continue;
         }
-        accepted += 1;
-        // Made here: others may be accepted before the task first runs. Nobody joins it: its
-        // failures end with it.
-        let connection = live(Connection::new(stream, share), handler.clone());
+        served += 1;
+        // Make the connection here: others may be accepted before the task first runs. No task
+        // joins it, so its failures end with it.
+        let connection = live(Connection::accepted(accepted, share), handler.clone());
         // The number is for the log alone, and costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
-            true => format!("conn-{accepted}").into(),
+            true => format!("conn-{served}").into(),
             false => "conn".into(),
         };
         spawn(name, connection).detached().await;
@@ -140,9 +150,9 @@ pub async fn serve<H: Handler + 'static>(
 mod tests {
     use std::future::Future;
 
+    use super::super::answer::Response;
     use super::super::connections::Entry;
     use super::super::request::Request;
-    use super::super::response::Response;
     use super::*;
     use crate::stream::Stream;
     use crate::tcp::TcpStream;
@@ -157,13 +167,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
-        /// Of the future that is made of the arguments.
+        /// Returns the size of the future that a function makes of its arguments.
         fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
             size_of::<F>()
         }
         let live = size(live::<TcpStream, Share, Hello, Rc<Hello>>);
-        // Beside it a task has 8 bytes for its name and place, an entry 16 for its counts, and each
-        // allocation 8, in multiples of 16.
-        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (136, 88, 40));
+        // Beside it the body of a task has 8 bytes for its cell, an entry 16 for its counts, and
+        // each allocation 8, in multiples of 16.
+        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (128, 88, 32));
     }
 }

@@ -1,32 +1,47 @@
-//! The stream of a busy connection, what is to be written to it, and every wait for its peer.
+//! The stream of a busy connection, the bytes to be written to it, and every wait for its peer.
 //!
-//! It knows bytes and phases; it may not know requests or responses.
+//! Responses are gathered in `out`. Before the task waits to read, it writes them: the peer may be
+//! waiting for them. A read is first tried without a wait. If it finds nothing, the task waits
+//! under the deadline of the phase, and an `Expired` error ends the wait when the deadline passes.
+//! A read that does not fill its buffer took everything, so `drained` skips the next try, which
+//! would cost a system call that fails with EAGAIN.
+//!
+//! For example, two pipelined requests come in one read. Both responses go into `out`. The third
+//! head would have to be read, so the transport writes `out` in one call, and waits.
+//!
+//! This layer deals in bytes and phases. It must not know requests or responses.
 
 use std::fmt::{self, Display};
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::{Time, take_budget, yield_now};
+use traps::{Either, Interruptible, Time, ignore_at, race, take_budget, yield_now};
 
-use super::config::Config;
+use super::config::{Config, Exchange, NONE_SENT};
 use super::connections::Entry;
-use super::deadlines::{Deadlines, Phase};
-use super::limits::Conn;
-use crate::limits::{GATHER, OPERATION, PIECE};
+use super::limits::{Conn, Deadlines, Phase};
+use super::memory::{Look, Room};
+use crate::limits::{GATHER, LEFT, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
 use crate::pace::{Pace, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
 
-/// The deadline of a phase passed: the peer was too slow.
+/// The error of a phase whose deadline passed: the peer was too slow.
 #[derive(Debug)]
 pub(crate) struct Expired(Phase);
 
 impl Expired {
     pub(crate) fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Expired>())
+        Expired::phase(error).is_some()
+    }
+
+    /// The phase whose deadline passed, if `error` contains an [`Expired`].
+    pub(crate) fn phase(error: &io::Error) -> Option<Phase> {
+        error.get_ref()?.downcast_ref().map(|Expired(phase)| *phase)
     }
 }
 
@@ -38,44 +53,59 @@ impl Display for Expired {
 
 impl std::error::Error for Expired {}
 
-/// The stream of a connection that is busy, and what is to be written to it.
+/// The stream of a busy connection, and the bytes to be written to it.
 #[derive(Debug)]
 pub(crate) struct Transport<S> {
     stream: S,
     pub(crate) entry: Rc<Entry>,
-    /// Of the peer, for an access log: a peer that has gone has none.
-    pub(crate) peer: Option<SocketAddr>,
-    /// Answers, gathered.
+    /// The gathered bytes of responses, which are to be written.
     pub(crate) out: Vec<u8>,
-    /// Until when the head in hand must be whole, once it is waited for.
+    /// The responses that are to be reported to an access log, if there is a log.
+    pub(crate) untold: Option<Box<Untold>>,
+    /// The number of bytes that the stream has taken so far.
+    pub(crate) taken: u64,
+    /// The number of bytes that are being written directly, without being gathered.
+    beside: usize,
+    /// The time at which the head in hand must be whole. Set when the connection first waits for
+    /// it.
     pub(crate) head_until: Option<Time>,
-    /// How fast the peer takes what is written.
+    /// The pace at which the peer takes bytes.
     pace: Pace,
-    /// The last read took all there was: the next one would block.
+    /// Whether the last read took all there was. If so, the next read would block.
     drained: bool,
-    /// Something may have come since the last read: time has passed, or it was not the last step.
+    /// Whether bytes may have come since the last read: time has passed, or something was written.
     stale: bool,
-    /// The peer has finished.
+    /// Whether the peer has closed its sending side.
     pub(crate) ended: bool,
-    /// Requests that were answered since this task last waited to read.
+    /// The number of requests answered since this task last waited to read.
     pub(crate) answered: u32,
-    /// The last bytes came after the grace of a drain.
+    /// The room for the body that the connection keeps in memory.
+    pub(crate) room: Option<Room>,
+    /// The number of bytes of the room that are for a long head.
+    head_room: u64,
+    /// Whether the last bytes came after the grace of a drain.
     pub(crate) late: bool,
-    /// Something was read from the peer or written to it, or it was waited for.
+    /// Whether the task has read from the peer, written to it or waited for it since the last
+    /// check.
     pub(crate) progress: bool,
+    /// Whether the connection was found alive after the last read, and no time has passed since.
+    is_alive: bool,
 }
 
 impl<S: Stream> Transport<S> {
-    /// Over a stream on which something may have come. `out` is empty.
+    /// Makes a transport over a stream that may have bytes to read. `out` is empty.
     pub(crate) fn new(stream: S, entry: Rc<Entry>, out: Vec<u8>, config: &Config) -> Transport<S> {
         let late = config.open.is_after_grace(&entry);
-        let peer = config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
         Transport {
             stream,
             entry,
-            peer,
             out,
+            untold: None,
+            taken: 0,
+            beside: 0,
             head_until: None,
+            room: None,
+            head_room: 0,
             pace: Pace::default(),
             drained: false,
             stale: false,
@@ -83,12 +113,36 @@ impl<S: Stream> Transport<S> {
             answered: 0,
             late,
             progress: false,
+            is_alive: false,
         }
     }
 
-    /// Whether so much was gathered that it is to be written first.
+    /// Whether the gathered bytes must be written before more is gathered.
     pub(crate) fn is_full(&self) -> bool {
-        self.out.len() > GATHER
+        self.out.len() > GATHER || self.untold.as_deref().is_some_and(Untold::is_long)
+    }
+
+    /// The number of bytes that the stream will have taken once all present bytes are out.
+    pub(crate) fn end(&self) -> u64 {
+        self.taken + (self.out.len() + self.beside) as u64
+    }
+
+    /// Reports all responses so far to the access log. Bytes that the stream has not taken by now
+    /// count as lost.
+    pub(crate) fn tell(&mut self, config: &Config) {
+        self.untold.iter_mut().for_each(|untold| untold.tell(config, self.taken));
+    }
+
+    /// The address of the peer.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.untold.as_ref().and_then(|untold| untold.peer).or_else(|| self.stream.peer_addr())
+    }
+
+    /// Whether the connection has failed, so that no response reaches the peer. Makes one system
+    /// call for all requests that came together.
+    pub(crate) fn has_failed(&mut self) -> bool {
+        self.is_alive = self.is_alive || !self.stream.has_failed();
+        !self.is_alive
     }
 
     /// Whether a read would begin with a wait.
@@ -96,57 +150,63 @@ impl<S: Stream> Transport<S> {
         self.drained
     }
 
-    /// Whether nothing can have come since the last read, which took all.
+    /// Whether the last read took everything and no bytes can have come since then.
     pub(crate) fn is_current(&self) -> bool {
         self.drained && !self.stale
     }
 
-    /// Whether the connection closes as soon as nothing is here.
+    /// Whether the connection closes as soon as it has nothing left to do.
     pub(crate) fn leaves(&self, config: &Config) -> bool {
         self.entry.leaves.get() || config.is_draining() && self.entry.has_asked()
     }
 
-    /// The connection hit the limit of that name.
+    /// Reports that the connection hit the limit called `name`.
     #[cold]
     pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
-        let conn = Conn(self.entry.number, self.peer.or_else(|| self.stream.peer_addr()));
+        let conn = Conn(self.entry.number, self.peer());
         config.open.caps.hit(conn, name, limit, self.entry.now());
     }
 
-    /// The deadline of that phase passed: says so.
+    /// Reports that the deadline of `phase` passed, or that the wait ended because other bodies
+    /// need the memory. Returns the error.
     #[cold]
-    fn expire(&self, phase: Phase, config: &Config) -> io::Error {
-        if let Some((name, limit)) = phase.limit(&config.deadlines) {
+    fn expire(&mut self, phase: Phase, config: &Config) -> io::Error {
+        let kind = match phase {
+            Phase::Write | Phase::SlowWrite(_) => ErrorKind::ConnectionReset,
+            _ => ErrorKind::TimedOut,
+        };
+        let gives_way = self.room.as_ref().is_some_and(Room::gives_way);
+        let phase = if gives_way { Phase::Memory } else { phase };
+        if let Some((name, limit)) = phase.limit(&config.limits, &config.deadlines) {
             self.hit(config, name, limit);
         }
-        let kind =
-            if phase == Phase::Write { ErrorKind::ConnectionReset } else { ErrorKind::TimedOut };
+        if phase == Phase::Memory {
+            self.let_go();
+        }
         io::Error::new(kind, Expired(phase))
     }
 
-    /// Time passes now, or what was gathered goes out before the answer is whole.
+    /// Notes that time passes or bytes go out, so that bytes may come or the connection may fail.
     fn take_time(&mut self) {
-        self.stale = true;
-        if self.is_full() {
+        (self.stale, self.is_alive) = (true, false);
+        if self.out.len() > GATHER {
             self.entry.much.set(true);
         }
     }
 
     // ---- Reading --------------------------------------------------------------------------------
 
-    /// Reads more of a head, waiting for it if need be. Zero: the peer has finished.
+    /// Reads more of a head, and waits for it if necessary. Returns zero if the peer has finished.
     pub(crate) async fn read_head(&mut self, buf: &mut [u8], config: &Config) -> io::Result<usize> {
-        let until = match self.head_until {
-            Some(until) => until,
-            None => *self.head_until.insert(self.entry.now() + config.deadlines.head),
-        };
+        let begun = self.entry.now();
+        let until = *self.head_until.get_or_insert_with(|| begun + config.deadlines.head);
         let n = self.read_until(buf, (Phase::Head, until), config).await?;
         self.note_time(config);
         Ok(n)
     }
 
-    /// Reads more of a body, as [`read_head`](Transport::read_head), of which the peer is to send
-    /// at that rate.
+    /// Reads more of a body, as [`read_head`](Transport::read_head) does. The peer must send at
+    /// `rate`.
     pub(crate) async fn read_body(
         &mut self,
         buf: &mut [u8],
@@ -156,23 +216,26 @@ impl<S: Stream> Transport<S> {
         loop {
             if let Some(n) = self.try_read(buf).await? {
                 pace.count(n);
-                self.progress = true;
+                self.moved(n);
                 return Ok(n);
             }
             self.begin_wait(config).await?;
+            if self.room.as_ref().is_some_and(Room::gives_way) {
+                return Err(self.expire(Phase::Memory, config));
+            }
             let deadline = self.entry.deadline();
             let Deadlines { body, body_window, .. } = config.deadlines;
             let patience = pace.patience(MinRate::new(rate, body_window));
             let phase = if patience < body { Phase::SlowBody(rate) } else { Phase::Body };
             let until = deadline.now() + patience.min(body);
-            let wait = pace.waits(deadline);
+            let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
             let waited = guard(deadline, ("body", until), self.stream.readable()).await;
             drop(wait);
             self.end_wait(phase, waited, config)?;
         }
     }
 
-    /// Reads what the peer still sends, until then.
+    /// Reads the next bytes from the peer, and waits for them until `until` at most.
     pub(crate) async fn read_until(
         &mut self,
         buf: &mut [u8],
@@ -181,16 +244,121 @@ impl<S: Stream> Transport<S> {
     ) -> io::Result<usize> {
         loop {
             if let Some(n) = self.try_read(buf).await? {
+                self.moved(n);
                 return Ok(n);
             }
             self.begin_wait(config).await?;
+            if self.room.as_ref().is_some_and(Room::gives_way) {
+                return Err(self.expire(Phase::Memory, config));
+            }
             let limit = (if phase == Phase::Head { "head" } else { "linger" }, until);
-            let waited = guard(self.entry.deadline(), limit, self.stream.readable()).await;
+            let deadline = self.entry.deadline();
+            // A head has no rate of its own.
+            let mut pace = Pace::default();
+            let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
+            let waited = guard(deadline, limit, self.stream.readable()).await;
+            drop(wait);
             self.end_wait(phase, waited, config)?;
         }
     }
 
-    /// Before a wait to read: the peer may wait for an answer itself.
+    /// Notes that `n` bytes came from the peer or went to it.
+    fn moved(&mut self, n: usize) {
+        self.progress = true;
+        if let Some(room) = &self.room {
+            room.moved(n);
+        }
+    }
+
+    // ---- Memory ---------------------------------------------------------------------------------
+
+    /// Takes room in memory for a read buffer of `size` bytes, beyond the usual size. Fails if
+    /// there is none, or bodies wait for it: then the head is refused.
+    pub(crate) fn hold_head(&mut self, size: usize, config: &Config) -> io::Result<()> {
+        let bytes = (size - READ_BUFFER) as u64;
+        if !self.room(config).grow_if_unwanted(bytes, &config.limits) {
+            return Err(self.expire(Phase::Memory, config));
+        }
+        self.head_room = bytes;
+        Ok(())
+    }
+
+    /// Returns the room of the connection. The first call of a request makes it.
+    fn room(&mut self, config: &Config) -> &mut Room {
+        if self.room.is_none() {
+            // The response will have a rate of its own.
+            self.pace = Pace::default();
+        }
+        self.room.get_or_insert_with(|| Room::new(&config.memory, &self.entry))
+    }
+
+    /// Takes room in memory for `bytes` bytes in all, besides those of a long head. Waits for the
+    /// room until `until` at most.
+    pub(crate) async fn hold(
+        &mut self,
+        bytes: u64,
+        until: Time,
+        config: &Config,
+    ) -> io::Result<()> {
+        let bytes = self.head_room + bytes;
+        if self.room(config).try_grow(bytes, &config.limits) {
+            return Ok(());
+        }
+        Box::pin(self.wait_for_room(bytes, until, config)).await
+    }
+
+    /// Waits for room in memory. If the peer closes its side in the meantime, the wait lasts only a
+    /// moment longer, as that of a handler does.
+    async fn wait_for_room(
+        &mut self,
+        bytes: u64,
+        mut until: Time,
+        config: &Config,
+    ) -> io::Result<()> {
+        self.begin_wait(config).await?;
+        let Transport { stream, entry, room, .. } = self;
+        let waiter = room.as_ref().expect("it was made before").queue(bytes);
+        let mut is_watched = !config.half_close;
+        loop {
+            let again = match waiter.look(&config.limits) {
+                Look::Grown => break,
+                Look::Wait(again) if entry.now() < until => again,
+                Look::Wait(_) | Look::Stuck => {
+                    drop(waiter);
+                    return Err(self.expire(Phase::Memory, config));
+                }
+            };
+            let woken_or_left = async {
+                let closed =
+                    async { if is_watched { stream.closed().await } else { pending().await } };
+                match race(waiter.queue.wait(), closed).await {
+                    Either::Left(woken) => woken.map(|()| false).map_err(io::Error::from),
+                    Either::Right(Err(error)) if error.interrupt().is_some() => Err(error),
+                    Either::Right(_) => Ok(true),
+                }
+            };
+            let wait = ignore_at(again, woken_or_left);
+            match guard(entry.deadline(), ("memory", until), wait).await {
+                Ok(None | Some(false)) => {}
+                Ok(Some(true)) => (is_watched, until) = (false, until.min(entry.now() + LEFT)),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        drop(waiter);
+        self.note_time(config);
+        Ok(())
+    }
+
+    /// Gives the room in memory back, because the request no longer needs it.
+    pub(crate) fn let_go(&mut self) {
+        if self.room.is_some() {
+            (self.room, self.head_room) = (None, 0);
+        }
+    }
+
+    /// Writes all gathered bytes before a wait to read, because the peer may be waiting for a
+    /// response.
     async fn begin_wait(&mut self, config: &Config) -> io::Result<()> {
         self.flush(config).await?;
         self.answered = 0;
@@ -213,13 +381,13 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
-    /// Something has come, perhaps after the grace of a drain.
+    /// Notes whether the grace of a drain is over, for the bytes that come now.
     fn note_time(&mut self, config: &Config) {
         self.late = config.open.is_after_grace(&self.entry);
     }
 
-    /// Reads what is there; `None` instead of a wait, or for want of budget. Zero: the peer has
-    /// finished.
+    /// Reads the bytes that have come. Returns `None` if it would have to wait, or if the budget is
+    /// spent, and zero if the peer has finished.
     #[inline]
     pub(crate) fn read_now(
         &mut self,
@@ -232,37 +400,39 @@ impl<S: Stream> Transport<S> {
         let size = buf.len();
         let n = self.stream.try_read(buf, cx).transpose()?;
         self.drained = n.is_none_or(|n| n < size);
-        self.stale = false;
+        (self.stale, self.is_alive) = (false, false);
         self.ended = n == Some(0);
         Ok(n)
     }
 
-    /// Reads without a wait, from a future that has no context.
+    /// Reads as [`read_now`](Transport::read_now) does, from an async function, which has no
+    /// context.
     async fn try_read(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         poll_fn(|cx| Poll::Ready(self.read_now(buf, cx))).await
     }
 
-    /// Looks without a wait. `None`: nothing is there for certain.
+    /// Reads the bytes that have come, without a wait. Returns `None` if it is certain that there
+    /// are none.
     pub(crate) async fn look(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let n = look(&mut self.stream, buf).await?;
         self.ended = n == Some(0);
         Ok(n)
     }
 
-    /// Waits for the end of the peer's side.
+    /// Waits until the peer closes its side.
     pub(crate) fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         self.stream.closed()
     }
 
     // ---- Writing --------------------------------------------------------------------------------
 
-    /// Writes out what was gathered, and lets every other task that is ready run.
+    /// Writes the gathered bytes, and lets every other ready task run.
     pub(crate) async fn give_way(&mut self, config: &Config) -> io::Result<()> {
         self.begin_wait(config).await?;
         Ok(yield_now().await?)
     }
 
-    /// Writes all that was gathered.
+    /// Writes all gathered bytes.
     pub(crate) async fn flush(&mut self, config: &Config) -> io::Result<()> {
         if self.out.is_empty() {
             self.entry.flushed();
@@ -270,21 +440,23 @@ impl<S: Stream> Transport<S> {
         }
         self.take_time();
         let size = self.out.len();
-        if poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
+        if poll_fn(|cx| Poll::Ready(self.try_flush(cx, config))).await? {
             weigh(size);
             return Ok(());
         }
-        // In a box, as all that few connections ever need.
+        // In a box: few connections ever need it.
         Box::pin(self.write_through(&[], config)).await
     }
 
-    /// Writes what was gathered, as far as that takes no wait. Whether it was all.
+    /// Writes as many gathered bytes as the stream takes without a wait. Returns whether all were
+    /// written.
     #[inline]
-    pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+    fn try_flush(&mut self, cx: &mut Context<'_>, config: &Config) -> io::Result<bool> {
         while !self.out.is_empty() {
             match self.stream.try_write(&self.out, cx).transpose()? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
-                // Noted at once: whoever is dropped in the next wait has not written it twice.
+                // Record this at once: if the future is dropped in the next wait, these bytes must
+                // not be written again.
                 Some(n) => self.written(n),
                 None => {
                     self.entry.much.set(true);
@@ -293,16 +465,17 @@ impl<S: Stream> Transport<S> {
             }
         }
         self.entry.flushed();
+        self.tell(config);
         Ok(true)
     }
 
-    /// Writes what was gathered, as far as that takes no wait, while somebody else waits. A failure
-    /// is met again by the next write.
-    pub(crate) async fn flush_beside(&mut self) {
+    /// Writes as many gathered bytes as the stream takes without a wait, while the handler waits.
+    /// Ignores a failure, which the next write meets again.
+    pub(crate) async fn flush_beside(&mut self, config: &Config) {
         self.take_time();
         let flush = |cx: &mut Context<'_>| {
-            // With a budget that is spent it writes nothing: then in the next turn.
-            if matches!(self.try_flush(cx), Ok(false)) && !take_budget() {
+            // If the budget is spent, nothing was written: try again in the next turn.
+            if matches!(self.try_flush(cx, config), Ok(false)) && !take_budget() {
                 cx.waker().wake_by_ref();
             }
             Poll::Ready(())
@@ -310,9 +483,9 @@ impl<S: Stream> Transport<S> {
         poll_fn(flush).await;
     }
 
-    /// So much of what was gathered is written.
+    /// Removes the first `n` gathered bytes, which have been written.
     fn written(&mut self, n: usize) {
-        self.progress = true;
+        (self.progress, self.taken) = (true, self.taken + n as u64);
         if n == self.out.len() {
             self.out.clear();
         } else {
@@ -321,33 +494,41 @@ impl<S: Stream> Transport<S> {
         }
     }
 
-    /// Writes all that was gathered and then `more`, which is not copied.
+    /// Writes all gathered bytes and then `more`, which is not copied.
     pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
-        self.stale = true;
+        (self.stale, self.is_alive, self.beside) = (true, false, more.len());
         self.entry.much.set(true);
-        let Deadlines { write, write_rate, .. } = config.deadlines;
+        let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::held));
         let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
             self.progress = true;
-            let Transport { stream, entry, out, pace, .. } = self;
+            let Transport { stream, entry, out, pace, room, .. } = self;
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(out), IoSlice::new(rest)];
-            let limit = (entry.deadline(), MinRate::new(write_rate, write));
+            let limit = (entry.deadline(), MinRate::new(rate, config.deadlines.write));
+            let pace = (pace, room.as_ref().map(Room::slowness));
             let n = match write_until_stalled(stream, &bufs, limit, pace).await? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 Some(n) => n,
+                None if rate > config.deadlines.write_rate => {
+                    return Err(self.expire(Phase::SlowWrite(rate), config));
+                }
                 None => return Err(self.expire(Phase::Write, config)),
             };
+            self.moved(n);
             weigh(n);
             let gathered = n.min(self.out.len());
             self.written(gathered);
             at += n - gathered;
+            self.taken += (n - gathered) as u64;
+            self.beside = more.len() - at;
         }
         self.entry.flushed();
+        self.tell(config);
         Ok(())
     }
 
-    /// Waits until the peer has all that was written, or its deadline has passed.
+    /// Waits until the peer has everything that was written, or its deadline passes.
     pub(crate) async fn sent(&mut self, config: &Config) -> io::Result<()> {
         let deadline = self.entry.deadline();
         let until = deadline.now() + config.deadlines.write;
@@ -362,8 +543,65 @@ impl<S: Stream> Transport<S> {
     }
 }
 
-/// So many bytes were written by one operation: many count as several, or who is read as fast as it
-/// writes has written 2 MiB before others have their turn.
+/// Charges a write of `bytes` bytes to the budget of the task. A large write counts as several
+/// operations. Otherwise a task whose peer reads fast could write 2 MiB before other tasks run.
 fn weigh(bytes: usize) {
     traps::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
+}
+
+// ---- The access log -----------------------------------------------------------------------------
+
+/// The responses to report to an access log, in order. They are reported when the stream has taken
+/// all bytes, or takes no more: only then is it known whether they were sent.
+#[derive(Debug)]
+pub(crate) struct Untold {
+    pub(crate) peer: Option<SocketAddr>,
+    /// The request lines of the responses, one after the other.
+    lines: Vec<u8>,
+    answers: Vec<Answered>,
+}
+
+/// A response to report.
+#[derive(Debug)]
+struct Answered {
+    /// The length of the request line.
+    line: usize,
+    status: u16,
+    length: u64,
+    /// The place of the response among all bytes that the connection writes.
+    bytes: Range<u64>,
+}
+
+impl Untold {
+    pub(crate) fn new(peer: Option<SocketAddr>) -> Untold {
+        Untold { peer, lines: Vec::new(), answers: Vec::new() }
+    }
+
+    /// Whether so many request lines are kept that the responses must be written first.
+    pub(crate) fn is_long(&self) -> bool {
+        self.lines.len() > GATHER
+    }
+
+    /// Adds a response with its request line, its status, its length and its place.
+    pub(crate) fn add(&mut self, line: &[u8], (status, length): (u16, u64), bytes: Range<u64>) {
+        self.lines.extend_from_slice(line);
+        self.answers.push(Answered { line: line.len(), status, length, bytes });
+    }
+
+    /// Reports all responses. The stream has taken `taken` bytes, and takes no more of them.
+    pub(crate) fn tell(&mut self, config: &Config, taken: u64) {
+        let Untold { peer, lines, answers } = self;
+        let (peer, mut rest) = (*peer, &lines[..]);
+        for Answered { line, status, length, bytes } in answers.drain(..) {
+            let request_line = rest.split_off(..line).expect("each has its line");
+            let (status, length) = match bytes.end.saturating_sub(taken) {
+                left if left > 0 && taken <= bytes.start => (NONE_SENT, 0),
+                // The rest is the end of the body.
+                left => (status, length.saturating_sub(left)),
+            };
+            let exchange = Exchange { peer, request_line, status, length };
+            config.on_answer.0.iter().for_each(|tell| tell(&exchange));
+        }
+        lines.clear();
+    }
 }

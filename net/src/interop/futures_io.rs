@@ -1,4 +1,4 @@
-//! The traits of `futures-io`.
+//! The implementation of the traits of `futures-io`.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,12 +19,12 @@ impl<S: TwoWay> AsyncWrite for Compat<S> {
         self.poll(Direction::Write, cx, |stream| stream.put(buf))
     }
 
-    /// Nothing is held back here.
+    /// Does nothing, because this adapter holds back no bytes.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts the writing direction down.
     fn poll_close(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         self.poll_end()
     }

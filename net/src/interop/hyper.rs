@@ -1,4 +1,4 @@
-//! The runtime that hyper asks for: streams, a timer, an executor.
+//! The runtime that hyper needs: streams, a timer, and an executor.
 
 use std::error::Error as _;
 use std::io;
@@ -19,7 +19,7 @@ impl<S: TwoWay> Read for Compat<S> {
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Polled<()> {
-        // Without unsafe code a cursor takes only what is copied into it.
+        // Without unsafe code, the only way into the cursor is a copy.
         let mut piece = [0; 8 * 1024];
         let most = buf.remaining().min(piece.len());
         let n = ready!(self.poll(Direction::Read, cx, |stream| stream.take(&mut piece[..most])))?;
@@ -33,12 +33,12 @@ impl<S: TwoWay> Write for Compat<S> {
         self.poll(Direction::Write, cx, |stream| stream.put(buf))
     }
 
-    /// Nothing is held back here.
+    /// Does nothing, because this adapter holds back no bytes.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts the writing direction down.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         self.poll_end()
     }
@@ -46,17 +46,19 @@ impl<S: TwoWay> Write for Compat<S> {
 
 /// hyper's timer, on the kernel clock. Its sleeps *block* the task that polls them.
 ///
-/// A sleep has no error by which it could end early, so interrupts pass it by: they end the other
-/// waits of the task, as those for the connection, and stay pending if there is none.
+/// A sleep cannot return an error, so interrupts do not end it. An interrupt ends the other waits
+/// of the task, such as the wait for the connection. If there is no other wait, the interrupt stays
+/// pending.
 ///
-/// A span counts from the first poll of the sleep. hyper gives points of the system's clock, so a
-/// virtual clock sleeps up to them less the time that really passed before that.
+/// A sleep counts its length from its first poll. hyper passes points of the system's clock. On a
+/// virtual clock, such a sleep lasts as long as the real time from the making of the sleep to the
+/// point.
 ///
-/// hyper demands that a sleep can be sent to another thread, which a trap cannot.
+/// hyper's traits require that a sleep can be sent to another thread. A trap cannot be.
 ///
 /// # Panics
 ///
-/// A sleep panics if it is polled or dropped on another thread than the one that made it, and if it
+/// A sleep panics if it is polled or dropped on another thread than the one that made it, or if it
 /// is polled outside a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelTimer;
@@ -71,7 +73,7 @@ impl Timer for KernelTimer {
     }
 }
 
-/// A sleep of hyper's, to which other threads have no way.
+/// A sleep for hyper. Only the thread that made it can use it.
 struct KernelSleep(SendWrapper<Shield<traps::Sleep>>);
 
 impl Sleep for KernelSleep {}
@@ -80,16 +82,16 @@ impl Future for KernelSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // Nothing reaches it behind its shield, so it has slept.
+        // No interrupt passes the shield, so the sleep has run to its end.
         Pin::new(&mut *self.0).poll(cx).map(drop)
     }
 }
 
-/// hyper's executor: runs each future as a task of its own, named `hyper`, which nobody joins.
+/// hyper's executor. It runs each future in its own task, named `hyper`, which no task joins.
 ///
 /// # Panics
 ///
-/// Outside a task, which cannot spawn.
+/// Panics outside a task, which cannot spawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelExecutor;
 
@@ -102,11 +104,12 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for KernelExecutor {
     }
 }
 
-/// hyper's error as an `io::Error`, for a scope around a connection: one that an interrupt caused
-/// carries that [`Interrupt`](traps::Interrupt), any other carries hyper's error.
+/// Converts hyper's error to an `io::Error`, for a scope around a connection. If an interrupt
+/// caused the error, the result carries the [`Interrupt`](traps::Interrupt). Otherwise it carries
+/// hyper's error.
 ///
-/// An interrupt always ends a connection. Where no request is under way, hyper's server takes it
-/// for the end of the stream, and the connection ends without an error.
+/// An interrupt always ends a connection. If no request is in progress, hyper's server takes the
+/// interrupt for the end of the stream, and the connection ends without an error.
 ///
 /// ```no_run
 /// # use net::interop::{Compat, io_error};

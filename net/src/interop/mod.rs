@@ -1,7 +1,8 @@
-//! Streams of this crate behind the traits of other libraries, each by a feature of its own.
+//! Adapters of the streams to the traits of other libraries. Each library has its own feature.
 //!
-//! [`Compat`] has the polled traits: those of `futures-io` by the feature `futures-io`, those of
-//! hyper's `rt` by the feature `hyper`, with its timer, its executor and its errors.
+//! [`Compat`] implements the polled traits: those of `futures-io` with the feature `futures-io`,
+//! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
+//! executor and a conversion of errors.
 
 #[cfg(feature = "futures-io")]
 mod futures_io;
@@ -15,15 +16,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use rustix::io::{read, write};
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 
-use crate::attempt::attempt;
 use crate::family::Family;
 use crate::pipe::PipeEnd;
-use crate::process::Pipe;
+use crate::process::{Pipe, read_from, write_to};
 use crate::socket::{self, receive, transmit};
 use crate::stream::Stream;
 use crate::stream_socket::StreamSocket;
@@ -32,19 +31,21 @@ use crate::stream_socket::StreamSocket;
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
 
 /// A stream with the polled traits of other libraries: `futures_io::{AsyncRead, AsyncWrite}` and
-/// `hyper::rt::{Read, Write}`, as far as their features are on.
+/// `hyper::rt::{Read, Write}`, depending on the features.
 ///
-/// An operation is tried first. Where it would block, it *blocks* the task that polls it, as the
-/// operations of [`Stream`] do; the log shows the place where the wrapper was made.
-/// The two directions wait apart, and both may wait in one task. A wait goes on until the direction
-/// is polled again or the wrapper is dropped; a timeout that has been left meanwhile is forgotten.
-/// A wait costs an allocation, and an operation that does not wait costs none.
+/// An operation is tried first. If it would block, it *blocks* the task that polls it, like the
+/// operations of [`Stream`]. The log shows the location where the wrapper was made. Each direction
+/// has its own wait, and both may wait in one task. A wait continues until its direction is polled
+/// again or closed, or the wrapper is dropped. If the wait ends with the timeout of a scope that
+/// the task has left, the timeout is ignored. A wait costs one allocation, and an operation without
+/// a wait costs none.
 ///
 /// # Errors
 ///
-/// Those of the stream. An interrupt that ends a wait comes as an `io::Error` that carries the
-/// [`Interrupt`](traps::Interrupt): nothing was read or written. Its kind is `TimedOut` or, for a
-/// cancellation, `Other`; never `Interrupted`, which callers take for an invitation to try again.
+/// Returns an error if the stream fails. If an interrupt ends a wait, returns an `io::Error` that
+/// carries the [`Interrupt`](traps::Interrupt); then nothing was read or written. The kind of the
+/// error is `TimedOut`, or `Other` for a cancellation. It is never `Interrupted`, because callers
+/// try again after that kind.
 ///
 /// ```no_run
 /// # #[cfg(feature = "futures-io")]
@@ -58,14 +59,14 @@ pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
 /// # }
 /// ```
 pub struct Compat<S> {
-    /// Shared with the waits alone.
+    /// The stream, shared only with the waits.
     stream: Rc<S>,
     reading: Option<Wait>,
     writing: Option<Wait>,
     site: Site,
 }
 
-/// What an operation waits for: readiness, or a new budget.
+/// The wait of an operation, for readiness or for a new budget.
 type Wait = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 
 type Polled<T> = Poll<io::Result<T>>;
@@ -77,14 +78,15 @@ impl<S: TwoWay> Compat<S> {
         Compat { stream: Rc::new(stream), reading: None, writing: None, site: Location::caller() }
     }
 
-    /// Gives the stream back. What another library has read ahead is not in it.
+    /// Returns the stream. Bytes that another library has read ahead are not in it.
     #[must_use]
     pub fn into_inner(self) -> S {
         drop((self.reading, self.writing));
         Rc::into_inner(self.stream).expect("nobody but the waits shares it")
     }
 
-    /// Makes attempts until one comes to something. Takes one operation from the budget.
+    /// Repeats `attempt` until it does not return `None`, with a wait before each retry. Takes one
+    /// operation from the budget.
     fn poll(
         &mut self,
         direction: Direction,
@@ -116,54 +118,61 @@ impl<S: TwoWay> Compat<S> {
     }
 }
 
-/// Whether a wait was ended for somebody else: by the timeout of a scope in which it was begun, and
-/// which has been left since without another poll of it; or by the cancellation of an earlier task.
+/// Returns whether the error of a wait no longer concerns the present poll. Such a wait was ended
+/// by the timeout of a scope that the task has left since it last polled the wait, or by the
+/// cancellation of an earlier task.
 fn is_over(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|why| {
-        // The deadline of a scope around us is the soonest one or later.
+        // The deadline of an enclosing scope is the soonest one, or a later one.
         let is_around =
             || current_deadline().is_some_and(|soonest| why.deadline() >= Some(soonest));
         why.has_left() || why.set_at().is_some() && !is_around()
     })
 }
 
-/// A stream that is tried and waited for through a shared reference.
+/// A stream whose operations and waits need only a shared reference.
 ///
-/// A [`Stream`] is borrowed by its one wait. A library that polls has a wait in each direction, and
-/// tries the other direction meanwhile.
+/// A [`Stream`] is borrowed mutably by its one wait. A library that polls has a wait in each
+/// direction, and tries one direction while the other one waits.
 pub trait TwoWay: 'static {
-    /// Reads what is there; `None` where nothing is. Zero: the peer has finished.
+    /// Reads the bytes that have arrived. Returns `None` if there are none, and zero if the peer
+    /// has finished.
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>>;
 
-    /// Writes what there is room for; `None` where there is none.
+    /// Writes as many bytes as there is room for. Returns `None` if there is no room.
     fn put(&self, buf: &[u8]) -> Option<io::Result<usize>>;
 
-    /// Waits until another try is worth it. *Blocks.* To be called only after a try gave `None`.
+    /// Waits until the next try in `direction` may succeed. *Blocks.* Call it only after a try has
+    /// returned `None`.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait; the system's.
+    /// Returns the interrupt that ended the wait, and the system's error.
     fn wait(&self, direction: Direction, site: Site) -> impl Future<Output = io::Result<()>>;
 
-    /// Says that nothing more will be written.
+    /// Shuts the writing direction down.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error.
     fn end(this: &mut Rc<Self>) -> io::Result<()>;
 }
 
 impl<F: Family + 'static> TwoWay for StreamSocket<F> {
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
-        if self.reader().drained.get() && !buf.is_empty() { None } else { receive(&self.io, buf) }
+        if self.reader().drained.get() && !buf.is_empty() {
+            None
+        } else {
+            receive(&self.io, buf, None)
+        }
     }
 
     fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
-        if self.io.full.get() && !buf.is_empty() { None } else { transmit(&self.io, buf) }
+        if self.io.full.get() && !buf.is_empty() { None } else { transmit(&self.io, buf, None) }
     }
 
     async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        // The next try is a real one, whatever becomes of this wait.
+        // The next try must be a real one, however this wait ends.
         self.io.drained.set(false);
         self.io.full.set(false);
         Ok(self.io.ready(direction, site).await?)
@@ -196,18 +205,19 @@ impl TwoWay for PipeEnd {
     }
 }
 
-/// Of the direction that it has not, the system says that it is no such descriptor.
+/// A pipe to or from a process has one direction only. In the other direction, the system fails
+/// with EBADF.
 impl TwoWay for Pipe {
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
-        let done = attempt(|| read(&**io, &mut *buf));
+        let done = read_from(io, buf);
         done.iter().flatten().for_each(|n| io.note(Direction::Read, *n));
         done
     }
 
     fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
         let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
-        let done = attempt(|| write(&**io, buf));
+        let done = write_to(io, &[IoSlice::new(buf)]);
         done.iter().flatten().for_each(|n| io.note(Direction::Write, *n));
         done
     }
@@ -218,7 +228,8 @@ impl TwoWay for Pipe {
     }
 
     fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        // Where we write nobody waits for something to read, so nobody else has it.
+        // No task waits to read from a writing end, and `poll_end` has dropped the writing wait. So
+        // no other reference exists, and the pipe closes.
         Rc::get_mut(this).map_or(Ok(()), Pipe::shutdown)
     }
 }

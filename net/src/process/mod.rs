@@ -1,14 +1,15 @@
-//! Processes: started, talked to, waited for, and never left behind.
+//! Processes: starting them, exchanging bytes with them, waiting for them, and leaving none behind.
 //!
-//! A process belongs to the task that has its [`Process`]. Whoever drops that ends it: a task that
-//! is cancelled takes its processes with it. Its end is waited for by a pidfd, which becomes
-//! readable, like any descriptor; no signal and no thread is needed for that.
+//! A process belongs to the task that owns its [`Process`]. Dropping the `Process` ends it, so a
+//! cancelled task takes its processes with it. The kernel waits for the end through a pidfd, which
+//! becomes readable like any other descriptor. No signal and no thread is needed for the wait.
 
 mod pipe;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::process::{Child, Command, ExitStatus};
@@ -17,18 +18,22 @@ use std::thread;
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::io::{Direction, Io};
 use traps::{Interruptible, Signal, branch, take_pending_from};
 
+use crate::door::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
 
 pub use pipe::Pipe;
+#[cfg(any(feature = "futures-io", feature = "hyper"))]
+pub(crate) use pipe::{read_from, write_to};
 
-/// A process that was started here.
+/// A child process.
 ///
-/// Dropping it kills it (`SIGKILL`, and only it: not what it has started itself) and reaps it; one
-/// that is not gone at once is waited for by a thread that ends with it, or here if none can start.
+/// Dropping it kills the process (`SIGKILL`) and reaps it. Only this process is killed, not the
+/// processes that it has started itself. If the process does not end at once, a short-lived thread
+/// waits for it. If no thread can start, the drop itself waits.
 ///
 /// ```no_run
 /// use std::process::{Command, Stdio};
@@ -51,29 +56,29 @@ pub use pipe::Pipe;
 #[derive(Debug)]
 pub struct Process {
     child: Reaped,
-    /// Readable when it has ended.
-    end: Io<OwnedFd>,
-    /// What it reads, if that is piped and was not taken.
+    /// The pidfd of the process. Readable once the process has ended.
+    end: Io<Handle>,
+    /// The standard input of the process, if it is piped and was not taken.
     pub stdin: Option<Pipe>,
-    /// What it writes, if that is piped and was not taken.
+    /// The standard output of the process, if it is piped and was not taken.
     pub stdout: Option<Pipe>,
-    /// What it complains, if that is piped and was not taken.
+    /// The standard error of the process, if it is piped and was not taken.
     pub stderr: Option<Pipe>,
 }
 
-/// What a process wrote, up to a limit.
+/// The output of a process, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Of each of the two, in bytes.
+    /// The largest number of bytes to collect of each of the two outputs.
     pub limit: usize,
-    /// On standard output.
+    /// The bytes from standard output.
     pub stdout: Vec<u8>,
-    /// On standard error.
+    /// The bytes from standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Collected {
-    /// Nothing yet, and at most `limit` bytes of each.
+    /// Makes an empty collection of at most `limit` bytes of each output.
     #[must_use]
     pub fn with_limit(limit: usize) -> Collected {
         Collected { limit, ..Collected::default() }
@@ -81,35 +86,49 @@ impl Collected {
 }
 
 impl Process {
-    /// Starts a process. Does not trap, but holds the kernel's thread until the program was found
-    /// and loaded: about a millisecond.
+    /// Starts a process. Does not trap, but holds up the kernel's thread until the system has found
+    /// and loaded the program: about a millisecond.
     ///
     /// # Errors
     ///
-    /// The system's: the program is not there, no process or descriptor is left, or it has no pidfd
-    /// (Linux before 5.3); what was started is ended then.
+    /// Returns the system's error if the program does not exist, if no process or descriptor is
+    /// left, or if the system has no pidfds (Linux before 5.3). If the process has started already,
+    /// it is killed.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
-        let mut child = Reaped(Some(command.spawn()?));
-        let started = child.get();
-        let end = Io::new(pidfd_open(Pid::from_child(started), PidfdFlags::empty())?);
-        let stdin = started.stdin.take().map(Pipe::new).transpose()?;
-        let stdout = started.stdout.take().map(Pipe::new).transpose()?;
-        let stderr = started.stderr.take().map(Pipe::new).transpose()?;
-        Ok(Process { child, end, stdin, stdout, stderr })
+        let mut child = Reaped { child: None, id: 0 };
+        let (id, (end, pipes)) = door::call("spawn", || {
+            let started = child.child.insert(command.spawn()?);
+            let end = pidfd_open(Pid::from_child(started), PidfdFlags::empty())?;
+            let pipes = [
+                started.stdin.take().map(OwnedFd::from),
+                started.stdout.take().map(OwnedFd::from),
+                started.stderr.take().map(OwnedFd::from),
+            ];
+            let piped =
+                |pipe: Option<OwnedFd>| (pipe.is_some(), pipe.map_or(Handle::EMPTY, Handle::from));
+            Ok((u64::from(started.id()), (end.into(), pipes.map(piped))))
+        })?;
+        child.id = u32::try_from(id).expect("the system has it in 32 bits");
+        let pipe = |(is_piped, pipe): (bool, _)| is_piped.then(|| Pipe::from_handle(pipe));
+        let [stdin, stdout, stderr] = pipes.map(pipe).map(Option::transpose);
+        let (stdin, stdout, stderr) = (stdin?, stdout?, stderr?);
+        Ok(Process { child, end: Io::new(end), stdin, stdout, stderr })
     }
 
-    /// Its number in the system; somebody else's once it has ended and was waited for.
+    /// Returns the process id. The system may give it to another process once this process has
+    /// ended and was waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.0.as_ref().expect(HERE).id()
+        self.child.id
     }
 
-    /// Waits until it has ended, after closing its standard input if that is piped and still here:
-    /// a process that reads to the end would not end. Blocks.
+    /// Waits until the process has ended. Closes its standard input first, if it is piped and was
+    /// not taken, because a process that reads to the end would otherwise not end. Blocks.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait: the process goes on, and can be waited for again.
+    /// Returns the interrupt that ended the wait. The process continues, and can be waited for
+    /// again.
     #[track_caller]
     pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> {
         self.ended(Location::caller())
@@ -121,7 +140,8 @@ impl Process {
         into: &mut Collected,
         site: Site,
     ) -> io::Result<()> {
-        // One that is pending would be heard by the first of them alone, and the others would wait.
+        // Take a pending interrupt first. Otherwise only the first branch would get it, and the
+        // other branches would wait on.
         take_pending_from(site).await?;
         let Collected { limit, stdout, stderr } = into;
         let write = async {
@@ -133,7 +153,7 @@ impl Process {
                     }
                 }
             }
-            // Its end is what many a process waits for.
+            // Close the input: many processes wait for its end.
             self.stdin = None;
             Ok(())
         };
@@ -145,7 +165,7 @@ impl Process {
     async fn ended(&mut self, site: Site) -> io::Result<ExitStatus> {
         self.stdin = None;
         loop {
-            // First: the system tells of an end for as long as it is not reaped, and no longer.
+            // Look first: the pidfd is readable only until the process is reaped.
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
@@ -153,29 +173,33 @@ impl Process {
         }
     }
 
-    /// How it has ended; `None` if it has not. Does not trap.
+    /// Returns the exit status, or `None` if the process has not ended. Does not trap.
     ///
     /// # Errors
     ///
-    /// The system's; none is known.
+    /// Returns the system's error; no case is known.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.get().try_wait()
+        let wait = || Ok(self.child.get()?.try_wait()?.map(|status| status.into_raw() as u64));
+        let raw = door::call("exit", wait)?;
+        Ok(raw.map(|raw| ExitStatus::from_raw(raw as i32)))
     }
 
-    /// Kills it (`SIGKILL`). Does not wait for its end, and does nothing if it was waited for.
+    /// Kills the process (`SIGKILL`). Does not wait for its end. Does nothing if the process was
+    /// waited for.
     ///
     /// # Errors
     ///
-    /// The system's: it belongs to another user now.
+    /// Returns the system's error, if the process belongs to another user now.
     pub fn kill(&mut self) -> io::Result<()> {
-        self.child.get().kill()
+        door::call("kill", || self.child.get()?.kill())
     }
 
-    /// Sends it a signal: [`Signal::Terminate`] asks it to end. Does nothing if it was waited for.
+    /// Sends a signal to the process; [`Signal::Terminate`] asks it to end. Does nothing if the
+    /// process has ended.
     ///
     /// # Errors
     ///
-    /// The system's: it belongs to another user now.
+    /// Returns the system's error, if the process belongs to another user now.
     pub fn send(&mut self, signal: Signal) -> io::Result<()> {
         if self.try_wait()?.is_some() {
             return Ok(());
@@ -186,19 +210,20 @@ impl Process {
             Signal::User1 => rustix::process::Signal::USR1,
             Signal::Terminate => rustix::process::Signal::TERM,
         };
-        Ok(pidfd_send_signal(&*self.end, signal)?)
+        door::call("signal", || Ok(pidfd_send_signal(self.end.get()?, signal)?))
     }
 
-    /// Writes `input` and closes it, collects what is piped of both outputs, and waits for the
-    /// end, all at once, so that no full pipe stops another. Blocks. A process that does not read
-    /// all of its input is no error.
+    /// Writes `input` and closes the standard input, collects the piped outputs, and waits for the
+    /// end of the process. Does all of this at the same time, so that no full pipe holds up another
+    /// one. Blocks. A process that does not read all of its input is no error.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended it: `input` is then what was not written, `into` has what came so
-    /// far, and a second call goes on. [`FileTooLarge`](ErrorKind::FileTooLarge) beyond the limit
-    /// of `into`, which has some of what is too much as well; the process goes on, until it is
-    /// killed or dropped. Else the system's.
+    /// Returns the interrupt that ended the wait. Then `input` is the part not written yet, `into`
+    /// has the bytes read so far, and a second call continues. Returns
+    /// [`FileTooLarge`](ErrorKind::FileTooLarge) if an output exceeds the limit of `into`, which
+    /// then has some bytes more than its limit. The process continues until it is killed or
+    /// dropped. Otherwise returns the system's error.
     #[track_caller]
     pub fn communicate(
         &mut self,
@@ -212,14 +237,18 @@ impl Process {
         }
     }
 
-    /// Gives it away as it is, to be waited for, or left, by whoever takes it.
+    /// Returns the plain child process. The caller must wait for it, or leave it.
+    ///
+    /// # Panics
+    ///
+    /// Panics while a record is played, because there is no child process then.
     #[must_use]
     pub fn into_child(mut self) -> Child {
-        self.child.0.take().expect(HERE)
+        self.child.child.take().expect(HERE)
     }
 }
 
-/// Reads a pipe to its end, if there is one.
+/// Reads a pipe to its end, if there is a pipe.
 async fn collect(
     pipe: &mut Option<Pipe>,
     into: &mut Vec<u8>,
@@ -232,9 +261,9 @@ async fn collect(
     }
 }
 
-/// Polls them side by side: each may be what the process waits for. The first failure ends it, for
-/// the others may wait for what has failed; an interrupt is heard by each of them first, and is
-/// what it comes to where one has heard it.
+/// Polls all parts side by side, because the process may be waiting for any of them. A failure ends
+/// the wait, because the other parts may be waiting for the failed one. An interrupt does not: each
+/// part gets its interrupt first. If a part was interrupted, the result is the interrupt.
 async fn at_once<const N: usize>(
     mut parts: [Pin<&mut dyn Future<Output = io::Result<()>>>; N],
 ) -> io::Result<()> {
@@ -259,28 +288,33 @@ async fn at_once<const N: usize>(
     .await
 }
 
-const HERE: &str = "a process is here until it is given away";
+const HERE: &str = "a process is here until it is given away, and in no replay";
 
-/// A process that is killed and reaped when this is dropped, unless it was given away.
+/// A process that is killed and reaped on drop, unless it was taken.
 #[derive(Debug)]
-struct Reaped(Option<Child>);
+struct Reaped {
+    /// `None` while a record is played.
+    child: Option<Child>,
+    id: u32,
+}
 
 impl Reaped {
-    fn get(&mut self) -> &mut Child {
-        self.0.as_mut().expect(HERE)
+    fn get(&mut self) -> io::Result<&mut Child> {
+        self.child.as_mut().ok_or_else(|| io::Error::other(HERE))
     }
 }
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else { return };
-        // It may have ended already, or belong to another user now: then it is waited for as it is.
+        let Some(mut child) = self.child.take() else { return };
+        // The kill fails if the process has ended already, or belongs to another user now. Then
+        // wait for it anyway.
         let _ = child.kill();
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        // A killed process is gone in a moment, or as late as the system lets go of it, which is
-        // no time for a kernel's thread to wait. Its number is its own until it is reaped.
+        // A killed process usually ends in a moment, but the system may hold it for long, and the
+        // kernel's thread must not wait. Its id stays its own until it is reaped.
         let pid = Pid::from_child(&child);
         let reap = move || {
             let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
@@ -296,7 +330,7 @@ mod tests {
     use std::future::ready;
     use std::task::{Context, Waker};
 
-    use traps::core::names::ScopeId;
+    use traps::core::table::ScopeId;
     use traps::{Delivery, Interrupt, Kind, Time};
 
     use super::*;

@@ -1,4 +1,4 @@
-//! Our end of a pipe to a process: bytes in one direction.
+//! Our end of a pipe to a process: a stream in one direction.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -6,49 +6,52 @@ use std::os::fd::OwnedFd;
 use std::panic::Location;
 
 use rustix::event::PollFlags;
-use rustix::io::{Errno, ioctl_fionbio, read, writev};
-use traps::core::names::Site;
+use rustix::io::{ioctl_fionbio, read, writev};
+use traps::core::table::Site;
 use traps::io::{Direction, Io};
 
-use crate::attempt::{attempt, is_any, until_done};
+use crate::attempt::{attempt, for_one_call, is_any, tell, until_done};
+use crate::door::{self, Attempt, Handle};
 use crate::stream::Stream;
 
-/// What a process reads or writes: a [`Stream`] in one direction. Of the other the system says that
-/// it is no such descriptor.
+/// Our end of a pipe that a process reads or writes: a [`Stream`] in one direction. In the other
+/// direction, the system fails with EBADF.
 ///
-/// A read finds the end when every writer has closed the pipe. A process that left a child of its
-/// own behind has left it the pipe too. Dropping the writing end, or its `shutdown`, is the end of
-/// what the process reads.
-///
-/// What it owns is either end, whatever the name of the type.
+/// A read finds the end once every writer has closed the pipe. A child that the process left behind
+/// has the pipe open too. Dropping the writing end, or its `shutdown`, ends the input of the
+/// process.
 #[derive(Debug)]
-pub struct Pipe(pub(crate) Option<Io<io::PipeReader>>);
+pub struct Pipe(pub(crate) Option<Io<Handle<'p'>>>);
 
 impl Pipe {
-    /// Takes either end of a pipe.
+    /// Takes ownership of either end of a pipe.
     ///
     /// # Errors
     ///
-    /// The system's, if it refuses non-blocking mode.
+    /// Returns the system's error, if it refuses non-blocking mode.
     pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<Pipe> {
-        let descriptor = descriptor.into();
-        // Of our end alone: the process's stays as it is.
-        ioctl_fionbio(&descriptor, true)?;
-        Ok(Pipe(Some(Io::new(descriptor.into()))))
+        Pipe::from_handle(Handle::from(descriptor))
     }
 
-    /// Makes attempts at `operation` until one comes to something.
+    pub(super) fn from_handle(handle: Handle<'p'>) -> io::Result<Pipe> {
+        // This sets the mode of our end only. The end of the process stays as it is.
+        door::call("nonblocking", || Ok(ioctl_fionbio(handle.get()?, true)?))?;
+        Ok(Pipe(Some(Io::new(handle))))
+    }
+
+    /// Repeats `attempt` until it does not return `None`.
     async fn until_done(
         &self,
         direction: Direction,
         site: Site,
-        mut operation: impl FnMut(&io::PipeReader) -> Result<usize, Errno>,
+        mut attempt: impl FnMut(&Handle<'p'>) -> Attempt<usize>,
     ) -> io::Result<usize> {
         let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
-        until_done(false, site, || io.ready(direction, site), || attempt(|| operation(io))).await
+        tell(site);
+        until_done(false, site, || io.ready(direction, site), || attempt(io)).await
     }
 
-    /// Tells the log of bytes that went in that direction.
+    /// Logs the number of bytes moved in one direction.
     fn note(&self, direction: Direction, bytes: usize) {
         self.0.iter().for_each(|io| io.note(direction, bytes));
     }
@@ -56,20 +59,24 @@ impl Pipe {
 
 impl Stream for Pipe {
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
-        let n = self.until_done(Direction::Read, site, |pipe| read(pipe, &mut *buf)).await?;
+        let n = self.until_done(Direction::Read, site, |pipe| read_from(pipe, buf)).await?;
         self.note(Direction::Read, n);
         Ok(n)
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
-        let n = self.until_done(Direction::Write, site, |pipe| writev(pipe, bufs)).await?;
+        let bufs = for_one_call(bufs);
+        let n = self.until_done(Direction::Write, site, |pipe| write_to(pipe, bufs)).await?;
         self.note(Direction::Write, n);
         Ok(n)
     }
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        let look = |pipe: &_| if is_any(pipe, PollFlags::IN)? { Ok(0) } else { Err(Errno::AGAIN) };
+        let look = |pipe: &_| match is_any(pipe, PollFlags::IN) {
+            Ok(is) => is.then_some(Ok(0)),
+            Err(error) => Some(Err(error)),
+        };
         let looked = self.until_done(Direction::Read, Location::caller(), look);
         async { looked.await.map(drop) }
     }
@@ -78,4 +85,14 @@ impl Stream for Pipe {
         self.0 = None;
         Ok(())
     }
+}
+
+/// Reads the bytes that have arrived. Returns `None` if there are none.
+pub(crate) fn read_from(pipe: &Handle<'p'>, buf: &mut [u8]) -> Attempt<usize> {
+    door::read(buf, |buf| attempt(|| read(pipe.get()?, &mut *buf)))
+}
+
+/// Writes as many bytes as there is room for. Returns `None` if there is no room.
+pub(crate) fn write_to(pipe: &Handle<'p'>, bufs: &[IoSlice<'_>]) -> Attempt<usize> {
+    door::sent(bufs, || attempt(|| writev(pipe.get()?, bufs)))
 }

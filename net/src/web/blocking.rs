@@ -1,6 +1,7 @@
-//! Handlers whose work blocks, on threads of their own, and a gate before those that are scarce.
+//! Handlers that block, each request on a worker thread, with a limit in front for scarce
+//! resources.
 //!
-//! It may not write an answer.
+//! This module must not write a response to a stream.
 
 use std::fmt;
 use std::future::Future;
@@ -15,8 +16,9 @@ use super::whole::Whole;
 use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
-/// A [`Limit`], and what those are answered whom it does not let in: what the route promised them,
-/// whatever the status. The default is that of [`Entrance::new`].
+/// A [`Limit`], with the response for the clients that it refuses. A response that a function
+/// makes, set by [`Entrance::or_else`], can have any form and any status. Without it, the response
+/// is that of [`Entrance::new`].
 ///
 /// ```
 /// use net::http::Response;
@@ -36,38 +38,42 @@ pub struct Entrance {
     busy: Option<Busy>,
 }
 
-/// What those are answered whom the limit does not let in.
+/// The function that makes the response for a refused client.
 type Busy = Box<dyn Fn(&Limit) -> Response>;
 
 impl Entrance {
-    /// Those who are refused are answered 503 with `Retry-After: 1`, in the form of their route.
+    /// Makes an entrance. Refused clients get 503 with `Retry-After: 1`, in the form of their
+    /// route.
     #[must_use]
     pub fn new(gate: Limit) -> Entrance {
         Entrance { gate, busy: None }
     }
 
-    /// Sets what those who are refused are answered. It is called in the turn in which they ask,
-    /// and may not block.
+    /// Sets the function that makes the response for a refused client. It is called in the turn in
+    /// which the client asks. It must not block.
     #[must_use]
     pub fn or_else(mut self, busy: impl Fn(&Limit) -> Response + 'static) -> Entrance {
         self.busy = Some(Box::new(busy));
         self
     }
 
-    /// Goes in, until what is given back is dropped. Neither traps nor blocks.
+    /// Takes a place, which is free again once the returned [`Place`] is dropped. Does not trap or
+    /// block.
     ///
     /// # Errors
     ///
-    /// The answer to be given; as text, unless [`or_else`](Entrance::or_else) makes it.
+    /// Returns the response if there is no room. It is text, unless [`or_else`](Entrance::or_else)
+    /// makes it.
     pub fn enter(&self) -> Result<Place, Response> {
         self.enter_with(Form::Text.page())
     }
 
-    /// Enters for a request whose [error page](Request::error_page) that is.
+    /// Takes a place like [`Entrance::enter`], for a request with this [error
+    /// page](Request::error_page).
     ///
     /// # Errors
     ///
-    /// The answer to be given.
+    /// Returns the response if there is no room.
     pub fn enter_with(&self, error_page: ErrorPage) -> Result<Place, Response> {
         self.gate.try_enter().map_err(|_full| match &self.busy {
             Some(busy) => busy(&self.gate),
@@ -75,12 +81,12 @@ impl Entrance {
         })
     }
 
-    /// Whether there is no room now.
+    /// Returns whether all places of the limit are taken now.
     fn is_full(&self) -> bool {
         self.gate.inside() >= self.gate.limit()
     }
 
-    /// The gate, with its counters.
+    /// Returns the limit, with its counters.
     #[must_use]
     pub fn gate(&self) -> &Limit {
         &self.gate
@@ -93,16 +99,17 @@ impl fmt::Debug for Entrance {
     }
 }
 
-/// A handler that may block: a function from a whole request to a response, run on a worker thread
-/// behind a [`Limiter`].
+/// A handler that may block: a function from a whole request to a response. It runs on a worker
+/// thread, within a [`Limiter`].
 ///
-/// First a look at the [gate](Blocking::behind), if there is one, on the kernel's thread: where it
-/// is full not a byte of the body is read. Then the body, then a place in the gate, then
-/// the thread: who finds the gate full only now is refused too, and uses no thread. Until the
-/// thread has ended it keeps its token and its place in the gate, also when the connection is
-/// gone. The wait for the thread counts for
-/// [`Deadlines::handler`](crate::http::Deadlines::handler): when that has passed, the client is
-/// answered 503. A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
+/// If there is an [entrance](Blocking::behind), the handler first checks on the kernel's thread
+/// whether it has room. If not, the client is refused before any of the body is read. Then the
+/// handler reads the body, takes a place, and asks for a thread. If the last place was taken in the
+/// meantime, the client is refused here, and no thread is used. A thread keeps its token and its
+/// place until its work has ended, even if the connection is gone. The wait for the thread counts
+/// as time of the handler ([`Deadlines::handler`](crate::http::Deadlines::handler)). When that time
+/// is over, the client gets 503. A panic becomes a 500, as in any handler. Costs two allocations
+/// and a copy of the header section.
 ///
 /// ```
 /// use net::http::Response;
@@ -127,14 +134,14 @@ impl<F> Blocking<F>
 where
     F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
 {
-    /// Runs `work` for each request, with as many threads as the limiter has tokens. A body of more
-    /// than `most` bytes is answered with 413.
+    /// Makes a handler that runs `work` for each request, with as many threads as the limiter has
+    /// tokens. A request with a body of more than `most` bytes gets 413.
     #[must_use]
     pub fn new(limiter: Limiter, most: usize, work: F) -> Blocking<F> {
         Blocking { limiter, most, entrance: None, work: Arc::new(work) }
     }
 
-    /// Puts it behind a gate.
+    /// Puts the handler behind an entrance.
     #[must_use]
     pub fn behind(mut self, entrance: Entrance) -> Blocking<F> {
         self.entrance = Some(entrance);
@@ -144,7 +151,8 @@ where
     async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let page = request.error_page();
         let enter = || self.entrance.as_ref().map(|to| to.enter_with(page)).transpose();
-        // Where it is full nobody reads a body, and a place is not for who is still sending one.
+        // If there is no room, do not read the body. Take no place yet, because the client may send
+        // its body slowly.
         if self.entrance.as_ref().is_some_and(Entrance::is_full)
             && let Err(busy) = enter()
         {

@@ -1,7 +1,7 @@
-//! A request as a client makes it. It may not touch a stream.
+//! Requests of a client. This module must not use a stream.
 
-use crate::http::class::{TOKEN, run};
-use crate::http::target::is_host;
+use crate::http::head::is_host_field;
+use crate::http::head::{TOKEN, run};
 use crate::http::{InvalidHeader, Response};
 
 /// A request to be sent.
@@ -16,28 +16,28 @@ use crate::http::{InvalidHeader, Response};
 #[derive(Clone, Debug)]
 #[must_use = "a call is made by `Client::send`"]
 pub struct Call {
-    /// Request line and fields, whole lines.
+    /// The request line and the field lines, without the empty line at the end.
     pub(super) head: Vec<u8>,
     pub(super) body: Option<Vec<u8>>,
     pub(super) is_head: bool,
 }
 
 impl Call {
-    /// A request without a body, or an empty one where the method wants one (POST, PUT, PATCH).
-    /// `host` is as in a URL, with its port if that is not 80; `target` is path and query, with
-    /// percent signs where they are needed.
+    /// Makes a request. It has no body, or an empty body if the method expects one (POST, PUT,
+    /// PATCH). `host` is the host of a URL, with its port unless the port is 80. It is empty if the
+    /// target names no host. `target` is the path and the query, percent-encoded if needed.
     ///
     /// # Errors
     ///
-    /// A method that is no token; a host or a target with white space or another byte that cannot
-    /// stand there.
+    /// Returns an error if the method is no token, or if the host or the target contains white
+    /// space or another forbidden byte.
     pub fn new(method: &str, host: &str, target: &str) -> Result<Call, InvalidHeader> {
         if method.is_empty() || run(TOKEN, method.as_bytes()) < method.len() {
             return Err(InvalidHeader::Name);
         }
         let plain = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
         let is_target = plain && (target == "*" || target.starts_with('/'));
-        if !is_target || !is_host(host.as_bytes()) {
+        if !is_target || !is_host_field(host.as_bytes()) {
             return Err(InvalidHeader::Value);
         }
         let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
@@ -50,8 +50,8 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As for [`Response::header`], whose reserved names are reserved here too; so is `Host`, which
-    /// [`Call::new`] has written.
+    /// Returns the errors of [`Response::header`]. The names that are reserved there are reserved
+    /// here, too, and so is `Host`, because [`Call::new`] writes it.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Call, InvalidHeader> {
         if name.eq_ignore_ascii_case("host") {
             return Err(InvalidHeader::Reserved);
@@ -61,7 +61,7 @@ impl Call {
         Ok(self)
     }
 
-    /// Gives it a body, whose length is told.
+    /// Sets the body. The request has a `Content-Length` field with its length.
     pub fn with_body(mut self, body: impl Into<Vec<u8>>) -> Call {
         self.body = Some(body.into());
         self

@@ -1,7 +1,8 @@
-//! The other end: sends requests on a connection and reads what comes back.
+//! The HTTP client: sends requests on a connection, and reads the responses.
 //!
-//! As strict as the server is about where a message ends. It may not connect, and no deadline is
-//! its own: put [`timeout_after`](traps::timeout_after) around what may take too long.
+//! The client is as strict as the server about where a message ends. This module must not connect,
+//! and sets no deadlines: put a [`timeout_after`](traps::timeout_after) around calls that may take
+//! too long.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
@@ -11,14 +12,14 @@ use traps::Interruptible;
 
 use super::call::Call;
 use crate::buffer::BufReader;
-use crate::http::chunked::{Chunks, Piece};
+use crate::http::answer::write_number;
 use crate::http::head::values;
 use crate::http::request::none_lost;
-use crate::http::response::write_number;
+use crate::http::request::{Chunks, Piece};
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
 
-/// A connection to a server, for one request after the other.
+/// A connection to a server, for requests one after the other.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -42,9 +43,10 @@ use crate::stream::{Stream, look};
 /// ```
 pub struct Client<S> {
     reader: BufReader<S>,
-    /// Nothing of an answer is left on it, and the server keeps it.
+    /// Whether the connection can take a request: the last response was read to its end, and the
+    /// server keeps the connection.
     open: bool,
-    /// A request was sent before.
+    /// Whether a request was sent on this connection before.
     used: bool,
 }
 
@@ -55,43 +57,48 @@ impl<S> fmt::Debug for Client<S> {
 }
 
 impl<S: Stream> Client<S> {
-    /// On a stream that is connected.
+    /// Makes a client on a connected stream.
     #[must_use]
     pub fn new(stream: S) -> Client<S> {
         Client { reader: BufReader::new(stream), open: true, used: false }
     }
 
-    /// Whether it can take a request: the answer before was read to its end, and the server did
-    /// not say that it closes. It may have closed since, after some time without a request.
+    /// Returns whether the connection can take a request: the last response was read to its end,
+    /// and the server did not announce a close. The server may have closed it since, after some
+    /// time without a request.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Sends a request, whole, and then waits for the head of its answer; interim answers are
-    /// passed over. A server that answers a large body while it reads it may wait for room itself.
+    /// Sends a whole request, and then waits for the header section of its response. Skips interim
+    /// responses. The whole request is sent first, so if the server sends a large response while it
+    /// reads a large body, both can wait forever for room.
     ///
     /// # Errors
     ///
-    /// `NotConnected` if it is not [open](Client::is_open), or the server has ended it since, or
-    /// says what nobody asked: nothing was sent then. `UnexpectedEof` if the server closes
-    /// instead of answering; `InvalidData` for an answer that breaks a rule or has too large a
-    /// head; the stream's; an interrupt. It is not open any more then.
+    /// Returns `NotConnected` if the connection is not [open](Client::is_open), or the server has
+    /// closed it or has sent bytes that answer no request. In these cases nothing was sent. Returns
+    /// `UnexpectedEof` if the server closes instead of answering, `InvalidData` if the response
+    /// breaks a rule or its header section is too long, an error of the stream, or an interrupt.
+    /// After an error, the connection is not open any more.
     pub async fn send(&mut self, call: &Call) -> io::Result<Reply<'_, S>> {
         const GONE: &str = "the server has ended the connection, or says what nobody asked";
         if !std::mem::take(&mut self.open) {
             return Err(io::Error::new(ErrorKind::NotConnected, "the connection is used up"));
         }
-        // Before the first a server may say that it has no room.
+        // Skip this before the first request, because a server that has no room may send a response
+        // at once.
         if std::mem::replace(&mut self.used, true) {
-            // A read may begin with a wait for news; this looks for what came meanwhile.
+            // Look for bytes that have arrived. A read could begin with a wait.
             match look(&mut self.reader, &mut [0]).await {
                 Ok(None) => {}
                 Err(error) if error.interrupt().is_some() => return Err(error),
                 Ok(Some(_)) | Err(_) => return Err(io::Error::new(ErrorKind::NotConnected, GONE)),
             }
         }
-        // A server that refuses a request may close before it has read it, with an answer.
+        // A server that refuses a request may send a response and close before it has read all of
+        // it.
         let written = match self.write(call).await {
             Err(error) if error.interrupt().is_some() => return Err(error),
             written => written,
@@ -103,7 +110,7 @@ impl<S: Stream> Client<S> {
                 }
                 len => len?,
             };
-            let head = self.reader.buffer()[..len].to_vec();
+            let head = unfolded(&self.reader.buffer()[..len]);
             self.reader.consume(len);
             let (status, body, keep) = read_head(&head, call.is_head)?;
             if status >= 200 {
@@ -134,7 +141,7 @@ impl<S: Stream> Client<S> {
         Ok(())
     }
 
-    /// Reads until a head is whole; gives its length.
+    /// Reads until the header section is complete, and returns its length.
     async fn read_head(&mut self) -> io::Result<usize> {
         let mut seen: usize = 0;
         loop {
@@ -155,7 +162,7 @@ impl<S: Stream> Client<S> {
     }
 }
 
-/// How the end of an answer's body is known.
+/// The rule by which a body ends.
 #[derive(Debug)]
 enum Body {
     Length(u64),
@@ -164,16 +171,18 @@ enum Body {
     End,
 }
 
-/// An answer, while its body is read. One that is dropped before its end uses the connection up.
+/// A response whose body is being read. If it is dropped before the end of the body, the connection
+/// cannot be used again.
 pub struct Reply<'c, S> {
     client: &'c mut Client<S>,
     status: u16,
     head: Vec<u8>,
     body: Body,
     keep: bool,
-    /// Of the buffer, handed out by the last call.
+    /// The number of bytes of the buffer that the last read of the body returned.
     given: usize,
-    /// Of the body, what a `body_to_vec` has and has not given out; an interrupt loses it.
+    /// The number of bytes of the body that `body_to_vec` has taken and not returned. An interrupt
+    /// loses them.
     held: usize,
 }
 
@@ -184,31 +193,35 @@ impl<S> fmt::Debug for Reply<'_, S> {
 }
 
 impl<S: Stream> Reply<'_, S> {
-    /// The status code, from 200.
+    /// Returns the status code, from 200 to 599. A code outside of 100 to 599 is invalid and
+    /// becomes 500, because a client should treat it as an error of the server (RFC 9110, 15).
+    /// [`Reply::head`] contains the original.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Status line and fields as they came, with the empty line.
+    /// Returns the status line and the fields as received, with the empty line. A field that was
+    /// folded into several lines is in one line.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The value of the first field called `name`.
+    /// Returns the value of the first field with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         values(&self.head, name).next()
     }
 
-    /// The next piece of the body, without its framing; `None` at its end. Blocks until some of it
-    /// is there.
+    /// Returns the next piece of the body, without its framing, or `None` at the end of the body.
+    /// Blocks until bytes have arrived.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if it breaks off, `InvalidData` if its framing is broken, the stream's. An
-    /// interrupt: then nothing was read, and it can be called again.
+    /// Returns `UnexpectedEof` if the body breaks off, `InvalidData` if its framing is broken, or
+    /// an error of the stream. Returns an interrupt if one ends the wait; nothing was read then,
+    /// and the call can be repeated.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         none_lost(self.held)?;
         self.next_piece().await
@@ -221,7 +234,7 @@ impl<S: Stream> Reply<'_, S> {
             let (skip, len) = match &mut self.body {
                 Body::Length(0) | Body::End => {
                     self.body = Body::End;
-                    // Bytes after an answer do not answer a later request (RFC 9112, 6.3).
+                    // Bytes after a response do not answer a later request (RFC 9112, 6.3).
                     self.client.open = self.keep && self.client.reader.buffer().is_empty();
                     return Ok(None);
                 }
@@ -253,7 +266,8 @@ impl<S: Stream> Reply<'_, S> {
         }
     }
 
-    /// Reads more; zero at the end of a body that ends with the connection.
+    /// Reads more bytes into the buffer. Returns zero at the end of a body that ends with the
+    /// connection.
     async fn fill(&mut self) -> io::Result<usize> {
         match self.client.reader.fill().await? {
             0 if matches!(self.body, Body::UntilClose) => Ok(0),
@@ -262,13 +276,13 @@ impl<S: Stream> Reply<'_, S> {
         }
     }
 
-    /// The rest of the body.
+    /// Reads the rest of the body.
     ///
     /// # Errors
     ///
-    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. That and an
-    /// interrupt lose what had come; every later read says so, as of a
-    /// [request](crate::http::Request).
+    /// Returns the errors of [`Reply::read_chunk`], and `InvalidData` if the rest is longer than
+    /// `most` bytes. Such a body, or an interrupt, loses the bytes that were already read. Every
+    /// later read then returns an error, as for a [request](crate::http::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let mut body = Vec::new();
@@ -288,12 +302,49 @@ fn invalid(why: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
 }
 
-/// Status, body, and whether the server keeps the connection.
+/// Copies a header section, and replaces each fold of a field by a space, as a client must read it
+/// (RFC 9112, 5.2). White space before the first field is no fold; it stays, and is refused.
+fn unfolded(head: &[u8]) -> Vec<u8> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let mut whole: Vec<u8> = Vec::with_capacity(head.len());
+    for (n, line) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let blanks = line.iter().take_while(|byte| is_blank(byte)).count();
+        // Keep a line that ends in LF alone as it is, because it is refused.
+        if n > 1 && blanks > 0 && whole.ends_with(b"\r\n") {
+            whole.truncate(whole.len() - 2);
+            while whole.pop_if(|byte| is_blank(byte)).is_some() {}
+            whole.push(b' ');
+            whole.extend_from_slice(&line[blanks..]);
+        } else {
+            whole.extend_from_slice(line);
+        }
+    }
+    whole
+}
+
+/// Parses a `Content-Length` value. A list of equal numbers counts as one number (RFC 9112, 6.3).
+/// Returns `None` if the value is malformed or differs from `length`.
+fn read_length(value: &[u8], mut length: Option<u64>) -> Option<u64> {
+    for member in std::str::from_utf8(value).ok()?.split(',') {
+        let digits = member.trim_matches([' ', '\t']);
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let found = if is_number { digits.parse().ok() } else { None };
+        if found.is_none() || length.is_some() && length != found {
+            return None;
+        }
+        length = found;
+    }
+    length
+}
+
+/// Parses a header section. Returns the status, the framing of the body, and whether the server
+/// keeps the connection.
 fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let parsed = response.parse(head).map_err(|_| invalid("the head of the answer is malformed"));
-    // The parser is content with LF, and would end the head at another place.
+    // The parser also accepts LF as a line end, and would then find the end of the section
+    // elsewhere.
     let (Status::Complete(len), Some(status), Some(version)) =
         (parsed?, response.code, response.version)
     else {
@@ -303,19 +354,17 @@ fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
     if len != head.len() || !lines.all(|line| line.ends_with(b"\r\n")) {
         return Err(invalid("a line of the answer's head does not end in CRLF"));
     }
-    if status == 101 || !(100..600).contains(&status) {
+    if status == 101 {
         return Err(invalid("the server answers with a status that was not asked for"));
     }
+    let status = if (100..600).contains(&status) { status } else { 500 };
     let (mut length, mut chunked, mut close, mut keep_alive) = (None, false, false, false);
     for field in &*response.headers {
         if field.name.eq_ignore_ascii_case("content-length") {
-            let text = std::str::from_utf8(field.value).ok();
-            let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            let found: Option<u64> = digits.and_then(|digits| digits.parse().ok());
-            if found.is_none() || length.is_some() {
+            length = read_length(field.value, length);
+            if length.is_none() {
                 return Err(invalid("the length of the answer is malformed"));
             }
-            length = found;
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             if chunked || !field.value.eq_ignore_ascii_case(b"chunked") || version == 0 {
                 return Err(invalid("the answer has a coding that was not asked for"));
@@ -331,7 +380,7 @@ fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
     let body = match (chunked, length) {
         _ if no_body || status < 200 || matches!(status, 204 | 304) => Body::End,
         (true, Some(_)) => return Err(invalid("the answer has two lengths")),
-        (true, None) => Body::Chunks(Chunks::new()),
+        (true, None) => Body::Chunks(Chunks::of_an_answer()),
         (false, Some(length)) => Body::Length(length),
         (false, None) => Body::UntilClose,
     };

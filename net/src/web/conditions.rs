@@ -1,39 +1,39 @@
-//! Conditional requests and ranges: what of a file is sent, by the rules of RFC 9110, 13 and 14.
+//! Conditional requests and ranges: which part of a file to send, by RFC 9110, sections 13 and 14.
 //!
-//! Pure. It may not know where the file is or how it is read.
+//! These are pure functions. This module must not know where the file is or how it is read.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::parse_http_date;
 
-/// The state of a file, as its answers tell it.
+/// The state of a file, as the fields of a response describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) len: u64,
-    /// A strong entity tag, with its quotes.
+    /// The strong entity tag, with its quotes.
     pub(crate) tag: String,
-    /// In seconds since 1970.
+    /// The time of the last change, in seconds since 1970.
     pub(crate) modified: u64,
 }
 
-/// The part to send.
+/// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// 200 and all of it.
+    /// Send 200 and the whole file.
     Whole,
-    /// 206 and this part.
+    /// Send 206 and this part.
     Part(Range<u64>),
-    /// 304.
+    /// Send 304, because the client has the file already.
     NotModified,
-    /// 412.
+    /// Send 412, because a condition of the request is false.
     Failed,
-    /// 416.
+    /// Send 416, because the file has no such part.
     NoSuchPart,
 }
 
-/// Judges a GET, or a HEAD, for which ranges are not defined. `fields` gives the values of all
-/// fields of a name.
+/// Decides how to respond to a GET or a HEAD. Ranges do not apply to HEAD. `fields` returns the
+/// values of all fields with a name.
 pub(crate) fn judge<'f>(
     state: &State,
     is_head: bool,
@@ -41,7 +41,7 @@ pub(crate) fn judge<'f>(
 ) -> Verdict {
     let date = |name: &str| match fields(name)[..] {
         [value] => seconds(value),
-        // A field that may be there once says nothing if it is there twice.
+        // A field that may occur once is ignored if it occurs twice.
         _ => None,
     };
     let matching = fields("If-Match");
@@ -64,8 +64,8 @@ pub(crate) fn judge<'f>(
     let same = match fields("If-Range")[..] {
         [] => true,
         [value] if value.first() == Some(&b'"') => value == state.tag.as_bytes(),
-        // A date tells two versions of one second from each other as little as a clock that was set
-        // back (RFC 9110, 13.1.5 and 8.8.2.2): whoever has only that gets all.
+        // A date does not distinguish two versions of one second, or versions from before and after
+        // a clock was set back (RFC 9110, 13.1.5 and 8.8.2.2). So with a date, send the whole file.
         _ => false,
     };
     if is_head || !same { Verdict::Whole } else { part(range, state.len) }
@@ -76,16 +76,17 @@ fn seconds(value: &[u8]) -> Option<u64> {
     date.duration_since(UNIX_EPOCH).ok().as_ref().map(Duration::as_secs)
 }
 
-/// How two entity tags are compared.
+/// The rule by which two entity tags are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// A weak one equals nothing.
+    /// The strong comparison, by which a weak tag equals no other tag.
     Strong,
-    /// Whether one is weak does not matter.
+    /// The weak comparison, which ignores whether a tag is weak.
     Weak,
 }
 
-/// Whether a list of entity tags has `tag`, or is `*`. What is not a tag ends its line.
+/// Returns whether a list of entity tags is `*` or contains `tag`. Text that is no tag ends its
+/// line.
 fn is_any(lines: &[&[u8]], tag: &str, comparison: Comparison) -> bool {
     lines.iter().any(|line| {
         let mut rest = line.trim_ascii();
@@ -99,7 +100,7 @@ fn is_any(lines: &[&[u8]], tag: &str, comparison: Comparison) -> bool {
             let weak = rest.starts_with(b"W/");
             let quoted = if weak { &rest[2..] } else { rest };
             let [b'"', inner @ ..] = quoted else { return false };
-            // A tag may have commas, but no quotes.
+            // A tag can contain commas, but no quotes.
             let Some(end) = inner.iter().position(|byte| *byte == b'"') else { return false };
             let (found, more) = quoted.split_at(end + 2);
             if found == tag.as_bytes() && !(weak && comparison == Comparison::Strong) {
@@ -110,8 +111,8 @@ fn is_any(lines: &[&[u8]], tag: &str, comparison: Comparison) -> bool {
     })
 }
 
-/// One range of bytes. Several are answered with the whole, which is allowed and cannot be made to
-/// cost more than that.
+/// Decides how to respond to a `Range` field. If it has several ranges, the decision is the whole
+/// file. RFC 9110 allows this, and no list of ranges can then cost more than the file.
 fn part(value: &[u8], len: u64) -> Verdict {
     const UNIT: &[u8] = b"bytes=";
     let Some((unit, set)) = value.split_at_checked(UNIT.len()) else { return Verdict::Whole };
@@ -119,7 +120,7 @@ fn part(value: &[u8], len: u64) -> Verdict {
         return Verdict::Whole;
     }
     let mut specs = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    // A list may have empty elements.
+    // A list can have empty elements.
     let (spec, more) = {
         let mut specs = specs.by_ref().filter(|spec| !spec.is_empty());
         (specs.next(), specs.next())
@@ -137,7 +138,7 @@ fn part(value: &[u8], len: u64) -> Verdict {
         }
         (Digits::Number(first), Digits::None) => Verdict::Part(first..len),
         (Digits::None, Digits::Number(0)) => Verdict::NoSuchPart,
-        // The last bytes of nothing are all there is.
+        // The last bytes of an empty file are the whole file.
         (Digits::None, Digits::Number(_)) if len == 0 => Verdict::Whole,
         (Digits::None, Digits::Number(count)) => Verdict::Part(len.saturating_sub(count)..len),
         (Digits::None, Digits::None) | (Digits::Other, _) | (_, Digits::Other) => Verdict::Whole,
@@ -146,7 +147,7 @@ fn part(value: &[u8], len: u64) -> Verdict {
 
 enum Digits {
     None,
-    /// The largest there is stands for all that are larger: no file is so long.
+    /// A number. Larger numbers become `u64::MAX`, because no file is as long as that.
     Number(u64),
     Other,
 }
@@ -166,7 +167,7 @@ fn number(text: &[u8]) -> Digits {
 mod tests {
     use super::*;
 
-    /// Of `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// The time `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since 1970.
     const MODIFIED: u64 = 784_111_777;
     const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";

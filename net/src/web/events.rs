@@ -1,6 +1,6 @@
-//! Server-sent events: an answer that goes on while there is something to tell.
+//! Server-sent events: a response that continues as long as the handler has events to send.
 //!
-//! It may not know where events come from.
+//! This module must not know where events come from.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use traps::{Either, race, sleep};
 use crate::http::{Answer, Request, Response};
 use crate::stream::Stream;
 
-/// One event, as a browser's `EventSource` takes it.
+/// An event, in the form in which a browser's `EventSource` reads it.
 ///
 /// ```
 /// use net::web::Event;
@@ -31,34 +31,36 @@ pub struct Event<'e> {
 }
 
 impl<'e> Event<'e> {
-    /// An event with this data, of as many lines as it has.
+    /// Makes an event with this data, which can have several lines.
     pub fn new(data: &'e str) -> Event<'e> {
         Event { data, ..Event::default() }
     }
 
-    /// Gives it a name other than `message`.
+    /// Sets the name of the event, which is `message` otherwise.
     pub fn named(mut self, name: &'e str) -> Event<'e> {
         self.name = Some(name);
         self
     }
 
-    /// Gives it an id: a client that comes back says which was its [last](Events::last_id).
+    /// Sets the id of the event. A client that reconnects sends the id of its
+    /// [last](Events::last_id) event.
     pub fn with_id(mut self, id: &'e str) -> Event<'e> {
         self.id = Some(id);
         self
     }
 
-    /// Tells the client to wait for so long before it comes back, in whole milliseconds.
+    /// Tells the client to wait for `span`, in whole milliseconds, before it reconnects.
     pub fn with_retry(mut self, span: Duration) -> Event<'e> {
         self.retry = Some(span);
         self
     }
 
-    /// Its lines, with the empty one that ends it.
+    /// Returns the lines of the event, with the empty line that ends it.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a line end or NUL in the name or the id: it would be another event's.
+    /// Returns `InvalidInput` if the name or the id contains a line end or NUL, which would begin
+    /// another field or event.
     pub fn text(&self) -> io::Result<String> {
         let mut text = String::with_capacity(self.data.len() + 32);
         let mut line = |name: &str, value: &str| {
@@ -77,7 +79,7 @@ impl<'e> Event<'e> {
         if let Some(span) = self.retry {
             line("retry", &span.as_millis().to_string());
         }
-        // CR LF is one end, and each of both alone is one too.
+        // CR LF is one line end, and so are CR and LF alone.
         let mut rest = self.data;
         while let Some(end) = rest.find(['\r', '\n']) {
             line("data", &rest[..end]);
@@ -90,7 +92,7 @@ impl<'e> Event<'e> {
     }
 }
 
-/// An answer of events. Each goes out at once. While nothing is to be told, wait by
+/// A response that consists of events. Each event is sent at once. Between events, wait with
 /// [`Events::during`], which keeps the connection and the handler alive.
 ///
 /// ```
@@ -124,26 +126,27 @@ impl<S> fmt::Debug for Events<'_, '_, S> {
 }
 
 impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
-    /// The id of the last event that this client had before it came back.
+    /// Returns the id of the last event that the client received before it reconnected.
     #[must_use]
     pub fn last_id<'q>(request: &'q Request<'r, S>) -> Option<&'q str> {
         std::str::from_utf8(request.header("Last-Event-ID")?).ok()
     }
 
-    /// Begins the answer, and writes its head out: the client knows that it is connected.
+    /// Begins the response and sends its header section, so that the client knows that it is
+    /// connected.
     ///
     /// # Errors
     ///
-    /// As for [`Request::start`] and [`Answer::flush`].
+    /// Returns the errors of [`Request::start`] and [`Answer::flush`].
     ///
     /// # Panics
     ///
-    /// As [`Request::start`].
+    /// Panics in the same cases as [`Request::start`].
     pub async fn start(request: &'a mut Request<'r, S>) -> io::Result<Events<'a, 'r, S>> {
         let response = Response::new(200)
             .header("Content-Type", "text/event-stream")?
             .header("Cache-Control", "no-cache")?
-            // For nginx in front, which would gather.
+            // For an nginx in front of the server, which would otherwise gather events.
             .header("X-Accel-Buffering", "no")?;
         let wanted = !request.is_head();
         let mut answer = request.start(response).await?;
@@ -151,9 +154,9 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
         Ok(Events { answer, wanted })
     }
 
-    /// Whether the client takes events. One that asked by HEAD does not: [finish](Events::finish).
-    /// A handler that does not ask meets an error at its first event or wait, and the connection
-    /// closes behind the head.
+    /// Returns whether the client wants events. A client that sent HEAD does not:
+    /// [finish](Events::finish) the response. Otherwise the first event or wait fails, and the
+    /// connection is closed after the header section.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.wanted
@@ -168,24 +171,23 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Event::text`] and [`Answer::write`]; `Unsupported` for HEAD.
+    /// Returns the errors of [`Event::text`] and [`Answer::write`], and `Unsupported` for HEAD.
     pub async fn send(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.check()?;
         let text = event.text()?;
         self.write(&text).await
     }
 
-    /// Waits for `work`, and meanwhile sends a remark, which clients pass over, in every such span.
-    /// Proxies keep a connection on which something comes. A client that is gone without having
-    /// closed its connection is noticed. With each remark the time of
-    /// [`Deadlines::handler`](crate::http::Deadlines::handler) begins anew, so the span is to be
-    /// shorter than that.
+    /// Waits for `work`. In the meantime, sends a comment after every `every`, which clients
+    /// ignore. The comments keep proxies from closing the connection, and reveal a client that is
+    /// gone without having closed its connection. Each comment restarts the time of
+    /// [`Deadlines::handler`](crate::http::Deadlines::handler), so `every` must be shorter than
+    /// that.
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`], and `Unsupported` for HEAD; the work is dropped then. An interrupt
-    /// reaches the work too, and what the work makes of it is the output, if the work is done by
-    /// it.
+    /// Returns the errors of [`Answer::write`], and `Unsupported` for HEAD. In these cases `work`
+    /// is dropped. An interrupt reaches `work`, too. If that ends `work`, its output is returned.
     pub async fn during<T>(
         &mut self,
         every: Duration,
@@ -207,12 +209,11 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
         self.answer.flush().await
     }
 
-    /// Ends the answer; the client will come back after a while. The handler returns what this
-    /// gives.
+    /// Ends the response, which the handler then returns. The client reconnects after a while.
     ///
     /// # Errors
     ///
-    /// As for [`Answer::finish`].
+    /// Returns the errors of [`Answer::finish`].
     pub fn finish(self) -> io::Result<Response> {
         self.answer.finish()
     }

@@ -1,42 +1,49 @@
-//! Files of a directory as answers: found without leaving it, read a piece at a time on threads.
+//! The files of a directory as responses. They are opened without leaving the directory, and read
+//! piece by piece on worker threads.
 //!
-//! What of a file is sent is the matter of `conditions`. It may not read on the kernel's thread.
+//! The module `conditions` decides which part of a file to send. This module must not read a file
+//! on the kernel's thread.
 
 use std::fmt;
-use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::Errno;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::{Errno, pread};
+use traps::tape::{Answer, Words};
 use traps::threads::Limiter;
-use traps::wall_clock;
+use traps::{Time, note_warning, wall_clock};
 
 use super::conditions::{State, Verdict, judge};
 use super::router::hex;
+use crate::door::{self, Handle, Told};
 use crate::http::{Request, Response};
-use crate::limits::FILE_PIECE;
+use crate::limits::{CAP_PAUSE, FILE_PIECE};
+use crate::resolve::failed;
 use crate::stream::Stream;
 
-/// The files below a directory, to be sent.
+const NO_FILE: &str = "there is no such file\n";
+
+/// The files below a directory, for responses.
 ///
-/// A name leads to a regular file below the directory or to nothing: `..`, symbolic links, and
-/// names that begin with a dot are not followed, whatever happens to the directory meanwhile, since
-/// each step is opened from the one before. Answers have an `ETag` and `Last-Modified`; conditions
-/// (`If-Match` and kin) and a single range of bytes are heeded. The `ETag` is the same on every
-/// host that has the file with the same length and the same time of its last change. A change that
-/// keeps both is not noticed; two changes within a few milliseconds may have the same time.
+/// A name leads to a regular file below the directory, or to nothing. `..`, symbolic links, and
+/// names that begin with a dot are not followed. This holds even if the directory changes in the
+/// meantime, because each step is opened from the one before. Responses have the fields `ETag` and
+/// `Last-Modified`. Conditions (such as `If-Match`) and a single range of bytes are supported. The
+/// `ETag` is the same on every host on which the file has the same length and the same time of its
+/// last change. A change that keeps both is not noticed; two changes within a few milliseconds may
+/// have the same time.
 ///
-/// Opening and each piece are a job on a worker thread behind the [`Limiter`]; while a client takes
-/// a piece its download holds no thread, and of the file a piece at most in memory, or
-/// 16 KiB and a piece of small ones.
-/// The file is closed when its answer ends, however it ends.
+/// Opening the file is a job on a worker thread within the [`Limiter`], and so is reading each
+/// piece. While a client receives a piece, its download uses no thread. It keeps at most one piece
+/// in memory, or 16 KiB and one piece if pieces are small. The file is closed when its response
+/// ends, for whatever reason.
 ///
 /// ```
 /// use std::io;
@@ -61,67 +68,97 @@ use crate::stream::Stream;
 /// }
 /// ```
 pub struct Files {
-    directory: Arc<OwnedFd>,
+    directory: Arc<Handle>,
     limiter: Limiter,
     piece: usize,
+    said: Mutex<Said>,
+}
+
+/// The facts about a file that its response depends on.
+struct Facts {
+    len: u64,
+    /// The time of the last change, in seconds, and the nanoseconds beyond them.
+    changed: i64,
+    nanos: u64,
+}
+
+impl Told for Facts {
+    fn put(&self, words: &mut Words) {
+        words.word(&format!("{} {} {}", self.len, self.changed, self.nanos));
+    }
+    fn get(answer: &mut Answer<'_>) -> Facts {
+        Facts { len: answer.number(), changed: answer.parsed(), nanos: answer.number() }
+    }
+}
+
+/// The time of the last log line about a file that could not be opened, and the number of lines
+/// left out since.
+#[derive(Default)]
+struct Said {
+    at: Option<Time>,
+    more: u64,
 }
 
 impl Files {
-    /// The files below `directory`, which is opened now.
+    /// Opens `directory`, whose files can then be sent.
     ///
     /// # Errors
     ///
-    /// The system's, with the directory's name: it is not there, or is none.
+    /// Returns the system's error with the name of the directory, if it does not exist or is no
+    /// directory.
     pub fn open(directory: &Path, limiter: Limiter) -> io::Result<Files> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(CWD, directory, flags, Mode::empty()).map_err(io::Error::from);
+        let open = || Ok(openat(CWD, directory, flags, Mode::empty())?.into());
+        let opened = door::call("directory", open);
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
         };
         let directory = Arc::new(opened.map_err(named)?);
-        Ok(Files { directory, limiter, piece: FILE_PIECE })
+        Ok(Files { directory, limiter, piece: FILE_PIECE, said: Mutex::default() })
     }
 
-    /// Sets how many bytes are read at a time, at least one. 128 KiB unless set: a
-    /// client that takes nothing keeps that much, of less than 16 KiB as many as fill them.
+    /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB. A
+    /// client that takes no bytes keeps one piece in memory, or as many pieces of less than 16 KiB
+    /// as fill 16 KiB.
     #[must_use]
     pub fn piece(mut self, bytes: usize) -> Files {
         self.piece = bytes.max(1);
         self
     }
 
-    /// Answers a GET or a HEAD with the file of that name, whose percent signs are decoded here.
+    /// Answers a GET or a HEAD with the file of this name. The name is percent-decoded here.
     ///
-    /// 404 where there is none; 503 where descriptors or memory run out; 304, 412, 416, 206 as the
-    /// client's conditions and range have it.
-    /// Blocks for a thread, and then as [`Answer::write`](crate::http::Answer::write).
+    /// The status is 404 if the file does not exist or the process has no permission to read it,
+    /// and 503 if descriptors or memory have run out. The client's conditions and range can lead to
+    /// 304, 412, 416 or 206. If the permission is missing or a resource has run out, the log has a
+    /// `warn` line with the name, the peer and the reason, at most one a second. Blocks until a
+    /// thread is free, and then like [`Answer::write`](crate::http::Answer::write).
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`](crate::http::Answer::write); those of reading the file, also that
-    /// it became shorter: then the answer breaks off.
+    /// Returns the errors of [`Answer::write`](crate::http::Answer::write), and those of opening
+    /// and reading the file, with its name and the peer. If the file has become shorter, that is an
+    /// error, too. In these cases the response breaks off, and the log has a line for the failed
+    /// handler.
     ///
     /// # Panics
     ///
-    /// If an answer has begun already.
+    /// Panics if a response has already begun.
     pub async fn answer<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
         name: &str,
     ) -> io::Result<Response> {
         let page = request.error_page();
-        let nothing = || page(404, "there is no such file\n");
+        let nothing = || page(404, NO_FILE);
         let Some(steps) = steps(name) else { return Ok(nothing()) };
         let kind = steps.last().map_or("", |last| kind(&String::from_utf8_lossy(last)));
         let directory = self.directory.clone();
         let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await?;
-        let (file, metadata) = match opened {
+        let (file, metadata) = match door::call("file", || opened) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(nothing()),
-            Err(error) if is_shortage(&error) => {
-                return Ok(page(503, "too busy, ask again later\n").ask_again());
-            }
-            Err(error) => return Err(error),
+            Err(error) => return self.refuse(request, name, error),
         };
         let state = state(&metadata, wall_clock());
         let fields = |name: &str| request.headers(name).collect();
@@ -145,14 +182,46 @@ impl Files {
             let range = format!("bytes {start}-{}/{}", end - 1, state.len);
             response = response.header("Content-Range", range)?;
         }
-        self.send(request, response, file, part).await
+        self.send(request, response, (name, file), part).await
+    }
+
+    /// Returns the response for a file that could not be opened, or the error if no response fits.
+    /// If a handler fails, the server logs the error. For a response, this function logs it.
+    fn refuse<S: Stream>(
+        &self,
+        request: &Request<'_, S>,
+        name: &str,
+        error: io::Error,
+    ) -> io::Result<Response> {
+        let page = request.error_page();
+        let answer = match Errno::from_io_error(&error) {
+            Some(Errno::ACCESS | Errno::PERM) => Some(page(404, NO_FILE)),
+            _ if is_shortage(&error) => Some(page(503, "too busy, ask again later\n").ask_again()),
+            _ => None,
+        };
+        let error = failed(format!("open {name}{}", whom(request)), error);
+        let Some(answer) = answer else { return Err(error) };
+        self.say(&error, request.now());
+        Ok(answer)
+    }
+
+    /// Logs an error, at most once a second, because clients can cause it as often as they like.
+    fn say(&self, error: &io::Error, now: Time) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.at.is_some_and(|at| now.since(at) < CAP_PAUSE) {
+            said.more += 1;
+            return;
+        }
+        let Said { more, .. } = mem::replace(&mut *said, Said { at: Some(now), more: 0 });
+        let more = if more == 0 { "" } else { &format!(" (and {more} more before)") };
+        note_warning(format!("{error}{more}"));
     }
 
     async fn send<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
         response: Response,
-        file: File,
+        (name, file): (&str, Handle),
         part: Range<u64>,
     ) -> io::Result<Response> {
         let part = if request.is_head() { 0..0 } else { part };
@@ -164,14 +233,22 @@ impl Files {
             let (file, most) = (file.clone(), left.min(self.piece));
             let read = move || {
                 buffer.resize(most, 0);
-                let read = file.read_at(&mut buffer, at);
+                let read = file.get().and_then(|file| pread(file, &mut buffer, at));
                 (buffer, read)
             };
-            let (back, read) = self.limiter.run_in_thread(read).await?;
-            let n = match read {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            let (mut back, read) = self.limiter.run_in_thread(read).await?;
+            let read = door::read(&mut back, |_| Some(read.map_err(io::Error::from)));
+            let n = match read.unwrap_or(Ok(0)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-                read => read?,
+                Ok(n) if n > 0 => n,
+                read => {
+                    let short = || io::Error::new(ErrorKind::UnexpectedEof, "it became shorter");
+                    let whom = whom(answer.request());
+                    return Err(failed(
+                        format!("send {name}{whom}"),
+                        read.err().unwrap_or_else(short),
+                    ));
+                }
             };
             answer.write(&back[..n]).await?;
             (at, buffer) = (at + n as u64, back);
@@ -189,7 +266,8 @@ impl fmt::Debug for Files {
     }
 }
 
-/// The steps of a name, decoded; `None` for one that leads nowhere.
+/// Splits the name of a file into its decoded steps. Returns `None` if a step is malformed or not
+/// allowed.
 fn steps(name: &str) -> Option<Vec<Vec<u8>>> {
     name.split('/').map(step).collect()
 }
@@ -208,22 +286,21 @@ fn step(text: &str) -> Option<Vec<u8>> {
             _ => *byte,
         });
     }
-    // Empty ones, and all that begin with a dot, with them the two that lead elsewhere.
+    // Refuse empty steps, and steps that begin with a dot. These include `.` and `..`, which lead
+    // elsewhere.
     let is_name = !matches!(step.first(), None | Some(b'.'));
     (is_name && !step.iter().any(|byte| matches!(byte, 0 | b'/'))).then_some(step)
 }
 
-/// Opens a regular file, step by step; `None` if there is none.
-fn find(directory: &OwnedFd, steps: &[Vec<u8>]) -> io::Result<Option<(File, Metadata)>> {
-    let opened = match open(directory, steps) {
-        Ok(opened) => File::from(opened),
+/// Opens a regular file, step by step. Returns `None` if there is no such file.
+fn find(directory: &Handle, steps: &[Vec<u8>]) -> io::Result<Option<(Handle, Facts)>> {
+    let opened = match directory.get().and_then(|directory| open(directory, steps)) {
+        Ok(opened) => opened,
         Err(
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::ISDIR
             | Errno::LOOP
-            | Errno::ACCESS
-            | Errno::PERM
             | Errno::NAMETOOLONG
             | Errno::INVAL
             | Errno::ILSEQ
@@ -233,50 +310,61 @@ fn find(directory: &OwnedFd, steps: &[Vec<u8>]) -> io::Result<Option<(File, Meta
         ) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let metadata = opened.metadata()?;
-    Ok(metadata.is_file().then_some((opened, metadata)))
+    let found = fstat(&opened)?;
+    let facts = Facts {
+        len: u64::try_from(found.st_size).unwrap_or(0),
+        changed: found.st_mtime as i64,
+        nanos: found.st_mtime_nsec as u64,
+    };
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    Ok(is_file.then(|| (opened.into(), facts)))
 }
 
-/// Whether it is not the file that is wrong but that there is no room to open one.
+/// Returns the words for the log that name the client of a request.
+fn whom<S: Stream>(request: &Request<'_, S>) -> String {
+    request.peer().map(|peer| format!(" for {peer}")).unwrap_or_default()
+}
+
+/// Returns whether an open failed because a resource has run out, and not because of the file.
 fn is_shortage(error: &io::Error) -> bool {
     let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
     error.raw_os_error().is_some_and(|code| short.iter().any(|e| e.raw_os_error() == code))
 }
 
-fn open(directory: &OwnedFd, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
+fn open(directory: BorrowedFd<'_>, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
     let (last, before) = steps.split_last().expect("a name has a step");
     let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut here: Option<OwnedFd> = None;
     for step in before {
-        let from = here.as_ref().unwrap_or(directory).as_fd();
+        let from = here.as_ref().map_or(directory, AsFd::as_fd);
         let next = openat(from, step.as_slice(), through, Mode::empty())?;
         here = Some(next);
     }
-    // A pipe must not keep the thread.
+    // `NONBLOCK`, because opening a pipe must not block the thread.
     let found = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let found = found | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let from = here.as_ref().unwrap_or(directory).as_fd();
+    let from = here.as_ref().map_or(directory, AsFd::as_fd);
     openat(from, last.as_slice(), found, Mode::empty())
 }
 
-/// What the answers tell of a file. Its tag is made of its length and the time of its last change
-/// alone, so a copy on another host that has kept that time has the same tag.
-fn state(metadata: &Metadata, now: SystemTime) -> State {
-    let len = metadata.len();
-    let tag = format!("\"{len:x}-{:x}.{:x}\"", metadata.mtime(), metadata.mtime_nsec());
+/// Makes the state of a file. The tag consists only of the length and the time of the last change.
+/// So a copy on another host that has kept the time has the same tag.
+fn state(facts: &Facts, now: SystemTime) -> State {
+    let Facts { len, changed, nanos } = *facts;
+    let tag = format!("\"{len:x}-{changed:x}.{nanos:x}\"");
     let now = now.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs);
-    // Never later than the answer itself.
-    let modified = u64::try_from(metadata.mtime()).unwrap_or(0).min(now);
+    // The time must not be later than the response itself.
+    let modified = u64::try_from(changed).unwrap_or(0).min(now);
     State { len, tag, modified }
 }
 
-/// The answer with what it tells of the file.
+/// Adds the fields that describe the file to the response.
 fn told(response: Response, state: &State) -> io::Result<Response> {
     let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(state.modified)).to_string();
     Ok(response.header("ETag", &state.tag)?.header("Last-Modified", date)?)
 }
 
-/// The media type by the ending of a name.
+/// Returns the media type for the extension of a name.
 fn kind(name: &str) -> &'static str {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {

@@ -1,12 +1,12 @@
-//! In what form a route answers, so that its refusals have that form too.
+//! The form of a route's responses, so that its refusals have the same form.
 //!
-//! It may not know why anything is refused.
+//! This module must not know the reasons for refusals.
 
 use super::json::Object;
 use crate::http::{ErrorPage, Response};
 
-/// What a route promises its clients: a client that reads JSON must not meet a sentence when
-/// something goes wrong.
+/// The form of all responses of a route. For example, a client that reads JSON gets JSON even if
+/// the request fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// A sentence, as `text/plain`.
@@ -17,7 +17,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// An answer that says what went wrong.
+    /// Makes a response that reports an error.
     ///
     /// ```
     /// use net::web::Form;
@@ -28,12 +28,12 @@ impl Form {
     ///
     /// # Panics
     ///
-    /// As [`Response::new`].
+    /// Panics in the same cases as [`Response::new`].
     pub fn error(self, status: u16, why: &str) -> Response {
         self.page()(status, why)
     }
 
-    /// What makes such answers.
+    /// Returns the function that makes error responses of this form.
     #[must_use]
     pub fn page(self) -> ErrorPage {
         match self {

@@ -1,24 +1,25 @@
-//! Writes JSON. It does not read it.
+//! Writing JSON. There is no parser here.
 //!
-//! Values are written as they come, into one string; nothing is kept of them.
+//! Each value is appended to one string at once; no tree of values is kept.
 
 use std::fmt::Write;
 
 use crate::http::Response;
 
-/// What can be written as JSON.
+/// A value that can be written as JSON.
 pub trait ToJson {
-    /// Writes itself behind what is in `out`.
+    /// Appends the JSON text of the value to `out`.
     fn write_json(&self, out: &mut String);
 }
 
 impl Response {
-    /// 200 and a JSON value.
+    /// Makes a response with status 200 and a JSON value as its body.
     pub fn json(value: impl ToJson) -> Response {
         Response::new(200).with_json(value)
     }
 
-    /// Puts a value into the body, as `application/json` unless a field says what it is.
+    /// Sets the body to a JSON value. The media type is `application/json`, unless a field sets
+    /// another one.
     pub fn with_json(self, value: impl ToJson) -> Response {
         let mut text = String::new();
         value.write_json(&mut text);
@@ -26,7 +27,8 @@ impl Response {
     }
 }
 
-/// A JSON object, field by field, in their order. A name that is given twice is there twice.
+/// A JSON object, written field by field, in the order of the calls. If a name is added twice, the
+/// object contains it twice.
 ///
 /// ```
 /// use net::web::Object;
@@ -39,7 +41,7 @@ impl Response {
 #[derive(Clone, Debug)]
 #[must_use = "an object is sent by putting it into a response"]
 pub struct Object {
-    /// Without the last brace.
+    /// The text of the object, without the last brace.
     open: String,
 }
 
@@ -50,7 +52,7 @@ impl Default for Object {
 }
 
 impl Object {
-    /// One without fields.
+    /// Makes an object without fields.
     pub fn new() -> Object {
         Object { open: "{".to_owned() }
     }
@@ -66,7 +68,7 @@ impl Object {
         self
     }
 
-    /// Its text.
+    /// Returns the text of the object.
     #[must_use]
     pub fn text(mut self) -> String {
         self.open.push('}');
@@ -113,7 +115,7 @@ impl ToJson for bool {
     }
 }
 
-/// What JSON has no number for (infinities, not-a-number) is null.
+/// Writes infinities and NaN as `null`, because JSON has no numbers for them.
 impl ToJson for f64 {
     fn write_json(&self, out: &mut String) {
         match self.is_finite() {
@@ -134,7 +136,7 @@ macro_rules! integers {
 }
 integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 
-/// `None` is null.
+/// Writes `None` as `null`.
 impl<T: ToJson> ToJson for Option<T> {
     fn write_json(&self, out: &mut String) {
         match self {

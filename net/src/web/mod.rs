@@ -1,8 +1,8 @@
-//! What stands on the HTTP handler and could be someone else's: a [`Router`], [`Files`],
-//! [`Events`], [`Blocking`] handlers, JSON, and a [`Client`].
+//! Tools for HTTP handlers: a [`Router`], [`Files`], [`Events`], [`Blocking`] handlers and JSON.
+//! Also a [`Client`].
 //!
-//! It uses `http` as any program may, but for what the client shares with the server: the classes
-//! of bytes, the chunked coding, and the grammar of hosts.
+//! This module uses only the public parts of `http`, except for the parts that the client shares
+//! with the server: the classes of bytes, the chunked coding, and the grammar of hosts.
 
 mod blocking;
 mod call;

@@ -1,17 +1,19 @@
-//! Which route a request takes, by its path and its method, and the answers where there is none.
+//! Routing: finds the route of a request by its path and its method, and makes the response if
+//! there is none.
 //!
-//! A table of values: what is done for a route is the handler's `match`. It may not answer for a
-//! route that there is.
+//! A router is a table of values; the handler's `match` decides what to do for each value. This
+//! module must not answer a request that has a route.
 
 use super::form::Form;
 use crate::http::{Method, Request, Response};
 
-/// Paths, the methods that each has, and a value for each of both.
+/// A table of paths, with a value for each method of a path.
 ///
-/// A pattern is a whole path, as in `/tasks`, or ends in `/*` and stands for all that begins so, as
-/// in `/files/*`; a whole path goes before those, and a longer beginning before a shorter one. What
-/// the client wrote with percent signs means the same. Looking up allocates nothing and costs a
-/// comparison for each path above the one found.
+/// A pattern is a whole path, such as `/tasks`, or ends in `/*` and matches every path that begins
+/// with the part before the `*`, such as `/files/*`. A whole path has precedence over such a
+/// *prefix*, and a longer prefix over a shorter one. Percent-encoded bytes match like the bytes
+/// that they encode. A look-up allocates nothing, and costs one comparison for each path that has
+/// precedence over the result.
 ///
 /// ```
 /// use std::io;
@@ -51,17 +53,17 @@ use crate::http::{Method, Request, Response};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Router<T> {
-    /// Whole paths, which go first.
+    /// The paths whose pattern has no `*`. They are compared first.
     whole: Vec<Path<T>>,
-    /// Beginnings, the longest first.
+    /// The paths whose pattern ends in `*`, the longest pattern first.
     begun: Vec<Path<T>>,
-    /// Of the paths that come.
+    /// The form of the responses for paths that are added next.
     form: Form,
 }
 
 #[derive(Clone, Debug)]
 struct Path<T> {
-    /// What of its pattern is compared: all, or what is before the `*`.
+    /// The part of the pattern that is compared: all of it, or the part before the `*`.
     named: &'static str,
     form: Form,
     routes: Vec<(Method, T)>,
@@ -76,46 +78,46 @@ impl<T> Default for Router<T> {
 }
 
 impl<T> Router<T> {
-    /// One without paths.
+    /// Makes a router without paths.
     #[must_use]
     pub fn new() -> Router<T> {
         Router { whole: Vec::new(), begun: Vec::new(), form: Form::Text }
     }
 
-    /// Sets the form of the paths that are added after it, and of the answer for a path that there
-    /// is not if it is the last. It is [`Form::Text`] at first.
+    /// Sets the form of the responses for paths that are added after this call. The last call also
+    /// sets the form of the response for an unknown path. The first form is [`Form::Text`].
     #[must_use]
     pub fn form(mut self, form: Form) -> Router<T> {
         self.form = form;
         self
     }
 
-    /// A route for GET and HEAD.
+    /// Adds a route for GET and HEAD.
     ///
     /// # Panics
     ///
-    /// As [`Router::on`].
+    /// Panics in the same cases as [`Router::on`].
     #[must_use]
     pub fn get(self, pattern: &'static str, route: T) -> Router<T> {
         self.on(Method::Get, pattern, route)
     }
 
-    /// A route for POST.
+    /// Adds a route for POST.
     ///
     /// # Panics
     ///
-    /// As [`Router::on`].
+    /// Panics in the same cases as [`Router::on`].
     #[must_use]
     pub fn post(self, pattern: &'static str, route: T) -> Router<T> {
         self.on(Method::Post, pattern, route)
     }
 
-    /// A route for any method.
+    /// Adds a route for one method.
     ///
     /// # Panics
     ///
-    /// If the pattern does not begin with `/`, has a `*` that is not the whole of its last segment,
-    /// or a `%`, `?` or `#`; if there is that route already.
+    /// Panics if the pattern does not begin with `/`, has a `*` that is not the whole last segment,
+    /// or contains `%`, `?` or `#`. Panics if the path already has a route for this method.
     #[must_use]
     pub fn on(mut self, method: Method, pattern: &'static str, route: T) -> Router<T> {
         let before = pattern.strip_suffix('*').filter(|before| before.ends_with('/'));
@@ -142,15 +144,15 @@ impl<T> Router<T> {
         self
     }
 
-    /// The route of a request, which from now on is
-    /// [answered in the form](Request::set_error_page) of its path.
+    /// Finds the route of a request. From now on, error responses to the request have [the
+    /// form](Request::set_error_page) of its path.
     ///
     /// # Errors
     ///
-    /// The answer to be given: 404 for a path that there is not, 405 with `Allow` for a method that
-    /// the path has not, and for OPTIONS, where no route is for it, 204 with `Allow`; for `*` with
-    /// the methods of all paths.
-    // What it gives is large, and is moved nowhere then.
+    /// Returns the response if there is no route. An unknown path gets 404. A method that the path
+    /// does not have gets 405 with `Allow`. OPTIONS gets 204 with `Allow` if it has no route of its
+    /// own; for the target `*`, `Allow` lists the methods of all paths.
+    // Inlined, because the result is large and would be moved otherwise.
     #[inline(always)]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();
@@ -176,7 +178,8 @@ impl<T> Router<T> {
         self.form.error(404, "there is nothing here\n")
     }
 
-    /// The path that `asked` is, and where in it what the pattern names ends.
+    /// Finds the path that matches `asked`. Also returns the position in `asked` at which the
+    /// pattern ends.
     #[inline(always)]
     fn path_of(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
         let is_it = |path: &&Path<T>| path.named.as_bytes() == asked;
@@ -190,7 +193,8 @@ impl<T> Router<T> {
         self.begun.iter().find(begins_it).map(|path| (path, path.named.len()))
     }
 
-    /// The path of a target with percent signs: decoded, it may begin with a longer path.
+    /// Finds the path of a target with percent signs. Once decoded, the target may match a longer
+    /// prefix.
     #[cold]
     fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
         let end_of = |path: &Path<T>| decoded(path.named.as_bytes(), asked);
@@ -202,7 +206,7 @@ impl<T> Router<T> {
 }
 
 impl<T> Path<T> {
-    /// The answer to a method that it has not.
+    /// Makes the response to a method that the path does not have.
     #[cold]
     fn refuse(&self, method: Method) -> Response {
         if method == Method::Options {
@@ -213,8 +217,8 @@ impl<T> Path<T> {
     }
 }
 
-/// Where `pattern` ends in `path`, whose percent signs are decoded; but a slash that is written so
-/// is none.
+/// Returns the position in `path` at which `pattern` ends, or `None` if it does not match. Percent
+/// signs are decoded, but an encoded slash does not match a slash.
 fn decoded(pattern: &[u8], path: &[u8]) -> Option<usize> {
     let mut at = 0;
     for wanted in pattern {
@@ -228,13 +232,13 @@ fn decoded(pattern: &[u8], path: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// What `%` and these two stand for.
+/// Decodes the two hexadecimal digits after a percent sign.
 pub(crate) fn hex(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
-/// The value of an `Allow` field. What has GET has HEAD, and every path has OPTIONS.
+/// Makes the value of an `Allow` field. A path with GET has HEAD, and every path has OPTIONS.
 fn allow(methods: impl Iterator<Item = Method>) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut add = |name| {
@@ -268,16 +272,16 @@ fn options(allow: &str) -> Response {
     allowing(Response::new(204), allow)
 }
 
-/// A route that was found.
+/// The route of a request.
 #[derive(Debug)]
 pub struct Found<'r, T> {
-    /// What it was added with.
+    /// The value that the route was added with.
     pub route: &'r T,
     rest: usize,
 }
 
 impl<T> Found<'_, T> {
-    /// What stands for the `*` of the pattern, as it came: percent signs are not decoded. Empty
+    /// Returns the part of the path that matches the `*` of the pattern, not decoded. It is empty
     /// for a whole path.
     #[must_use]
     pub fn rest<'q, S>(&self, request: &'q Request<'_, S>) -> &'q str {
@@ -289,7 +293,7 @@ impl<T> Found<'_, T> {
 mod tests {
     use super::*;
 
-    /// Which route a path finds, and what is left for the `*` of its pattern.
+    /// Finds the route of a path, and the rest that matches the `*` of its pattern.
     fn find<'p>(router: &Router<&'static str>, path: &'p str) -> Option<(&'static str, &'p str)> {
         let (known, rest) = router.path_of(path.as_bytes())?;
         Some((known.routes[0].1, &path[rest..]))

@@ -57,6 +57,7 @@ pub fn talk(sim: Sim, config: Config, handler: impl Handler + 'static, request: 
     let trace = Shared::default();
     let mut kernel = Kernel::new(sim);
     kernel.trace_to(trace.clone());
+    kernel.observe(testing::Truth::default());
     let (server, mut client) = duplex(1 << 20);
     let mut seen = kernel
         .run(async {

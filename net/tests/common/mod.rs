@@ -1,9 +1,12 @@
 //! A handler to be tested, and a client on the other end of a pipe, on a simulated machine.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
+use kernel::trace::{Event, Line};
 use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Handler, Limits, Method, Request, Response, serve_connection};
@@ -211,4 +214,17 @@ pub fn deadlines(change: impl FnOnce(&mut Deadlines)) -> Config {
     let mut deadlines = Deadlines::default();
     change(&mut deadlines);
     Config::new(Limits::default(), deadlines)
+}
+
+/// A kernel that collects its `cap` lines.
+pub fn kernel_with_caps() -> (Kernel<Sim>, Rc<RefCell<Vec<String>>>) {
+    let caps = Rc::new(RefCell::new(Vec::new()));
+    let heard = caps.clone();
+    let mut kernel = Kernel::new(Sim::new());
+    kernel.observe(move |line: &Line<'_>| {
+        if let Event::Cap { text } = &line.event {
+            heard.borrow_mut().push(text.to_string());
+        }
+    });
+    (kernel, caps)
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Pid, Signal, kill_process};
+use testing::child;
 
 fn bench(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-    command.args(words).stdin(Stdio::null()).output().unwrap()
+    child::output(command.args(words))
 }
 
 /// What it says of words that it refuses.
@@ -109,7 +110,7 @@ fn a_tool_that_is_missing_is_known_at_once_and_the_last_json_stays() {
         (&["counts", "clock"], "valgrind strace util-linux"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-        let output = command.args(words).env("PATH", &folder.0).output().unwrap();
+        let output = child::output(command.args(words).env("PATH", &folder.0));
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{words:?} is green");
         assert!(error.contains(&format!("install the packages: {tools}\n")), "{error}");
@@ -148,10 +149,11 @@ fn a_reader_that_goes_away_ends_it_in_silence_and_a_full_device_is_an_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = command.args(["micro", "cases"]).stdout(writer).output().unwrap();
+    command.args(["micro", "cases"]).stderr(Stdio::piped());
+    let output = child::spawn(command.stdout(writer)).wait_with_output();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = command.stdout(full).output().unwrap();
+    let output = child::spawn(command.stdout(full)).wait_with_output();
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("standard output: ") && !error.contains("panicked"), "{error}");
@@ -165,7 +167,7 @@ fn what_is_tied_ends_with_its_parent() {
         wait"#;
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_bench")]);
-    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shell = child::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let (mut input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
     let mut lines = BufReader::new(output).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
@@ -181,7 +183,7 @@ fn what_is_tied_ends_with_its_parent() {
 fn what_could_not_be_written_to_one_client_is_not_sent_to_the_next() {
     let words = ["serve", "trapline", "--addr", "127.0.0.1:0"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-    let mut server = command.args(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = child::spawn(command.args(words).stdout(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let ask = || {

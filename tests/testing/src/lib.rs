@@ -90,22 +90,37 @@
 //! # Logs
 //!
 //! [`trace`](mod@trace) reads the text of a log, line by line, and checks it.
+//!
+//! # Recorded runs
+//!
+//! [`replay`] runs a program again from a record that
+//! [`Kernel::record_to`](kernel::Kernel::record_to) has made with the default options. For other
+//! options, as those of the examples with `--record`, use [`Setup::replay`] with the same options.
+//! So a run that went wrong becomes a test, on any machine, without its clients. The test fails if
+//! the program no longer does what it did. [`Replayed::trace`] is the log of the run.
+//!
+//! # Programs
+//!
+//! [`child`] starts a program, such as a server, as a user does, and sees that it ends.
 
 #![forbid(unsafe_code)]
 
+pub mod child;
 mod explore;
 mod sweep;
 pub mod trace;
+mod truth;
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Counters, Kernel, Options, Sim};
-use traps::core::names::Site;
+use traps::core::table::Site;
 use traps::threads::panic_message;
 
 pub use explore::{Case, Explore, Explored, Found, explore};
@@ -113,6 +128,7 @@ pub use kernel::Injected;
 use sweep::Watch;
 pub use sweep::{Injection, Sweep, Swept, Trap, sweep};
 use trace::Checker;
+pub use truth::Truth;
 
 /// A run with more events than this is taken to be endless.
 const LIMIT: u64 = 1_000_000;
@@ -142,6 +158,26 @@ pub struct Ran<T> {
     pub trace: String,
     /// After the shutdown: what is held is zero, what is counted is what it cost.
     pub counters: Counters,
+}
+
+/// Runs `main` again from a record that was made with the default options; see [`Setup::replay`].
+///
+/// # Panics
+///
+/// Panics in the same cases as [`Setup::replay`].
+#[track_caller]
+pub fn replay<F: Future>(record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
+    Setup::new().replay(record, main)
+}
+
+/// The result of a replay.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Replayed<T> {
+    /// Main's output.
+    pub output: T,
+    /// The log, head and shutdown included, as the recorded run had it or would have had it.
+    pub trace: String,
 }
 
 /// What a test chooses for its run. All of it has a default.
@@ -198,6 +234,31 @@ impl Setup {
         }
     }
 
+    /// Runs `main` again from a record, without a socket, a clock or a thread, and shuts the kernel
+    /// down. The options must be those of the recorded kernel; the machine is that of the record.
+    ///
+    /// # Panics
+    ///
+    /// If the file is no record, or was made with other options. With main's panic. If the program
+    /// differs from the record, with the first difference. If the record ends before the program
+    /// does, with the table of tasks.
+    #[track_caller]
+    pub fn replay<F: Future>(self, record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
+        let (record, site) = (record.as_ref(), Location::caller());
+        let text = Text { remark: self.remark, ..Text::default() };
+        let replayed = Kernel::replay(record, self.options).map_err(kernel::Error::Machine);
+        let replayed = replayed.and_then(|mut kernel| {
+            kernel.trace_to(text.clone());
+            let output = kernel.run_from(main, site)?;
+            kernel.shutdown()?;
+            Ok(output)
+        });
+        match replayed {
+            Ok(output) => Replayed { output, trace: text.take() },
+            Err(error) => panic!("{}: {error}", record.display()),
+        }
+    }
+
     /// The whole life of a kernel.
     fn live<F: Future>(
         self,
@@ -210,9 +271,14 @@ impl Setup {
         let start = clock.now();
         let mut kernel = Kernel::with_options(sim, options);
         let seen = watch.over(&mut kernel);
+        // A run that is explored takes ready tasks in any order, and an interrupt from outside
+        // comes between a poll and its lines.
+        let is_plain = remark.is_none() && matches!(watch, Watch::Nothing | Watch::Note);
+        let truth = is_plain.then(Truth::default);
         let text = Text { remark, ..Text::default() };
         kernel.trace_to(text.clone());
         panic_beyond(limit.unwrap_or(LIMIT), &mut kernel);
+        truth.into_iter().for_each(|truth| kernel.observe(truth));
         let failed = |why| Failure { why, panic: None, trace: text.take() };
         let caught = |panic: Box<dyn Any + Send>| {
             let why = format!("main panicked: {}", panic_message(&*panic));
@@ -250,16 +316,22 @@ fn panic_beyond(limit: u64, kernel: &mut Kernel<Sim>) {
     });
 }
 
-/// The trace of a run.
-#[derive(Clone, Default)]
-struct Text {
+/// A trace in memory, for [`Kernel::trace_to`]. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
     bytes: Rc<RefCell<Vec<u8>>>,
     /// The second line.
     remark: Option<String>,
 }
 
 impl Text {
-    fn take(&self) -> String {
+    /// Takes what was written.
+    ///
+    /// # Panics
+    ///
+    /// If that is not text, which a trace is.
+    #[must_use]
+    pub fn take(&self) -> String {
         let text = String::from_utf8(self.bytes.take()).expect("a trace is ASCII");
         match (text.split_once('\n'), &self.remark) {
             (Some((head, lines)), Some(remark)) => format!("{head}\n{remark}\n{lines}"),

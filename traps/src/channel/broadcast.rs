@@ -1,8 +1,9 @@
-//! Many senders and many receivers; each receiver gets each item that is sent after it subscribed.
+//! A channel with many senders and many receivers. Each receiver gets each item that is sent after
+//! it subscribed.
 //!
-//! A send never waits. The channel keeps the newest items only, so a receiver that is slow misses
-//! the oldest ones. It is told how many ([`Error::Lagged`]), and goes on with the oldest that is
-//! kept.
+//! A send never waits. The channel keeps only the newest items, so a slow receiver misses the
+//! oldest ones. It then gets [`Error::Lagged`] with the number of missed items, and continues with
+//! the oldest item that is kept.
 //!
 //! ```no_run
 //! use traps::channel::broadcast;
@@ -34,36 +35,37 @@ use std::rc::Rc;
 use super::{End, Many, RECEIVES, SENDS, State, ends, line};
 use crate::{Error, Rejected};
 
-/// A handle that sends. Clones send to the same receivers.
+/// A handle that sends items to all receivers of a channel. Clones send to the same receivers.
 pub type Sender<T> = End<RefCell<Kept<T>>, SENDS>;
 
-/// A handle that receives. [`subscribe`](End::subscribe) makes more of them.
+/// A handle that receives the items of a channel. [`subscribe`](End::subscribe) makes more of them.
 pub type Receiver<T> = End<RefCell<Kept<T>>, RECEIVES>;
 
-/// The newest items.
+/// The content of a channel: its newest items.
 pub struct Kept<T> {
-    /// In an `Rc`: an item is cloned for its receiver while nothing is borrowed.
+    /// The items, each in an `Rc`, so that an item is cloned for its receiver while nothing is
+    /// borrowed.
     items: VecDeque<Rc<T>>,
-    /// The number of the oldest.
+    /// The number of the oldest item in `items`.
     first: u64,
     capacity: usize,
 }
 
-/// A channel that keeps the newest `n` items, and its first receiver.
+/// Makes a channel that keeps the newest `n` items, and its first receiver.
 ///
 /// # Panics
 ///
-/// If `n` is zero.
+/// Panics if `n` is zero.
 #[track_caller]
 pub fn channel<T: Clone>(n: usize) -> (Sender<T>, Receiver<T>) {
     named("", n)
 }
 
-/// [`channel`] with a name for the log.
+/// Makes a channel like [`channel`], with a name for the log.
 ///
 /// # Panics
 ///
-/// As [`channel`].
+/// Panics if `n` is zero.
 #[track_caller]
 pub fn named<T: Clone>(name: impl Into<Cow<'static, str>>, n: usize) -> (Sender<T>, Receiver<T>) {
     assert!(n > 0, "rule: a broadcast channel keeps one item at least");
@@ -90,12 +92,12 @@ impl<T: Clone> State for RefCell<Kept<T>> {
 impl<T: Clone> Many<SENDS> for RefCell<Kept<T>> {}
 
 impl<T: Clone> Sender<T> {
-    /// Sends an item to all receivers. Never blocks. The item is kept until newer ones take its
-    /// place.
+    /// Sends an item to all receivers. Never blocks. The channel keeps the item until newer ones
+    /// replace it.
     ///
     /// # Errors
     ///
-    /// The item, and [`Error::ReceiversGone`] if there is no receiver now.
+    /// Returns the item with [`Error::ReceiversGone`] if there is no receiver now.
     pub fn send(&self, item: T) -> Result<(), Rejected<T>> {
         if self.is_closed() {
             return Err(Rejected { item: Some(item), why: Error::ReceiversGone });
@@ -106,12 +108,13 @@ impl<T: Clone> Sender<T> {
         kept.first += u64::from(is_over);
         let oldest = if is_over { kept.items.pop_front() } else { None };
         drop(kept);
-        drop(oldest);
+        // Wake before the drop of the oldest item runs user code, which can panic.
         self.shared.line.wake(u64::MAX);
+        drop(oldest);
         Ok(())
     }
 
-    /// A new receiver, for the items that are sent from now on.
+    /// Makes a new receiver for the items that are sent from now on.
     pub fn subscribe(&self) -> Receiver<T> {
         let kept = self.shared.state.borrow();
         End::of(&self.shared, kept.first + kept.items.len() as u64)

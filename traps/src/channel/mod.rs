@@ -1,26 +1,27 @@
-//! Channels between the tasks of one kernel, and Curio's queues. All of them are built from the
-//! scheduling queue ([`WaitQueue`]) alone.
+//! Channels between the tasks of one kernel, and queues as in Curio. All of them are built from
+//! [`WaitQueue`] alone.
 //!
 //! | module | senders | receivers | who gets an item |
 //! |---|---|---|---|
 //! | [`mpsc`] | many | one | the receiver |
-//! | [`oneshot`] | one | one | the receiver; there is one item |
+//! | [`oneshot`] | one | one | the receiver; there is only one item |
 //! | [`broadcast`] | many | many | each receiver that had subscribed before |
 //! | [`watch`] | one | many | each receiver; only the newest value is kept |
-//! | [`queue`] | any task | any task | whoever takes it first; there are no ends |
+//! | [`queue`] | any task | any task | the first task that takes it; there are no sides |
 //!
-//! What they have in common:
+//! All of them follow these rules:
 //!
-//! - An operation that need not wait makes no trap. So it is no place to be interrupted.
-//! - An operation that was interrupted or dropped did nothing: nothing was received, and what was
-//!   to be sent was not. An interrupted send has its item in the error.
-//! - Who waits is served in the order of coming. Nobody overtakes.
-//! - A channel is closed when all holders of one end are gone. This wakes all who wait, and is an
-//!   error: a receiver gets [`Error::SendersGone`] once it has received what was sent before, and a
-//!   sender gets [`Error::ReceiversGone`].
+//! - An operation that need not wait makes no trap, so it cannot be interrupted.
+//! - An interrupted or dropped operation has had no effect: it has received or sent nothing. The
+//!   error of an interrupted send contains the item.
+//! - Waiters are served in the order of arrival. No task overtakes another.
+//! - A channel is closed once all handles of one side are gone. This wakes all waiters and is an
+//!   error: a receiver gets [`Error::SendersGone`] once it has received all that was sent before,
+//!   and a sender gets [`Error::ReceiversGone`].
 //! - Each has a constructor `named`, which takes a name for the log and for the table of tasks.
-//! - With the feature `stream`, a receiver is a stream from `futures_core`. Its items are
-//!   results, because an interrupt has to reach the task: to end the stream instead would hide it.
+//! - With the feature `stream`, a receiver is a stream from `futures_core`. The stream yields
+//!   results, so that the task sees an interrupt. Ending the stream instead would hide the
+//!   interrupt.
 //!
 //! A handle belongs to its thread. Between threads, use [`universal`](crate::universal).
 
@@ -30,9 +31,9 @@ use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use crate::core::names::Site;
+use crate::core::table::Site;
 use crate::{Error, Interrupt, Wait, WaitQueue};
 
 pub mod broadcast;
@@ -41,32 +42,32 @@ pub mod oneshot;
 pub mod queue;
 pub mod watch;
 
-/// What a channel holds.
+/// The content of a channel.
 pub trait State {
-    /// What a receiver gets.
+    /// The value that a receive returns.
     type Item;
-    /// Gives the next item, or [`Error::Empty`]. `at` is the place of the receiver: the number of
-    /// its next item, or of the version that it has seen.
+    /// Returns the next item, or [`Error::Empty`]. `at` is the position of the receiver: the number
+    /// of its next item, or of the version that it has seen.
     fn attempt(&self, at: &mut u64) -> Result<Self::Item, Error>;
-    /// The last receiver is gone.
+    /// Handles the drop of the last receiver.
     fn abandon(&self) {}
 }
 
-/// A channel that may have several handles of that side.
+/// A channel whose side `SIDE` can have several handles.
 pub trait Many<const SIDE: usize>: State {}
 
 /// The side of the senders.
 const SENDS: usize = 0;
 /// The side of the receivers.
 const RECEIVES: usize = 1;
-/// No side: a queue.
+/// The side of a queue, which has no separate senders and receivers.
 const BOTH: usize = 2;
 
-/// A handle of a channel. It holds the channel open on its side. Each type of sender, of receiver
-/// and of queue is one.
+/// A handle of a channel, which keeps its side of the channel open. Each type of sender, receiver
+/// and queue is an `End`.
 pub struct End<C: State, const SIDE: usize> {
     shared: Rc<Shared<C>>,
-    /// The place of a receiver.
+    /// The position of a receiver in the channel; see [`State::attempt`].
     at: u64,
     /// The wait of a receiver that is polled as a stream or a future.
     wait: Option<Wait>,
@@ -74,15 +75,15 @@ pub struct End<C: State, const SIDE: usize> {
 
 struct Shared<C> {
     state: C,
-    /// Where tasks wait for a change of the state.
+    /// The queue of tasks that wait for a change of the state.
     line: WaitQueue,
-    /// How many handles there are of each side.
+    /// The number of handles of each side.
     handles: [Cell<usize>; 3],
-    /// Where the channel was made.
+    /// The call site that made the channel.
     site: Site,
 }
 
-/// What a receive comes to.
+/// The result of a receive.
 type Received<C> = Result<<C as State>::Item, Error>;
 
 fn line(kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
@@ -94,14 +95,14 @@ fn shared<C>(line: WaitQueue, state: C) -> Rc<Shared<C>> {
     Rc::new(Shared { state, line, handles: Default::default(), site: Location::caller() })
 }
 
-/// The first sender and the first receiver of a new channel.
+/// Makes the first sender and the first receiver of a new channel.
 #[track_caller]
 fn ends<C: State>(line: WaitQueue, state: C) -> (End<C, SENDS>, End<C, RECEIVES>) {
     let shared = shared(line, state);
     (End::of(&shared, 0), End::of(&shared, 0))
 }
 
-/// Waits in `line` until something is so.
+/// Waits in `line` until `is_so` returns `true`.
 async fn until(line: &WaitQueue, site: Site, is_so: impl Fn() -> bool) -> Result<(), Interrupt> {
     while !is_so() {
         line.wait_from(site).await?;
@@ -110,13 +111,13 @@ async fn until(line: &WaitQueue, site: Site, is_so: impl Fn() -> bool) -> Result
 }
 
 impl<C: State, const SIDE: usize> End<C, SIDE> {
-    /// One more handle.
+    /// Makes one more handle of a channel, with the position `at`.
     fn of(shared: &Rc<Shared<C>>, at: u64) -> Self {
         shared.handles[SIDE].update(|handles| handles + 1);
         End { shared: shared.clone(), at, wait: None }
     }
 
-    /// Whether one side is gone: the other one, or a receiver that was closed.
+    /// Returns whether the channel is closed: one side is gone, or its only receiver was closed.
     pub fn is_closed(&self) -> bool {
         SIDE != BOTH && self.shared.handles[..BOTH].iter().any(|handles| handles.get() == 0)
     }
@@ -131,7 +132,7 @@ impl<C: Many<SIDE>, const SIDE: usize> Clone for End<C, SIDE> {
 impl<C: State, const SIDE: usize> Drop for End<C, SIDE> {
     fn drop(&mut self) {
         let Shared { state, line, handles, .. } = &*self.shared;
-        // A receiver that was closed does not count any more.
+        // A closed receiver no longer counts, so the count can be zero here.
         handles[SIDE].update(|handles| handles.saturating_sub(1));
         if handles[SIDE].get() == 0 {
             line.wake(u64::MAX);
@@ -149,19 +150,21 @@ impl<C: State, const SIDE: usize> fmt::Debug for End<C, SIDE> {
 }
 
 impl<C: State> End<C, RECEIVES> {
-    /// Receives what is next. *Blocks* while there is nothing. Dropped, it has received nothing.
+    /// Receives the next item. *Blocks* while there is none. If this future is dropped, it has
+    /// received nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::SendersGone`], [`Error::Closed`] if the receiver was closed, [`Error::Lagged`]
-    /// from a [broadcast] channel, or [`Error::Interrupt`].
+    /// Returns [`Error::SendersGone`], [`Error::Closed`] if the receiver was closed,
+    /// [`Error::Lagged`] from a [broadcast] channel, or [`Error::Interrupt`].
     #[track_caller]
     pub fn recv(&mut self) -> impl Future<Output = Received<C>> {
         self.recv_from(Location::caller())
     }
 
     async fn recv_from(&mut self, site: Site) -> Received<C> {
-        // An older wait stands before this one in the line and would take its wake.
+        // Drop an older wait of this receiver. It is in front in the queue and would take the
+        // wake-up.
         self.wait = None;
         loop {
             match self.try_recv() {
@@ -171,15 +174,21 @@ impl<C: State> End<C, RECEIVES> {
         }
     }
 
-    /// [`recv`](End::recv), for a future that is written by hand. The receiver itself then stands
-    /// in line until there is something, or until a `recv`. The log shows where the channel was
-    /// made.
+    /// Polls for the next item, like [`recv`](End::recv), for a hand-written future. While this is
+    /// pending, the receiver itself waits in the queue, until there is an item or `recv` is called.
+    /// The log shows the call site that made the channel.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Received<C>> {
         loop {
             if let Some(wait) = &mut self.wait {
-                let ended = ready!(Pin::new(wait).poll(cx));
+                let ended = Pin::new(wait).poll(cx);
+                // If the channel was closed in the meantime, there is nothing to wait for.
+                if ended.is_pending() && !self.is_closed() {
+                    return Poll::Pending;
+                }
                 self.wait = None;
-                ended?;
+                if let Poll::Ready(ended) = ended {
+                    ended?;
+                }
             }
             match self.try_recv() {
                 Err(Error::Empty) => self.wait = Some(self.shared.line.wait_from(self.shared.site)),
@@ -188,11 +197,11 @@ impl<C: State> End<C, RECEIVES> {
         }
     }
 
-    /// Receives what is next, if there is something.
+    /// Receives the next item, if there is one.
     ///
     /// # Errors
     ///
-    /// As of [`recv`](End::recv), but [`Error::Empty`] instead of an interrupt.
+    /// Returns the errors of [`recv`](End::recv), but [`Error::Empty`] instead of an interrupt.
     pub fn try_recv(&mut self) -> Received<C> {
         self.shared.state.attempt(&mut self.at).map_err(|why| match why {
             Error::Empty if self.shared.handles[SENDS].get() == 0 => Error::SendersGone,
@@ -202,8 +211,8 @@ impl<C: State> End<C, RECEIVES> {
     }
 }
 
-/// What [`recv`](End::recv) gives, until the channel is closed. After an interrupt, and after
-/// [`Error::Lagged`], the stream goes on.
+/// Yields the results of [`recv`](End::recv) until the channel is closed. The stream continues
+/// after an interrupt and after [`Error::Lagged`].
 #[cfg(feature = "stream")]
 impl<C: State> futures_core::Stream for End<C, RECEIVES> {
     type Item = Received<C>;

@@ -1,4 +1,4 @@
-//! Many senders, one receiver, first in, first out.
+//! A channel with many senders and one receiver. First in, first out.
 //!
 //! ```no_run
 //! use traps::channel::mpsc;
@@ -31,33 +31,35 @@ use super::queue::{Fifo, Stock};
 use super::{End, Many, RECEIVES, SENDS, ends};
 use crate::{Error, Rejected};
 
-/// A handle that sends. Clones send to the same receiver.
+/// A handle that sends items into a channel. Clones send to the same receiver.
 pub type Sender<T> = End<Stock<T, Fifo>, SENDS>;
 
-/// The handle that receives. When it is dropped, so are the items that were not received.
+/// The handle that receives the items of a channel. Dropping it drops the items that were not
+/// received.
 pub type Receiver<T> = End<Stock<T, Fifo>, RECEIVES>;
 
-/// A channel that holds `bound` items at most.
+/// Makes a channel that holds at most `bound` items.
 ///
 /// # Panics
 ///
-/// If `bound` is zero: nothing could ever be sent.
+/// Panics if `bound` is zero, because no item could ever be sent.
 #[track_caller]
 pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     named("", bound)
 }
 
-/// A channel without a bound: a send never waits.
+/// Makes a channel without a bound. A send never waits.
 #[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     named("", usize::MAX)
 }
 
-/// [`channel`] with a name for the log. A bound of more than `u32::MAX` is none.
+/// Makes a channel like [`channel`], with a name for the log. A bound above `u32::MAX` counts as
+/// none.
 ///
 /// # Panics
 ///
-/// As [`channel`].
+/// Panics if `bound` is zero.
 #[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>, bound: usize) -> (Sender<T>, Receiver<T>) {
     let stock = Stock::new("mpsc", name.into(), bound);
@@ -67,32 +69,35 @@ pub fn named<T>(name: impl Into<Cow<'static, str>>, bound: usize) -> (Sender<T>,
 impl<T> Many<SENDS> for Stock<T, Fifo> {}
 
 impl<T> Sender<T> {
-    /// Sends an item. *Blocks* while there is no room. Dropped, it has not sent, and the item is
-    /// dropped with it.
+    /// Sends an item. *Blocks* while there is no room. If this future is dropped, it has sent
+    /// nothing, and the item is dropped with it.
     ///
     /// # Errors
     ///
-    /// The item, and [`Error::ReceiversGone`] or [`Error::Interrupt`].
+    /// Returns the item with [`Error::ReceiversGone`] or [`Error::Interrupt`].
     #[track_caller]
     pub fn send(&self, item: T) -> impl Future<Output = Result<(), Rejected<T>>> {
         self.push_from(item, Location::caller())
     }
 
-    /// Sends an item if there is room that nobody waits for.
+    /// Sends an item if there is free room. Room is not free if a task waits for it.
     ///
     /// # Errors
     ///
-    /// The item, and [`Error::Full`] or [`Error::ReceiversGone`].
+    /// Returns the item with [`Error::Full`] or [`Error::ReceiversGone`].
     pub fn try_send(&self, item: T) -> Result<(), Rejected<T>> {
         self.push(item, self.room().map(|_| Error::Full))
     }
 }
 
 impl<T> Receiver<T> {
-    /// Refuses what is sent from now on, also by those who wait. What was sent can be received;
-    /// then [`recv`](End::recv) gives [`Error::Closed`].
+    /// Closes the receiver: every send from now on fails, and every waiting send, too. Items that
+    /// were sent before can still be received. After them, [`recv`](End::recv) returns
+    /// [`Error::Closed`]. A task that polled the receiver before and still waits gets this error,
+    /// too.
     pub fn close(&mut self) {
         self.shared.handles[RECEIVES].set(0);
+        self.shared.line.wake(u64::MAX);
         self.shared.state.room.as_ref().inspect(|room| room.wake(u64::MAX));
     }
 }

@@ -1,4 +1,4 @@
-//! One value, from one sender to one receiver.
+//! A channel for one value, from one sender to one receiver.
 //!
 //! ```no_run
 //! use traps::channel::oneshot;
@@ -21,20 +21,21 @@ use std::task::{Context, Poll};
 use super::{End, RECEIVES, SENDS, State, ends, line, until};
 use crate::{Error, Interrupt};
 
-/// The handle that sends.
+/// The handle that sends the value of a channel.
 pub type Sender<T> = End<Cell<Option<T>>, SENDS>;
 
-/// The handle that receives. It is a future itself; then the log shows where the channel was made.
-/// Once it has the value, there is only [`Error::SendersGone`].
+/// The handle that receives the value of a channel. It is also a future; then the log shows the
+/// call site that made the channel. After it has returned the value, it returns only
+/// [`Error::SendersGone`].
 pub type Receiver<T> = End<Cell<Option<T>>, RECEIVES>;
 
-/// A channel for one value.
+/// Makes a channel for one value.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     named("")
 }
 
-/// [`channel`] with a name for the log.
+/// Makes a channel like [`channel`], with a name for the log.
 #[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>) -> (Sender<T>, Receiver<T>) {
     ends(line("oneshot", name), Cell::new(None))
@@ -52,7 +53,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// The value, if the receiver is gone.
+    /// Returns the value if the receiver is gone.
     pub fn send(self, value: T) -> Result<(), T> {
         if self.is_closed() {
             return Err(value);
@@ -62,18 +63,18 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Waits until the receiver is gone. *Blocks* unless it is.
+    /// Waits until the receiver is gone. *Blocks*, unless it is gone already.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait.
+    /// Returns the interrupt that ended the wait.
     #[track_caller]
     pub fn closed(&self) -> impl Future<Output = Result<(), Interrupt>> {
         until(&self.shared.line, Location::caller(), || self.is_closed())
     }
 }
 
-/// As [`recv`](End::recv).
+/// Receives the value, like [`recv`](End::recv).
 impl<T> Future for Receiver<T> {
     type Output = Result<T, Error>;
 

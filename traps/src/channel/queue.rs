@@ -1,8 +1,8 @@
-//! Queues for any number of tasks, as in Curio: each task that has one may put and take. There are
-//! no ends, and nothing is closed.
+//! Queues for any number of tasks, as in Curio. Every task that has a queue can put items and take
+//! them. A queue has no sides and is never closed.
 //!
-//! [`Queue`] is first in, first out; [`LifoQueue`] is last in, first out; [`PriorityQueue`] gives
-//! the smallest item first, and of equal ones the oldest.
+//! [`Queue`] is first in, first out. [`LifoQueue`] is last in, first out. [`PriorityQueue`] returns
+//! the smallest item first, and of equal items the oldest.
 //!
 //! ```no_run
 //! use traps::channel::queue::Queue;
@@ -34,24 +34,25 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::{BOTH, End, Many, State, line, shared, until};
-use crate::core::names::Site;
+use crate::core::table::Site;
+use crate::sync::OnDrop;
 use crate::{Error, Interrupt, Rejected, WaitQueue};
 
 /// The order in which items are taken.
 pub trait Order<T> {
-    /// Puts an item in its place. The first item is taken first.
+    /// Inserts an item at its position in `items`. The first item of `items` is taken first.
     fn push(items: &mut VecDeque<T>, item: T) {
         items.push_back(item);
     }
 }
 
-/// First in, first out.
+/// The order of a [`Queue`]: first in, first out.
 pub struct Fifo;
 
-/// Last in, first out.
+/// The order of a [`LifoQueue`]: last in, first out.
 pub struct Lifo;
 
-/// The smallest first, and of equal ones the oldest.
+/// The order of a [`PriorityQueue`]: the smallest item first; if equal, the oldest one.
 pub struct SmallestFirst;
 
 impl<T> Order<T> for Fifo {}
@@ -68,19 +69,20 @@ impl<T: Ord> Order<T> for SmallestFirst {
     }
 }
 
-/// The items of a queue, or of an [mpsc](super::mpsc) channel.
+/// The content of a queue, or of an [mpsc](super::mpsc) channel.
 pub struct Stock<T, O> {
     items: RefCell<VecDeque<T>>,
     order: PhantomData<O>,
     bound: usize,
-    /// Where tasks wait for an item. It has a permit for each that is nobody's yet.
+    /// The queue of tasks that wait for an item. It has one permit for each item that is not
+    /// reserved for a task yet.
     pub(super) line: WaitQueue,
-    /// Where tasks wait for room. It has a permit for each item that may still come. `None` without
-    /// a bound.
+    /// The queue of tasks that wait for room. It has one permit for each further item that fits.
+    /// `None` without a bound.
     pub(super) room: Option<WaitQueue>,
-    /// How many items were put and are not done.
+    /// The number of items that were put and have not been reported as done.
     unfinished: Cell<u64>,
-    /// How often none was left.
+    /// The number of times that `unfinished` has dropped to zero.
     rounds: Cell<u64>,
 }
 
@@ -99,7 +101,7 @@ impl<T, O: Order<T>> Stock<T, O> {
         }
     }
 
-    /// Takes the first item. Its room is for the next who puts.
+    /// Takes the first item, and gives its room to the next put.
     fn pop(&self) -> Option<T> {
         let item = self.items.borrow_mut().pop_front()?;
         self.room.as_ref().inspect(|room| room.give_permit());
@@ -111,39 +113,41 @@ impl<T, O: Order<T>> State for Stock<T, O> {
     type Item = T;
     fn attempt(&self, _: &mut u64) -> Result<T, Error> {
         let item = self.pop().ok_or(Error::Empty)?;
-        // Its permit. If a wait had that, this is a newer one, and only a wake is lost: the one
-        // receiver looks for an item before it waits.
+        // Take the permit of the item. If a woken wait already has it, this takes the permit of a
+        // newer item. Only a wake-up is lost then, and the one receiver looks for an item before it
+        // waits.
         let _ = self.line.try_take_permit();
         Ok(item)
     }
     fn abandon(&self) {
         self.room.as_ref().inspect(|room| room.wake(u64::MAX));
-        while self.pop().is_some() {}
+        // If the drop of one item panics, the other items are dropped all the same.
+        drop(self.items.take());
     }
 }
 
 impl<T, O: Order<T>, const SIDE: usize> End<Stock<T, O>, SIDE> {
-    /// How many items are in it. Those on their way to a get that waited count.
+    /// Returns the number of items. An item on its way to a waiting get counts.
     pub fn len(&self) -> usize {
         self.shared.state.items.borrow().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there are as many as it can hold.
+    /// Returns whether there is no room left.
     pub fn is_full(&self) -> bool {
         self.len() >= self.capacity()
     }
 
-    /// How many items it can hold; `usize::MAX` without a bound.
+    /// Returns the largest number of items that fit. It is `usize::MAX` without a bound.
     pub fn capacity(&self) -> usize {
         self.shared.state.bound
     }
 
-    /// Takes room for an item. If there is none that nobody waits for, gives the line for it.
+    /// Takes room for an item. If there is no free room, returns the queue in which to wait for it.
     pub(super) fn room(&self) -> Option<&WaitQueue> {
         let room = self.shared.state.room.as_ref();
         room.filter(|room| !self.is_closed() && !room.try_take_permit())
@@ -157,90 +161,96 @@ impl<T, O: Order<T>, const SIDE: usize> End<Stock<T, O>, SIDE> {
         self.push(item, interrupt.map(Error::from))
     }
 
-    /// Puts an item for which room was taken, unless there is a reason not to.
+    /// Puts an item into room that was already taken, unless `why` or a closed channel forbids it.
     pub(super) fn push(&self, item: T, why: Option<Error>) -> Result<(), Rejected<T>> {
         let is_closed = self.is_closed().then_some(Error::ReceiversGone);
         if let Some(why) = why.or(is_closed) {
             return Err(Rejected { item: Some(item), why });
         }
-        let Stock { items, line, unfinished, .. } = &self.shared.state;
+        let Stock { items, line, room, unfinished, .. } = &self.shared.state;
+        // If a comparison panics, the room is free again for the next item.
+        let give_back = || room.iter().for_each(WaitQueue::give_permit);
+        let mut if_panicked = OnDrop(Some(give_back));
         O::push(&mut items.borrow_mut(), item);
+        if_panicked.0 = None;
         unfinished.update(|items| items + 1);
         line.give_permit();
         Ok(())
     }
 }
 
-/// First in, first out.
+/// A queue that is first in, first out.
 pub type Queue<T> = OrderedQueue<T, Fifo>;
 
-/// Last in, first out.
+/// A queue that is last in, first out.
 pub type LifoQueue<T> = OrderedQueue<T, Lifo>;
 
-/// The smallest first, and of equal ones the oldest. For the largest first, put
-/// [`Reverse`](std::cmp::Reverse) items. A put moves the items on one side of its own. The
-/// comparison may not use the queue.
+/// A queue that returns the smallest item first; if equal, the oldest one. To get the largest
+/// first, put [`Reverse`](std::cmp::Reverse) items. A put moves the items before or after its
+/// position, whichever are fewer. The comparison must not use the queue. If the comparison panics,
+/// the item is not put.
 pub type PriorityQueue<T> = OrderedQueue<T, SmallestFirst>;
 
-/// A queue that gives its items in the order `O`: [`Queue`], [`LifoQueue`], [`PriorityQueue`].
+/// A queue that returns its items in the order `O`: [`Queue`], [`LifoQueue`] or [`PriorityQueue`].
 ///
-/// Clones are the same queue. Whether a get has an item is decided by its place in the line; which
-/// one it is, when its task runs.
+/// Clones share one queue. An item is reserved for a waiting get in its turn, but the choice of the
+/// item is made only when its task runs.
 pub type OrderedQueue<T, O> = End<Stock<T, O>, BOTH>;
 
 impl<T, O: Order<T>> Many<BOTH> for Stock<T, O> {}
 
 impl<T, O: Order<T>> OrderedQueue<T, O> {
-    /// An empty queue that holds `n` items at most.
+    /// Makes an empty queue for at most `n` items.
     ///
     /// # Panics
     ///
-    /// If `n` is zero: nothing could ever be put.
+    /// Panics if `n` is zero, because no item could ever be put.
     pub fn bounded(n: usize) -> Self {
         End::named("", n)
     }
 
-    /// An empty queue without a bound: a put never waits.
+    /// Makes an empty queue without a bound. A put never waits.
     pub fn unbounded() -> Self {
         End::named("", usize::MAX)
     }
 
-    /// [`bounded`](End::bounded) with a name for the log. A bound of more than `u32::MAX` is none.
+    /// Makes a queue like [`bounded`](End::bounded), with a name for the log. A bound above
+    /// `u32::MAX` counts as none.
     ///
     /// # Panics
     ///
-    /// As [`bounded`](End::bounded).
+    /// Panics if `n` is zero.
     pub fn named(name: impl Into<Cow<'static, str>>, n: usize) -> Self {
         let name = name.into();
         End::of(&shared(line("queue", name.clone()), Stock::new("queue", name, n)), 0)
     }
 
-    /// Puts an item. *Blocks* while there is no room. Dropped, it has put nothing, and the item is
-    /// dropped with it.
+    /// Puts an item. *Blocks* while there is no room. If this future is dropped, it has put
+    /// nothing, and the item is dropped with it.
     ///
     /// # Errors
     ///
-    /// The item, and [`Error::Interrupt`].
+    /// Returns the item with [`Error::Interrupt`] if the wait was interrupted.
     #[track_caller]
     pub fn put(&self, item: T) -> impl Future<Output = Result<(), Rejected<T>>> {
         self.push_from(item, Location::caller())
     }
 
-    /// Puts an item if there is room that nobody waits for.
+    /// Puts an item if there is free room. Room is not free if a task waits for it.
     ///
     /// # Errors
     ///
-    /// The item, and [`Error::Full`].
+    /// Returns the item with [`Error::Full`] if there is no free room.
     pub fn try_put(&self, item: T) -> Result<(), Rejected<T>> {
         self.push(item, self.room().map(|_| Error::Full))
     }
 
-    /// Takes the item whose turn it is. *Blocks* while there is none. Dropped, it has taken
+    /// Takes the next item. *Blocks* while there is none. If this future is dropped, it has taken
     /// nothing.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait.
+    /// Returns the interrupt that ended the wait.
     #[track_caller]
     pub fn get(&self) -> impl Future<Output = Result<T, Interrupt>> {
         let (line, site) = (&self.shared.state.line, Location::caller());
@@ -252,11 +262,11 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
         }
     }
 
-    /// Takes the item whose turn it is, if there is one that nobody waits for.
+    /// Takes the next item, if an item is there that is not reserved for a waiting task.
     ///
     /// # Errors
     ///
-    /// [`Error::Empty`].
+    /// Returns [`Error::Empty`] if there is none.
     pub fn try_get(&self) -> Result<T, Error> {
         self.shared.state.line.try_take_permit().then(|| self.pop()).ok_or(Error::Empty)
     }
@@ -265,11 +275,11 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
         self.shared.state.pop().expect("rule: there is an item for each permit")
     }
 
-    /// Notes that one item that was put is done with.
+    /// Records that an item of the queue is done.
     ///
     /// # Panics
     ///
-    /// If more items are done than were put.
+    /// Panics if more items are done than were put.
     #[track_caller]
     pub fn task_done(&self) {
         let Stock { unfinished, rounds, .. } = &self.shared.state;
@@ -281,12 +291,12 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
         }
     }
 
-    /// Waits until each item that was put is [done](End::task_done), even if another item is put
-    /// before this task runs. *Blocks* unless all are.
+    /// Waits until every item that was put is [done](End::task_done), even if another item is put
+    /// before this task runs. *Blocks*, unless all items are done.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait.
+    /// Returns the interrupt that ended the wait.
     #[track_caller]
     pub fn join(&self) -> impl Future<Output = Result<(), Interrupt>> {
         let Stock { unfinished, rounds, .. } = &self.shared.state;

@@ -1,5 +1,5 @@
-//! One value that changes, and receivers that wait for its changes. A receiver sees the newest
-//! value; it may miss others in between.
+//! A channel for one value that changes. Receivers wait for its changes. A receiver sees the newest
+//! value, and can miss values in between.
 //!
 //! ```no_run
 //! use traps::channel::watch;
@@ -24,29 +24,30 @@ use std::cell::{Cell, Ref, RefCell};
 use std::panic::Location;
 
 use super::{End, Many, RECEIVES, SENDS, State, ends, line};
+use crate::sync::OnDrop;
 use crate::{Error, Rejected};
 
-/// The handle that changes the value.
+/// The handle that changes the value of a channel.
 pub type Sender<T> = End<Value<T>, SENDS>;
 
-/// A handle that waits for changes. A clone has seen what this one has seen. What it
-/// *receives* is the news that there was a change.
+/// A handle that waits for changes of a channel's value. A clone counts the same changes as seen. A
+/// receive returns `()`, which means that there was a change.
 pub type Receiver<T> = End<Value<T>, RECEIVES>;
 
-/// The value of a channel.
+/// The value of a channel, and its version.
 pub struct Value<T> {
     value: RefCell<T>,
-    /// How often it was changed.
+    /// The number of changes so far.
     version: Cell<u64>,
 }
 
-/// A channel with a first value, which the first receiver has seen.
+/// Makes a channel with a first value. The first receiver counts that value as seen.
 #[track_caller]
 pub fn channel<T>(initial: T) -> (Sender<T>, Receiver<T>) {
     named("", initial)
 }
 
-/// [`channel`] with a name for the log.
+/// Makes a channel like [`channel`], with a name for the log.
 #[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>, initial: T) -> (Sender<T>, Receiver<T>) {
     let value = Value { value: RefCell::new(initial), version: Cell::new(0) };
@@ -66,11 +67,11 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// The new value, and [`Error::ReceiversGone`] if there is no receiver now.
+    /// Returns the new value with [`Error::ReceiversGone`] if there is no receiver now.
     ///
     /// # Panics
     ///
-    /// If the value is [borrowed](End::borrow).
+    /// Panics if the value is [borrowed](End::borrow).
     #[track_caller]
     pub fn send(&self, mut value: T) -> Result<(), Rejected<T>> {
         if self.is_closed() {
@@ -80,27 +81,32 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Changes the value in place, whether there is a receiver or not. Never blocks.
+    /// Changes the value in place, even if there is no receiver. Never blocks. If `modify` panics,
+    /// that counts as a change. `modify` must not use the channel.
     ///
     /// # Panics
     ///
-    /// If the value is [borrowed](End::borrow). `modify` may not use the channel.
+    /// Panics if the value is [borrowed](End::borrow).
     #[track_caller]
     pub fn send_modify(&self, modify: impl FnOnce(&mut T)) {
         let Value { value, version } = &self.shared.state;
-        modify(&mut value.borrow_mut());
-        version.set(version.get() + 1);
-        self.shared.line.wake(u64::MAX);
+        let mut value = value.borrow_mut();
+        let _however_it_ends = OnDrop(Some(|| {
+            version.set(version.get() + 1);
+            self.shared.line.wake(u64::MAX);
+        }));
+        modify(&mut value);
     }
 
-    /// A new receiver, which has seen the value as it is now.
+    /// Makes a new receiver, which counts the present value as seen.
     pub fn subscribe(&self) -> Receiver<T> {
         End::of(&self.shared, self.shared.state.version.get())
     }
 }
 
 impl<T, const SIDE: usize> End<Value<T>, SIDE> {
-    /// Looks at the value. Let go of it before the task waits: a send panics while it is borrowed.
+    /// Borrows the value. Drop the borrow before the task waits, because a send panics while the
+    /// value is borrowed.
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.state.value.borrow()
     }
@@ -109,27 +115,28 @@ impl<T, const SIDE: usize> End<Value<T>, SIDE> {
 impl<T> Many<RECEIVES> for Value<T> {}
 
 impl<T> Receiver<T> {
-    /// Waits for a change that this receiver has not seen, and marks it as seen. *Blocks* unless
-    /// there was one. Dropped, it has marked nothing.
+    /// Waits for a change that this receiver has not seen, and marks it as seen. *Blocks*, unless
+    /// there was one. If this future is dropped, it has marked nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::SendersGone`] or [`Error::Interrupt`].
+    /// Returns [`Error::SendersGone`] or [`Error::Interrupt`].
     #[track_caller]
     pub fn changed(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.recv()
     }
 
-    /// Waits until `is_it` holds for the value, marks that as seen and looks at it, as
-    /// [`borrow`](End::borrow). *Blocks* unless it holds now.
+    /// Waits until `is_it` returns `true` for the value, marks that value as seen, and borrows it
+    /// like [`borrow`](End::borrow). *Blocks*, unless `is_it` returns `true` at once.
     ///
     /// # Errors
     ///
-    /// [`Error::SendersGone`] if it does not hold for the last value, or [`Error::Interrupt`].
+    /// Returns [`Error::SendersGone`] if `is_it` returns `false` for the last value, or returns
+    /// [`Error::Interrupt`].
     ///
     /// # Panics
     ///
-    /// If `is_it` sends.
+    /// Panics if `is_it` sends.
     #[track_caller]
     pub fn wait_for(
         &mut self,

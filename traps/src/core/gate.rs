@@ -1,73 +1,91 @@
-//! The gate: where the tasks and the kernels of one thread meet.
+//! The gate: where the tasks and the kernel of one thread meet.
 //!
-//! A wait lies here from the poll that files it until its result is read, and so do the scopes.
-//! What a task files stays in program order: traps, and posts that need no reply. The newest trap
-//! is in a cell, because most polls file nothing else.
+//! The gate is a thread-local. It holds the task that is being polled, the scope in force, the
+//! records of all waits and scopes, and the list of what the task has filed in this poll. One round
+//! trip takes five steps:
 //!
-//! One rule for all of this module: no foreign object (a waker, a result, a future) is dropped,
-//! cloned or called while a table here is borrowed, because it may call back into the gate.
+//! 1. The kernel begins a poll ([`Gate::begin`]): it names the task, and the task's root becomes
+//!    the scope in force.
+//! 2. The task files traps and posts, which stay in program order. The newest trap is in a cell of
+//!    its own, because most polls file one trap and nothing else.
+//! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only`], [`Gate::take`]).
+//! 4. The kernel answers a trap by writing the reply into the record of its wait, now or in a later
+//!    turn.
+//! 5. The next poll of the future finds the reply there by its ticket, and removes the record.
+//!
+//! **One rule holds for all of this module**: user code (a waker, a result, a future) must not be
+//! dropped, cloned or called while a table here is borrowed, because it may call back into the
+//! gate.
+//!
+//! **A thread has one kernel at a time.** A second one is refused. A post that is made while the
+//! kernel does not run waits for its next run. When the kernel is dropped, the gate drops all
+//! records and posts that are left. The serial numbers of keys go on counting (see `table.rs`), so
+//! a future or a handle of a dropped kernel names nothing in the next one.
+//!
+//! The obvious way is a handle of the kernel in each future, or an argument of each `poll`. The
+//! first makes a cycle of reference counts, and the second needs a `Context` of our own, which no
+//! other future would pass on. A thread-local works below any combinator of any library.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 use std::time::SystemTime;
 
-use super::deadlines::DeadlineTable;
-use super::names::{HandleId, OfHandle, Site, TaskId, TaskRef, Ticket};
 use super::protocol::Post;
-use super::queue::Queue;
-use super::records::Records;
-use super::signals::{SignalLine, SignalSet};
-use super::table::Table;
+use super::scopes::Records;
+use super::table::{HandleId, OfHandle, Queue, ScopeId, Site, Table, TaskId, TaskRef, Ticket};
+use crate::parts::deadlines::DeadlineTable;
+use crate::parts::signals::{SignalLine, SignalSet};
 use crate::time::Time;
 
-/// Where the tasks and the kernels of one thread exchange traps and replies.
+/// The meeting place at which the tasks and the kernel of one thread exchange traps and replies.
 #[derive(Default)]
 pub struct Gate {
-    /// What the running kernel shares with its tasks.
+    /// The state that the kernel of this thread shares with its tasks. `None` while there is no
+    /// kernel.
     pub(super) kernel: RefCell<Option<Rc<Shared>>>,
-    /// The number of the running kernel, 0 for none.
+    /// The number of the kernel while it runs, otherwise 0.
     pub(super) epoch: Cell<u32>,
-    /// The kernels of this thread that exist.
-    pub(super) kernels: RefCell<Vec<u32>>,
     /// The task that is being polled.
     pub(super) task: Cell<Option<TaskRef>>,
-    /// Its place in the table of its kernel.
+    /// The index of the polled task in the table of its kernel.
     pub(super) index: Cell<u32>,
-    /// The index of the scope in force.
-    pub(super) scope: Cell<u32>,
-    /// The last reading of the clock.
+    /// The scope in force: the innermost scope that is being polled.
+    pub(super) scope: Cell<ScopeId>,
+    /// The last reading of the kernel clock.
     pub(super) now: Cell<Time>,
-    /// Identifies the waker of the current task without touching its reference count.
+    /// The identity of the current task's waker, read without touching its reference count.
     pub(super) waker: Cell<(*const (), *const ())>,
     pub(super) budget: Cell<u32>,
-    /// How often tasks woke themselves in a poll of theirs. Such a task has something to do: it
-    /// does not wait for foreign wakers alone.
+    /// The number of times that a task woke itself in its own poll. Such a task has something to
+    /// do: it does not wait for foreign wakers alone.
     pub(super) self_wakes: Cell<u32>,
-    /// The waits and the scopes.
+    /// The waits and the scopes of this thread's tasks.
     pub(super) records: RefCell<Records>,
-    /// Names of handles, and the kernel that knows them.
-    pub(super) handles: RefCell<Table<OfHandle, u32>>,
+    /// The table that gives descriptors their names.
+    pub(super) handles: RefCell<Table<OfHandle, ()>>,
+    /// The scopes whose deadlines the kernel must put into the timer heap. They make no log line,
+    /// so they need no order among the posts.
+    pub(super) new_timers: RefCell<Vec<ScopeId>>,
     /// The trap that was filed last.
     pub(super) newest: Cell<Option<Ticket>>,
-    /// Everything that was filed before.
+    /// The traps and posts that were filed before `newest`, in program order.
     pub(super) filed: RefCell<Vec<Filed>>,
     pub(super) any_filed: Cell<bool>,
-    /// Posts for kernels that do not run.
-    pub(super) later: RefCell<Vec<(u32, Post)>>,
 }
 
-/// What a task has filed.
+/// A trap or a post that a task has filed.
 pub enum Filed {
     /// A trap, which gets a reply. Stale if its future was dropped.
     Trap(Ticket),
-    /// A post, which gets none.
+    /// A post, which gets no reply.
     Post(Post),
 }
 
-/// What a kernel shares with its tasks.
+/// The state that a kernel shares with its tasks.
 pub struct Shared {
     /// The number of the kernel, unique in the process.
     pub epoch: u32,
@@ -77,17 +95,17 @@ pub struct Shared {
     pub wall: Box<dyn Fn() -> SystemTime>,
     /// The connection deadlines.
     pub deadlines: DeadlineTable,
-    /// Sends wakes of the kernel's tickets to it, from any thread.
+    /// The inbox through which any thread can end a wait of the kernel's tasks.
     pub outside: Arc<dyn Outside>,
     /// Whether the shutdown has begun.
     pub closing: Cell<bool>,
-    /// Where tasks wait for its beginning.
+    /// The queue of tasks that wait for the shutdown.
     pub until_closing: Rc<Queue>,
-    /// How many holds keep the drain of the shutdown going.
+    /// The number of holds, which keep the drain of the shutdown going.
     pub holds: Rc<Cell<u64>>,
-    /// Where tasks wait for one signal of several.
+    /// The kernel's own signal line, in which tasks wait for a single signal.
     pub signals: Rc<SignalLine>,
-    /// The number of the newest task; the kernel's own is number 1.
+    /// The number of the newest task. The kernel's own task is number 1.
     pub tasks: Cell<u64>,
     /// The number of the newest scope.
     pub scopes: Cell<u64>,
@@ -95,15 +113,15 @@ pub struct Shared {
     pub jobs: Cell<u64>,
 }
 
-/// Carries the wakes of a kernel's tickets to it. A kernel implements it.
+/// An inbox through which any thread can end a wait in a kernel. The kernel implements this trait.
 pub trait Outside: Send + Sync {
-    /// Ends the wait of that ticket, from any thread. Never blocks for the kernel and never fails:
-    /// where the ticket, or the kernel, is gone, nothing happens.
+    /// Ends the wait of a ticket, from any thread. Never blocks for the kernel, and never fails. If
+    /// the wait or the kernel is gone, does nothing.
     fn unpark(&self, ticket: Ticket);
 }
 
 impl Shared {
-    /// What a new kernel shares.
+    /// Makes the shared state of a new kernel.
     #[must_use]
     pub fn new(
         epoch: u32,
@@ -132,22 +150,22 @@ thread_local! {
     /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that objects
     /// that a thread drops at its end can still post.
     pub(super) static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
-    /// Whether the running kernel wants every event. It is not in the gate, because every read and
-    /// write checks it.
+    /// Whether the running kernel wants its tasks to file every event. This is not in the gate,
+    /// because every read and write checks it.
     pub(super) static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `look` with the gate of this thread; `None` if no kernel was ever made on it.
+/// Calls `look` with the gate of this thread. Returns `None` if no kernel was ever made on it.
 #[inline]
 pub(super) fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
     GATE.get().map(look)
 }
 
-/// The gate, and the task that is being polled.
+/// Returns the gate, and the task that is being polled.
 ///
 /// # Panics
 ///
-/// If no task is being polled: a trap was polled outside a kernel.
+/// Panics if no task is being polled, because a trap was then polled outside a kernel.
 #[inline]
 pub(super) fn in_task(site: Site) -> (&'static Gate, TaskRef) {
     match GATE.get() {
@@ -174,36 +192,43 @@ pub(super) fn identity(waker: &Waker) -> (*const (), *const ()) {
     (waker.data(), ptr::from_ref(waker.vtable()).cast())
 }
 
-/// The task that is being polled, `None` outside a poll.
+/// Returns the task that is being polled, or `None` outside a poll.
 #[inline]
 pub(crate) fn task() -> Option<TaskRef> {
     with(|gate| gate.task.get()).flatten()
 }
 
-/// The number of the task that is being polled.
+/// Returns the number of the task that is being polled.
 pub(crate) fn task_id(site: Site) -> TaskId {
     let (gate, task) = in_task(site);
     TaskId(gate.records.borrow().scopes[task.index].number)
 }
 
-/// The number of the kernel that runs on this thread, 0 for none.
+/// Returns the number of the task that is being polled, or `None` outside a poll.
+pub(crate) fn task_number() -> Option<u64> {
+    let gate = GATE.get()?;
+    let records = gate.records.try_borrow().ok()?;
+    records.scopes.get(gate.task.get()?).map(|root| root.number)
+}
+
+/// Returns the number of the kernel of this thread while it runs, otherwise 0.
 #[inline]
 pub(crate) fn epoch() -> u32 {
     with(|gate| gate.epoch.get()).unwrap_or(0)
 }
 
-/// What the running kernel shares with its tasks.
+/// Returns the state that the kernel of this thread shares with its tasks.
 pub(crate) fn shared() -> Option<Rc<Shared>> {
     with(|gate| gate.kernel.borrow().clone()).flatten()
 }
 
-/// Calls `look` with what the running kernel shares with its tasks.
+/// Calls `look` with the state that the kernel of this thread shares with its tasks.
 #[inline]
 pub(crate) fn with_shared<R>(look: impl FnOnce(&Shared) -> R) -> Option<R> {
     with(|gate| gate.kernel.borrow().as_deref().map(look)).flatten()
 }
 
-/// Reads the clock of the running kernel.
+/// Reads the clock of the kernel of this thread.
 #[inline]
 pub(crate) fn now() -> Option<Time> {
     let gate = GATE.get()?;
@@ -212,7 +237,7 @@ pub(crate) fn now() -> Option<Time> {
     Some(now)
 }
 
-/// Takes one operation from the task's budget; false if it is spent.
+/// Takes one operation from the task's budget. Returns `false` if the budget is spent.
 #[inline]
 pub(crate) fn spend() -> bool {
     with(|gate| {
@@ -223,48 +248,293 @@ pub(crate) fn spend() -> bool {
     .unwrap_or(false)
 }
 
-/// Takes up to this many more operations from the budget.
+/// Takes up to `operations` more operations from the budget.
 pub(crate) fn spend_more(operations: u32) {
     with(|gate| gate.budget.set(gate.budget.get().saturating_sub(operations)));
 }
 
-/// A name and a number for a new task.
+/// Makes a name and a number for a new task.
 pub(crate) fn new_task(site: Site) -> (TaskRef, TaskId) {
     with(|gate| gate.new_task(site)).expect("a task is spawned in a task")
 }
 
-/// A name for a descriptor.
+/// Makes a name for a descriptor.
 pub(crate) fn new_handle() -> HandleId {
-    with(|gate| gate.handles.borrow_mut().insert(gate.epoch.get()))
-        .expect("a descriptor is waited for in a task")
+    with(|gate| gate.handles.borrow_mut().insert(())).expect("a descriptor is waited for in a task")
 }
 
-/// Whether the running kernel wants every event.
+/// Returns whether the running kernel wants its tasks to file every event.
 #[inline]
 pub(crate) fn is_listening() -> bool {
     LISTENING.get()
 }
 
-/// Calls `look` with the records, and the index of the scope in force.
-pub(crate) fn with_records<R>(site: Site, look: impl FnOnce(&mut Records, u32, &Shared) -> R) -> R {
+/// Returns the serial numbers of the newest wait, scope and descriptor of this thread.
+pub(crate) fn serials() -> [u32; 3] {
+    with(|gate| {
+        let records = gate.records.borrow();
+        [records.waits.last(), records.scopes.last(), gate.handles.borrow().last()]
+    })
+    .unwrap_or_default()
+}
+
+/// Sets whether tasks of this thread file every event.
+pub fn listen(listening: bool) {
+    LISTENING.set(listening);
+}
+
+/// Calls `look` with the records, and the scope in force.
+pub(crate) fn with_records<R>(
+    site: Site,
+    look: impl FnOnce(&mut Records, ScopeId, &Shared) -> R,
+) -> R {
     let (gate, _) = in_task(site);
     let kernel = gate.kernel.borrow();
     let kernel = kernel.as_deref().expect("who polls a task is a kernel");
     look(&mut gate.records.borrow_mut(), gate.scope.get(), kernel)
 }
 
-/// The task that is being polled is to be polled when the shutdown begins.
+/// Returns whether the shutdown has begun. If not, the task that is being polled is polled again
+/// when the shutdown begins.
 #[inline]
-pub(crate) fn watch_shutdown() {
-    with(|gate| {
-        if let Some(task) = gate.task.get() {
-            gate.records.borrow_mut().scopes[task.index].watches_shutdown = true;
-        }
-    });
+pub(crate) fn watch_shutdown() -> bool {
+    let Some(gate) = GATE.get() else { return false };
+    let has_begun = gate.kernel.borrow().as_deref().is_some_and(|kernel| kernel.closing.get());
+    if let Some(task) = gate.task.get()
+        && !has_begun
+    {
+        gate.records.borrow_mut().scopes[task.index].watches_shutdown = true;
+    }
+    has_begun
 }
 
-/// Whether a task belongs to the kernel that runs on this thread.
-pub(crate) fn is_of_this_kernel(task: TaskRef) -> bool {
-    let epoch = |gate: &Gate| Some(gate.records.borrow().scopes.get(task)?.epoch);
-    with(epoch).flatten() == Some(self::epoch())
+/// Returns whether a task has not ended.
+pub(crate) fn is_alive(task: TaskRef) -> bool {
+    with(|gate| gate.records.borrow().scopes.get(task).is_some()).unwrap_or(false)
+}
+
+/// Makes a number for a new kernel, unique in the process. Wakers recognise their kernel by it.
+pub fn new_epoch() -> u32 {
+    static EPOCHS: AtomicU32 = AtomicU32::new(1);
+    EPOCHS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Reports to the kernel of this thread, by a post, that the waker of a task was called.
+pub fn post_woken(task: TaskRef) {
+    with(|gate| {
+        if gate.task.get() == Some(task) {
+            gate.self_wakes.set(gate.self_wakes.get().wrapping_add(1));
+        }
+    });
+    post(Post::Woken(task));
+}
+
+/// Asks the kernel of this thread, by a post, to end the wait of a ticket.
+pub fn post_unpark(ticket: Ticket) {
+    post(Post::Unpark(ticket));
+}
+
+/// The methods for the life of a kernel: made, running, stopped, gone.
+impl Gate {
+    /// Returns the gate of this thread. The first call makes it, and it is never freed.
+    #[must_use]
+    pub fn of_this_thread() -> &'static Gate {
+        let gate = GATE.get().unwrap_or_else(|| {
+            let gate: &'static Gate = Box::leak(Box::default());
+            gate.end();
+            gate
+        });
+        GATE.set(Some(gate));
+        gate
+    }
+
+    /// Makes `kernel` the kernel of this thread, until the claim is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the thread already has a kernel.
+    pub fn claim(&'static self, kernel: &Rc<Shared>) -> Claim {
+        let rule = "rule: a thread has one kernel at a time, and this thread has one already";
+        assert!(self.kernel.borrow().is_none(), "{rule}");
+        self.kernel.replace(Some(kernel.clone()));
+        Claim(self)
+    }
+
+    /// Marks the kernel as running.
+    pub fn enter(&self, kernel: &Shared) {
+        self.epoch.set(kernel.epoch);
+    }
+
+    /// Marks the kernel as stopped. Later posts wait for its next run.
+    pub fn leave(&self) {
+        self.end();
+        self.epoch.set(0);
+    }
+
+    /// Returns the number of filed posts for which `counts` returns `true`.
+    #[must_use]
+    pub fn count_posts(&self, counts: impl Fn(&Post) -> bool) -> usize {
+        let filed = self.filed.borrow();
+        filed.iter().filter(|filed| matches!(filed, Filed::Post(post) if counts(post))).count()
+    }
+}
+
+/// A kernel's claim to the gate of its thread.
+#[derive(Debug)]
+pub struct Claim(&'static Gate);
+
+impl Drop for Claim {
+    /// Drops everything that the kernel has left at the gate.
+    fn drop(&mut self) {
+        let kernel = self.0.kernel.take();
+        self.0.new_timers.borrow_mut().clear();
+        let (filed, handles) = (self.0.take(), self.0.handles.borrow_mut().clear());
+        let records = self.0.records.borrow_mut().clear();
+        drop((kernel, filed, handles, records));
+    }
+}
+
+/// The methods for the polls of a task.
+impl Gate {
+    /// Prepares for a poll: sets the task, its index in the table of the kernel, and the kernel's
+    /// last reading of the clock.
+    #[inline]
+    pub fn begin(&self, task: TaskRef, index: u32, now: Time) {
+        self.task.set(Some(task));
+        self.index.set(index);
+        self.scope.set(task);
+        self.now.set(now);
+    }
+
+    /// Sets the waker with which the task is polled, so that the gate recognises it.
+    #[inline]
+    pub fn set_waker(&self, waker: &Waker) {
+        self.waker.set(identity(waker));
+    }
+
+    /// Sets the number of I/O operations after which the task yields.
+    #[inline]
+    pub fn set_budget(&self, operations: u32) {
+        self.budget.set(operations);
+    }
+
+    /// Returns the last reading of the kernel clock, made by the task or before its poll.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Records that no task is being polled any more.
+    #[inline]
+    pub fn end(&self) {
+        self.task.set(None);
+        self.scope.set(ScopeId::NONE);
+    }
+
+    /// Runs user code outside of any task, even while a task is being served.
+    pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
+        let task = self.task.take();
+        let result = code();
+        self.task.set(task);
+        result
+    }
+
+    /// Borrows the waits and the scopes. User code must not be called in the meantime.
+    #[inline]
+    pub fn records(&self) -> RefMut<'_, Records> {
+        self.records.borrow_mut()
+    }
+
+    /// Returns whether anything is filed.
+    #[inline]
+    #[must_use]
+    pub fn has_filed(&self) -> bool {
+        self.newest.get().is_some() || self.any_filed.get()
+    }
+
+    /// Takes one of the scopes whose deadlines must go into the timer heap.
+    #[inline]
+    #[must_use]
+    pub fn take_new_timer(&self) -> Option<ScopeId> {
+        self.new_timers.borrow_mut().pop()
+    }
+
+    /// Takes the filed trap, if nothing else is filed.
+    #[inline]
+    #[must_use]
+    pub fn take_only(&self) -> Option<Ticket> {
+        if self.any_filed.get() { None } else { self.newest.take() }
+    }
+
+    /// Takes everything that is filed, in program order.
+    #[must_use]
+    pub fn take(&self) -> Vec<Filed> {
+        if let Some(newest) = self.newest.take() {
+            self.push(Filed::Trap(newest));
+        }
+        self.any_filed.set(false);
+        self.filed.take()
+    }
+
+    /// Keeps the emptied list of filed entries, so that the next poll need not allocate one.
+    pub fn give_back(&self, list: Vec<Filed>) {
+        debug_assert!(list.is_empty(), "what was taken is handled first");
+        let mut filed = self.filed.borrow_mut();
+        // Free a long list, so that a loop of spawns does not keep its memory forever.
+        if filed.is_empty() && list.capacity() <= 1024 {
+            *filed = list;
+        }
+    }
+
+    /// Chooses the name and the number of a new task.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the thread has no kernel.
+    #[must_use]
+    pub fn new_task(&self, site: Site) -> (TaskRef, TaskId) {
+        let kernel = self.kernel.borrow();
+        let kernel = kernel.as_ref().expect("a task is made in a kernel");
+        kernel.tasks.set(kernel.tasks.get() + 1);
+        let number = kernel.tasks.get();
+        let root = self.records.borrow_mut().open_root(number, site);
+        (root, TaskId(number))
+    }
+
+    /// Frees the name of a handle.
+    pub fn free_handle(&self, handle: HandleId) {
+        self.handles.borrow_mut().remove(handle);
+    }
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").field("epoch", &self.epoch.get()).finish_non_exhaustive()
+    }
+}
+
+/// Returns whether the kernel with this number is running on this thread now.
+#[must_use]
+pub fn is_running(epoch: u32) -> bool {
+    self::epoch() == epoch
+}
+
+/// Posts a message to the kernel of this thread, for now or for its next run. If there is no
+/// kernel, or the thread is ending, drops the message.
+pub(crate) fn post(post: Post) {
+    match GATE.get() {
+        Some(gate) if gate.kernel.borrow().is_some() => gate.post(post),
+        _ => drop(post),
+    }
+}
+
+impl Gate {
+    /// Posts a message to the kernel of this thread.
+    pub fn post(&self, post: Post) {
+        if let Some(older) = self.newest.take() {
+            self.push(Filed::Trap(older));
+        }
+        self.push(Filed::Post(post));
+    }
 }

@@ -1,55 +1,71 @@
-//! Why a blocking trap ended early, and how an error carries that upwards.
+//! Interrupts: the reasons why blocking traps end early, and how errors carry them upwards.
 //!
-//! Only the kernel makes interrupts; only a scope that closes relabels them.
+//! Only the kernel makes an [`Interrupt`]. It is the error of the trap that a task is blocked in,
+//! and travels up by `?`. On its way it leaves scopes, and each timeout that it leaves gives it the
+//! name that it has outside (`Interrupt::leave`). So one interrupt is a `TaskTimeout` where its
+//! deadline was set, a `TimeoutCancellation` further in, and an `UncaughtTimeout` further out.
+//!
+//! For example, `timeout_after(2s, timeout_after(5s, sleep(9s)))`: after 2 s the sleep ends with a
+//! `TimeoutCancellation`, because the deadline that passed is not that of the nearest timeout. The
+//! inner timeout passes it on under that name. The outer one is its source, and returns a
+//! `TaskTimeout`.
+//!
+//! The invariant: a timeout renames an interrupt only if the interrupt is in that timeout
+//! (`position`). So an error that a program keeps and returns elsewhere is not taken for the
+//! timeout of another scope.
+//!
+//! The obvious way is one error for all timeouts. Then a caller cannot distinguish its own deadline
+//! from one that an inner call forgot to handle, which is the most common mistake with nested
+//! timeouts.
 
 use std::error::Error as StdError;
 use std::fmt;
 
-use super::names::{ScopeId, Site, TaskId};
+use crate::core::table::{ScopeId, Site, TaskId};
 use crate::time::Time;
 
-/// Which of the four an interrupt is, seen from where it is now.
+/// The kind of an interrupt, seen from its present scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The task was cancelled.
     Cancelled,
-    /// The deadline of the scope that it leaves (or is about to leave) has passed.
+    /// The deadline of the scope that the interrupt leaves, or is about to leave, has passed.
     TaskTimeout,
     /// The deadline of a scope further out has passed.
     TimeoutCancellation,
-    /// The deadline of a scope further in passed and nobody handled it there.
+    /// The deadline of a scope further in has passed, and was not handled there.
     UncaughtTimeout,
 }
 
-/// A wait that ended early: a cancellation or a timeout, on its way up by `?`.
+/// The error of a wait that ended early: a cancellation or a timeout, on its way up by `?`.
 ///
-/// Costs one allocation, made when it is delivered.
+/// The delivery costs one allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Interrupt(Box<Delivery>);
 
-/// What is known of an interrupt when it is delivered.
+/// The facts about an interrupt at its delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// What it is, seen from the trap that it ends.
+    /// The kind, seen from the trap that it ends.
     pub kind: Kind,
     /// The scope that fired.
     pub source: ScopeId,
-    /// Its rank when it fired.
+    /// The rank of `source` among all scopes that fired.
     pub order: u64,
-    /// The nearest timeout around the trap. A closing timeout relabels only what stands in it, so
-    /// that an interrupt cannot be forged or replayed into another scope.
+    /// The nearest timeout around the trap. A closing timeout relabels only an interrupt that is in
+    /// it, so an interrupt cannot be forged or replayed into another scope.
     pub position: Option<ScopeId>,
-    /// Where it was pending: a branch, or the source itself.
+    /// The place where the interrupt was pending: a branch, or the source itself.
     pub place: ScopeId,
-    /// Whether it has left its source.
+    /// Whether the interrupt has left its source.
     pub passed: bool,
     /// The deadline that passed; [`Time::NEVER`] for a cancellation.
     pub deadline: Time,
     /// The kernel clock at the delivery.
     pub reading: Time,
-    /// Where the timeout was set.
+    /// The call site that set the timeout.
     pub set_at: Option<Site>,
-    /// Who cancelled.
+    /// The number of the task that asked for the cancellation.
     pub by: Option<TaskId>,
     /// The canceller's reason.
     pub reason: &'static str,
@@ -58,88 +74,80 @@ pub struct Delivery {
 }
 
 impl Interrupt {
-    /// Makes one of a scope that has fired.
+    /// Makes the interrupt of a scope that has fired.
     #[must_use]
     pub fn new(delivery: Delivery) -> Interrupt {
         Interrupt(Box::new(delivery))
     }
 
-    /// What is known of it.
+    /// Returns the facts about the delivery of the interrupt.
     #[must_use]
     pub fn delivery(&self) -> &Delivery {
         &self.0
     }
 
-    /// Which of the four it is here.
+    /// Returns the kind of the interrupt, seen from its present scope.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// Whether it is a cancellation; else it is a timeout of some kind.
+    /// Returns whether the interrupt is a cancellation. Otherwise it is a timeout of some kind.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.kind == Kind::Cancelled
     }
 
-    /// The number in the log of the scope that timed out; `None` for a cancellation, and for a
-    /// deadline of the whole task, which has no scope.
+    /// Returns the number of the scope that timed out, as the log shows it. Returns `None` for a
+    /// cancellation, and for a deadline of the whole task, which has no scope.
     #[must_use]
     pub fn scope(&self) -> Option<u64> {
         (self.0.scope != 0).then_some(self.0.scope)
     }
 
-    /// The deadline that passed; `None` for a cancellation.
+    /// Returns the deadline that passed, or `None` for a cancellation.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         (!self.is_cancelled()).then_some(self.0.deadline)
     }
 
-    /// The kernel clock when it was delivered.
+    /// Returns the reading of the kernel clock at the delivery.
     #[must_use]
     pub fn reading(&self) -> Time {
         self.0.reading
     }
 
-    /// Where the timeout was set; `None` for a cancellation, for a deadline of the whole task, and
-    /// inside the guard of a connection deadline, which is armed in many places.
+    /// Returns the call site that set the timeout. Returns `None` for a cancellation, for a
+    /// deadline of the whole task, and inside the guard of a connection deadline, which many call
+    /// sites arm.
     #[must_use]
     pub fn set_at(&self) -> Option<Site> {
         self.0.set_at
     }
 
-    /// Who cancelled; `None` for a timeout, another thread, and the kernel itself at shutdown.
+    /// Returns the number of the task that asked for the cancellation. Returns `None` for a
+    /// timeout, and if another thread cancelled, or the kernel itself at a shutdown.
     #[must_use]
     pub fn by(&self) -> Option<TaskId> {
         self.0.by
     }
 
-    /// The canceller's reason; empty if none was given.
+    /// Returns the canceller's reason, or an empty text.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         self.0.reason
     }
 
-    /// Was delivered in another scope than the one that reads it: the future has moved.
-    /// `has_left`: its source is not around the reader.
+    /// Moves the interrupt to the scope of its reader, which is not the scope of the wait.
+    /// `has_left` is set if the source is not around the reader.
     pub(crate) fn move_to(&mut self, position: Option<ScopeId>, has_left: bool) {
         self.0.position = position;
         self.0.passed |= has_left;
     }
 
-    /// A timeout has moved to another task, where it is another scope. What was read in it before
-    /// is in it still.
-    pub(crate) fn follow(&mut self, earlier: ScopeId, scope: ScopeId) {
-        if self.0.position == Some(earlier) {
-            self.0.position = Some(scope);
-            if self.0.source == earlier {
-                self.0.source = scope;
-            }
-        }
-    }
-
-    /// Moves out of the timeout `scope` into `outer`, the one around it, and takes the name that
-    /// it has there. Returns whether `scope` itself timed out.
+    /// Moves the interrupt out of the timeout `scope` into `outer`, the timeout around it, and
+    /// changes its kind to the kind that is seen from there. Returns whether `scope` itself timed
+    /// out.
     pub(crate) fn leave(
         &mut self,
         (scope, number): (ScopeId, u64),
@@ -210,7 +218,7 @@ impl StdError for Interrupt {}
 
 /// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
 ///
-/// [`Error`](crate::Error), `io::Error` and boxed errors can already. A box may hold an
+/// [`Error`](crate::Error), `io::Error` and boxed errors are such types. A box may hold an
 /// [`Interrupt`], an [`Error`](crate::Error) or an `io::Error`.
 ///
 /// ```
@@ -248,9 +256,9 @@ impl StdError for Interrupt {}
             `Interruptible` for it"
 )]
 pub trait Interruptible: From<Interrupt> {
-    /// The interrupt inside, if this error is one.
+    /// Returns the interrupt inside the error, if there is one.
     fn interrupt(&self) -> Option<&Interrupt>;
-    /// The interrupt inside, to be relabelled by a closing scope.
+    /// Returns the interrupt inside the error, so that a closing scope can relabel it.
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt>;
 }
 

@@ -1,119 +1,174 @@
 //! The vocabulary between a task and its kernel: traps, replies and posts.
 //!
-//! Plain data: nothing here files, answers or decides anything.
+//! A *trap* asks the kernel for something and gets one *reply*. It *answers* (the kernel polls the
+//! same task again at once) or *blocks* (the task leaves the CPU until the reply exists). A *post*
+//! informs the kernel and gets no reply, so a `Drop` can make one. Nothing else passes between the
+//! two sides.
+//!
+//! For example, `sleep(1s)` files `Trap::Sleep { span: 1_000_000, until: 1.000000 }`, which blocks.
+//! One second later its reply is `Reply::Time(1.000000)`. If the future is dropped before that, it
+//! posts `Post::Withdraw` with the ticket of its wait.
+//!
+//! A reply contains only what its trap does not contain. For example, `Ready` does not name the
+//! descriptor, because the wait keeps its trap. If a task never reads a reply that hands something
+//! over, the kernel takes that back: readiness is remembered, a permit goes to the next waiter, an
+//! interrupt is pending again, and the value of a job is an orphan.
+//!
+//! The obvious way is a method of the kernel for each service, called by the task. Then every
+//! future borrows the kernel, a service may be called while another one runs, and requests pass the
+//! log at many places instead of one. Plain data has none of these problems: nothing in this file
+//! files, answers or decides anything.
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use super::interrupt::{Interrupt, Kind};
-use super::limiter::LimiterCore;
-pub use super::names::{Descriptor, Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
-use super::queue::Queue;
-use super::signals::SignalLine;
+use super::table::{Label, Queue};
+use crate::parts::signals::SignalLine;
 use crate::time::Time;
 
-/// What a task asks of its kernel.
+pub use super::table::{Descriptor, Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
+
+/// A request of a task to its kernel.
 ///
 /// A trap **answers** (the same task is polled again at once) or **blocks** (the task parks until
 /// the reply exists). A trap that blocks can be answered with [`Reply::Interrupt`], and so can
-/// [`Trap::Check`], whose purpose is that.
-#[derive(Debug)]
+/// [`Trap::Check`], whose purpose this is.
+#[derive(Clone, Debug)]
 pub enum Trap {
     /// *Answers* with a reading of the kernel clock.
     Clock,
-    /// *Answers* with the interrupt that was pending here, and takes it; or with the one that a
-    /// shield holds back, which stays there.
+    /// *Answers* with the interrupt that is pending here, and takes it. An interrupt that a shield
+    /// holds back is returned, but stays pending.
     Check,
     /// *Blocks* until every task that is ready now has run once.
     Yield {
-        /// Whether the task gave way because its budget of operations was spent.
+        /// Whether the task yields because its budget of operations is spent.
         spent: bool,
     },
-    /// *Blocks* until the time `until`. A span of zero costs one turn, even under a deadline.
+    /// *Blocks* until the time `until`. A duration of zero costs one turn, even under a deadline.
     Sleep {
-        /// As asked for, in microseconds; for the log.
+        /// The requested duration in microseconds, for the log.
         span: u64,
-        /// When the sleep ends.
+        /// The end of the sleep.
         until: Time,
     },
     /// *Blocks* until the descriptor looks ready, or until its handle is closed.
     Io {
         /// The handle.
         handle: HandleId,
-        /// The direction. A second waiter for the same one gets [`Reply::Busy`].
+        /// The direction. A second waiter for the same direction gets [`Reply::Busy`].
         direction: Direction,
     },
-    /// *Blocks* at the tail of a queue until there is a wake or a permit.
+    /// *Blocks* until another task has ended.
+    Join {
+        /// The task.
+        task: TaskRef,
+        /// The number of `task`, for the log.
+        id: TaskId,
+    },
+    /// *Blocks* at the tail of a queue until a wake or a permit arrives.
     Wait {
         /// The queue.
         queue: Rc<Queue>,
-        /// Whether a permit that is not read is kept when there is no other waiter.
+        /// Whether an unread permit is kept if there is no other waiter.
         keep: bool,
     },
-    /// *Blocks* until its ticket is unparked, perhaps by another thread.
+    /// *Blocks* until the ticket of the wait is unparked, perhaps by another thread.
     Park {
-        /// What the wait is for.
+        /// The object of the wait.
         what: Parked,
-        /// Whether something outside the kernel will end it (a virtual clock waits for that).
+        /// Whether something outside the kernel will end the wait. If so, a virtual clock stands
+        /// still until then.
         external: bool,
     },
 }
 
-/// What a parked task waits for, in the words of the log.
+impl Trap {
+    /// Returns the word for the trap in the log, such as `sleep`. A sleep of no time is a yield.
+    #[inline]
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Trap::Clock => "clock",
+            Trap::Check => "check_cancellation",
+            Trap::Yield { .. } | Trap::Sleep { span: 0, .. } => "yield",
+            Trap::Sleep { .. } => "sleep",
+            Trap::Io { .. } => "io",
+            Trap::Join { .. } => "join",
+            Trap::Wait { queue, .. } => match queue.label.get() {
+                Label::Signal => "signal",
+                Label::Queue => queue.primitive.get().map_or("wait", |primitive| primitive.kind),
+            },
+            Trap::Park { what, .. } => match what {
+                Parked::Job(_) => "offload",
+                Parked::Foreign => "foreign",
+                Parked::Outside(_) => "outside",
+                Parked::Universal(act, _) => act.word(),
+            },
+        }
+    }
+}
+
+/// The object for which a parked task waits, in the words of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
-    /// A future that knows nothing of traps, beside it.
+    /// A foreign future: a future that waits on a waker alone and makes no traps.
     Foreign,
-    /// Something that any thread may do, in one word.
+    /// An action that any thread can take, in one word for the log.
     Outside(&'static str),
-    /// Something shared with threads, by its number in this process.
+    /// An operation on an object shared with threads, and the number of the object in this process.
     Universal(Act, u32),
-    /// The job of that number.
+    /// The job with this number.
     Job(u64),
 }
 
-/// What a task does with something that is shared with threads.
+/// An operation of a task on an object shared with threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It puts an item.
+    /// Puts an item.
     Put,
-    /// It gets an item.
+    /// Gets an item.
     Get,
-    /// It waits for an event.
+    /// Waits for an event.
     Event,
 }
 
 impl Act {
-    /// What the log calls it.
+    /// Returns the word of the log for the operation.
     #[must_use]
     pub fn word(self) -> &'static str {
         ["queue_put", "queue_get", "event_wait"][self as usize]
     }
 }
 
-/// What a wait came to. It lies in the record of the wait until it is read.
+/// The result of a wait. It is stored in the record of the wait until it is read.
 #[derive(Debug)]
 pub enum Reply {
-    /// Done, with no result.
+    /// The trap is done, and has no result.
     Done,
     /// A reading of the clock.
     Time(Time),
-    /// The descriptor looks ready. Unread, that is remembered.
-    Ready(HandleId, Direction),
-    /// A wake or a permit of a queue; whether it is kept. Unread, it is passed on.
-    Permit(Rc<Queue>, bool),
-    /// The interrupt that ended the wait; nothing was done. Unread, it is pending again.
+    /// The descriptor looks ready. The flag tells whether an event reported urgent data. If the
+    /// task never reads this reply, the readiness is remembered.
+    Ready(bool),
+    /// A wake or a permit of the queue. If the task never reads this reply, the next waiter gets
+    /// it.
+    Permit,
+    /// The interrupt that ended the wait. The trap has had no effect. If the task never reads this
+    /// reply, the interrupt is pending again.
     Interrupt(Interrupt),
     /// The interrupt that a shield holds back.
     Held(Interrupt),
-    /// The job has ended. Unread, its value is an orphan.
+    /// The job has ended. If the task never reads this reply, the value of the job is an orphan.
     Job(Box<EndedJob>),
     /// Another task already waits for this direction of this descriptor.
     Busy,
@@ -123,44 +178,41 @@ pub enum Reply {
     Refused(io::Error),
 }
 
-/// What a task says without an answer. It may be said in a `Drop`.
+/// A message of a task to its kernel that gets no reply. A `Drop` can make it.
 pub enum Post {
-    /// The future of this wait is gone: undo it, or give back what it was handed.
+    /// Undoes the wait of a dropped future, or takes back the content of its unread reply.
     Withdraw(Ticket),
-    /// A task was made. It goes to the end of the ready queue.
+    /// Adds a new task at the end of the ready queue.
     Spawn(NewTask),
-    /// The task is to be cancelled, for this reason.
+    /// Cancels the task, for this reason.
     Cancel(TaskRef, &'static str),
-    /// The future of the task is to be dropped, because its grace period is over.
+    /// Drops the future of the task, because its grace period is over.
     Drop(TaskRef),
-    /// Wakes at most `n` waiters, from the head.
+    /// Wakes at most this number of the queue's waiters, from the head.
     Wake(Rc<Queue>, u64),
-    /// Wakes one waiter. If there is none, keeps a permit if the flag says so.
+    /// Gives a permit to the first waiter of the queue. If no task waits and the flag is set, the
+    /// queue keeps the permit.
     Permit(Rc<Queue>, bool),
-    /// The task's waker was called on the kernel's own thread.
+    /// Handles a call of the task's waker on the kernel's own thread.
     Woken(TaskRef),
-    /// A parked ticket was unparked on the kernel's own thread.
+    /// Makes an interrupt pending again, because a task has read it without effect.
+    PutBack(Interrupt),
+    /// Ends the wait of this ticket. Posted on the kernel's own thread.
     Unpark(Ticket),
-    /// The deadline of this scope is to be in the timer heap.
-    Set(ScopeId),
-    /// A scope was opened; for the log, and only while it is on.
-    Opened(Box<OpenedScope>),
-    /// A scope is gone: its timer is to be cancelled.
-    Unset(ScopeId, u32),
-    /// A scope is gone; for the log, and only while it is on.
-    Closed(Box<ClosedScope>),
-    /// A new handle: a descriptor that tasks will wait for under this name.
+    /// Logs that a scope was opened or closed. Posted only while the log is on.
+    Scope(Box<ScopePost>),
+    /// Adds a handle: a descriptor that tasks will wait for under this name.
     Register {
-        /// The name.
+        /// The name of the handle.
         handle: HandleId,
-        /// What the handle refers to.
+        /// The descriptor.
         descriptor: Descriptor,
-        /// The letter of its alias in the log.
+        /// The first letter of the handle's alias in the log.
         kind: char,
     },
-    /// A handle is closed: its waiters end with [`Reply::Closed`]. A `Release` of it follows.
+    /// Closes a handle. Its waiters end with [`Reply::Closed`]. A `Release` of the handle follows.
     Close(HandleId),
-    /// A handle was dropped: its waiters end with [`Reply::Closed`].
+    /// Removes a dropped handle. Its waiters end with [`Reply::Closed`].
     Release {
         /// The handle.
         handle: HandleId,
@@ -169,129 +221,140 @@ pub enum Post {
         /// Whether closing `owner` ends its registration, because no duplicate of it exists.
         sole: bool,
     },
-    /// For a service above the core.
+    /// Informs a service above the core.
     Service(ServicePost),
-    /// For the log, and most of them only while it is on.
+    /// Writes a note into the log. Most notes are posted only while it is on.
     Note(Note),
 }
 
 /// A post for a service of the kernel.
 pub enum ServicePost {
-    /// A job for a thread; its caller is parked under the job's ticket.
+    /// Starts a job on a thread. The caller is parked under the job's ticket.
     Submit(Box<NewJob>),
-    /// The wait for that job has ended without it.
+    /// Abandons the job with this number, because its caller no longer waits.
     Abandon(u64),
-    /// A job ended, and nobody has read its value.
+    /// Hands over a job that has ended and whose value was not read.
     Orphan(Box<EndedJob>),
-    /// The signals of this line are to be reported to it; the flag says whether each goes to
-    /// every line that wants it, or to the kernel's own line.
+    /// Makes the machine report the signals of this signal line. The flag is set for a stream,
+    /// which sees every signal; otherwise the line is the kernel's own.
     Watch(Rc<SignalLine>, bool),
 }
 
-/// For the log.
+/// A message for the log.
 pub enum Note {
-    /// Something that a user should know.
+    /// A warning for the user.
     Warning(Cow<'static, str>),
-    /// A limit was hit.
+    /// A report that a limit was hit.
     Cap(Cow<'static, str>),
-    /// What a task says of itself.
+    /// A note from the program.
     Said(Cow<'static, str>),
-    /// A span of a task begins (true) or ends.
+    /// The beginning (`true`) or the end of a span of a task.
     Span(bool, Cow<'static, str>),
-    /// Bytes were read or written.
+    /// The number of bytes that were read or written.
     Moved(HandleId, Direction, usize),
-    /// A listener has accepted a connection from a peer.
+    /// The connection that a listener has accepted, and its peer.
     Accepted(HandleId, HandleId, Option<Box<SocketAddr>>),
-    /// A connection deadline was made, armed or disarmed: its number.
+    /// An event of the connection deadline with this number.
     Deadline(u32, DeadlineEvent, Site),
-    /// The output of that task was taken.
+    /// The task whose output was taken.
     Joined(TaskId),
-    /// An interrupt of that task was not read: it is pending again.
-    PutBack(TaskRef, Interrupt),
+    /// A permit of a named primitive, given by its kind and its name, was taken or given back.
+    Permit(&'static str, Cow<'static, str>, PermitEvent),
+    /// A wait or a scope was polled in another scope than before. The number is that of the scope
+    /// around it now, or 0 for the task itself.
+    Rescoped(Rescoped, u64),
 }
 
-/// What happened to a connection deadline.
+/// An event of a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitEvent {
+    /// The task has taken a permit, at this call site.
+    Taken(Site),
+    /// A permit that this task held was given back.
+    Given(TaskRef),
+}
+
+/// The thing that was polled in another scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rescoped {
+    /// A wait.
+    Wait(Ticket),
+    /// The scope with this number.
+    Scope(u64),
+}
+
+/// An event of a connection deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadlineEvent {
-    /// It was made.
+    /// The deadline was made.
     Made,
-    /// It was armed for that phase, and will fire at this time.
+    /// The deadline was armed to this time, for this phase.
     Armed(Time, &'static str),
-    /// It was disarmed.
+    /// The deadline was disarmed.
     Disarmed,
 }
 
-/// A new task.
+/// A new task. The task that posts it is its parent.
 pub struct NewTask {
-    /// Its name: the scope around all that it does.
+    /// The scope around the whole task, which has the task's number and the call site of the spawn.
     pub root: TaskRef,
-    /// The number of the task.
-    pub id: TaskId,
-    /// Its future.
+    /// The name of the task.
+    pub name: Cow<'static, str>,
+    /// The body of the task.
     pub body: Pin<Box<dyn Body>>,
-    /// The task that spawned it.
-    pub parent: TaskRef,
 }
 
-/// The body of a task: its future, and where its output goes.
-pub trait Body {
-    /// Polls the future.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
-    /// Drops the future or the output. The name and the site stay.
-    fn clear(self: Pin<&mut Self>);
-    /// Tells whoever holds the task's handle how it ended. Gives the queue of those who wait for
-    /// the end.
-    fn end(self: Pin<&mut Self>, how: End<'_>) -> Option<Rc<Queue>>;
-    /// The task's name.
-    fn name(&self) -> &str;
-    /// Where it was spawned.
-    fn site(&self) -> Site;
+/// The body of a task: its future, and the cell in which the handle of the task looks for the
+/// output.
+pub trait Body: Future<Output = ()> {
+    /// Fills the cell, if there is a handle: with the output, or with the reason why there is none.
+    fn end(self: Pin<&mut Self>, how: End<'_>);
 }
 
-/// How a task ended.
+/// The way in which a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End<'a> {
-    /// With its output.
+    /// The task ended with its output.
     Output,
-    /// By a panic, with this message.
+    /// The task panicked, with this message.
     Panicked(&'a str),
-    /// Its future was dropped before its end.
+    /// The future of the task was dropped before its end.
     Dropped,
 }
 
-/// A job for a worker thread: it runs once, and what comes of it lies where its caller looks.
+/// A job for a worker thread. It runs once, and stores its result for its caller.
 pub trait Work: Send + Sync {
-    /// Runs the job; catches its panic.
+    /// Runs the job, and catches its panic.
     fn run(&self);
-    /// Takes what came of it, for the hook of orphans; `None` if there is nothing.
+    /// Takes the result of the job, for the hook of orphans. Returns `None` if there is none.
     fn take(&self) -> Option<Result<Box<dyn Any + Send>, String>>;
 }
 
 /// A job that a task asks for.
 pub struct NewJob {
-    /// Its number.
+    /// The number of the job.
     pub job: u64,
-    /// The wait of its caller.
+    /// The ticket of the caller's wait.
     pub ticket: Ticket,
-    /// The caller.
+    /// The task that asked for the job.
     pub task: TaskRef,
-    /// Where it was asked for.
+    /// The call site that asked for the job.
     pub site: Site,
     /// The job.
     pub work: Arc<dyn Work>,
-    /// The limiter whose limit also applies to it.
+    /// The limiter whose limit also applies to the job.
     pub limiter: Option<Rc<LimiterCore>>,
-    /// The deadline in force where it was asked for.
+    /// The deadline in force at the call site.
     pub until: Time,
 }
 
 /// A job that has ended.
 pub struct EndedJob {
-    /// Its number.
+    /// The number of the job.
     pub job: u64,
-    /// The task that asked for it.
+    /// The task that asked for the job.
     pub task: TaskId,
-    /// Where it asked.
+    /// The call site that asked for the job.
     pub site: Site,
     /// The job, with its value.
     pub work: Arc<dyn Work>,
@@ -303,49 +366,49 @@ impl std::fmt::Debug for EndedJob {
     }
 }
 
-/// A scope that was opened, for the log.
-pub struct OpenedScope {
-    /// Its name. It may be gone already.
-    pub scope: ScopeId,
-    /// The task that it is in.
+/// A scope that was opened or closed, for the log.
+pub struct ScopePost {
+    /// The task that the scope is in.
     pub task: TaskRef,
-    /// Its number.
+    /// The number of the scope.
     pub number: u64,
-    /// Its kind.
+    /// The kind of the scope.
     pub kind: ScopeKind,
-    /// Its deadline.
+    /// The deadline of the scope.
     pub deadline: Time,
-    /// The clock when it was opened; [`Time::ZERO`] if it was not read.
-    pub now: Time,
-    /// Where it was opened.
-    pub site: Site,
+    /// The event that is logged: the opening or the closing of the scope.
+    pub event: ScopeEvent,
 }
 
-/// A scope that is gone, for the log.
-pub struct ClosedScope {
-    /// The task that it was in.
-    pub task: TaskRef,
-    /// Its number.
-    pub number: u64,
-    /// Its kind.
-    pub kind: ScopeKind,
-    /// Its deadline.
-    pub deadline: Time,
-    /// The result that left it.
-    pub left: Left,
+/// An event of a scope: its opening or its closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeEvent {
+    /// The scope was opened.
+    Opened {
+        /// The name of the scope, which may have closed already.
+        scope: ScopeId,
+        /// The reading of the clock at the opening, or [`Time::ZERO`] if it was not read.
+        now: Time,
+        /// The call site that opened the scope.
+        site: Site,
+        /// The number of the open scope around it, or 0 for the task itself.
+        parent: u64,
+    },
+    /// The scope was closed, and this result left it.
+    Closed(Left),
 }
 
 /// The kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// Around all that a task does. It fires when the task is cancelled.
+    /// The scope around all that a task does. It fires when the task is cancelled.
     Task,
-    /// A connection deadline that guards a whole task: its slot in the deadline table.
+    /// The scope of a connection deadline around a whole task, with its slot in the deadline table.
     Deadline(u32),
     /// A timeout, with or without a deadline.
     Timeout,
-    /// A timeout that wins against a value of the same turn. If it has a slot, its deadline is the
-    /// one in that slot of the deadline table.
+    /// The scope of a guard: a timeout that wins against a value of the same turn. If it has a
+    /// slot, its deadline is in that slot of the deadline table.
     Guard {
         /// The slot in the deadline table.
         slot: Option<u32>,
@@ -354,12 +417,14 @@ pub enum ScopeKind {
     },
     /// One branch of a combinator.
     Branch,
-    /// Holds back interrupts from scopes outside it.
+    /// A shield, which holds back interrupts from scopes outside it.
     Shield,
+    /// A closed scope that still contains waits or scopes. It has no effect.
+    Closed,
 }
 
 impl ScopeKind {
-    /// Whether it relabels the interrupts that leave it.
+    /// Returns whether the scope relabels the interrupts that leave it.
     #[must_use]
     pub fn is_timeout(self) -> bool {
         matches!(self, ScopeKind::Timeout | ScopeKind::Guard { .. })
@@ -369,17 +434,40 @@ impl ScopeKind {
 /// The result that left a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// A value, and the clock at that time; [`Time::ZERO`] if it was not read.
+    /// A value, and the reading of the clock, or [`Time::ZERO`] if it was not read.
     Value(Time),
     /// An interrupt.
     Interrupt {
-        /// The kind that it has outside the scope.
+        /// The kind of the interrupt outside the scope.
         kind: Kind,
-        /// The number of the scope that fired, if one did.
+        /// The number of the scope that fired, if there is one.
         scope: Option<u64>,
-        /// The task that cancelled.
+        /// The number of the task that asked for the cancellation.
         by: Option<TaskId>,
     },
     /// Another error, or the scope was dropped before its end.
     Other,
+}
+
+/// A limiter: a bound on the number of jobs of one class that have a thread at one time.
+#[derive(Debug, Default)]
+pub struct LimiterCore {
+    /// The name of the limiter in the log.
+    pub name: &'static str,
+    /// The number of tokens.
+    pub tokens: usize,
+    /// The number of tokens in use.
+    pub in_use: Cell<usize>,
+    /// The largest number of tokens that were in use at one time.
+    pub peak: Cell<usize>,
+    /// The numbers of the waiting jobs, in the order of arrival.
+    pub line: RefCell<BTreeSet<u64>>,
+}
+
+impl LimiterCore {
+    /// Forgets all jobs, because their kernel is gone.
+    pub fn reset(&self) {
+        self.in_use.set(0);
+        self.line.borrow_mut().clear();
+    }
 }

@@ -1,8 +1,23 @@
-//! Scopes: one mechanism for timeouts, guards, branches and shields.
+//! The futures that run inside a scope: timeouts, guards, branches and shields.
 //!
-//! A scope is the one in force while its inner future is polled; what is filed then carries it. It
-//! lies at the gate. The kernel hears only of its deadline, once the inner future pends, and of
-//! everything while the log is on.
+//! A `Scoped` future opens its scope at its first poll and closes it when it is ready or dropped.
+//! While it polls its inner future, its scope is the one in force at the gate, so every wait filed
+//! inside is in it. Opening a scope needs no answer of the kernel: the record is made at the gate,
+//! and the inner future is polled at once. The kernel learns of a scope only if the inner future
+//! pends, because only then can its deadline pass. While the log is on, it learns of every scope.
+//!
+//! For example, `timeout_after(1s, ready(7))` reads the clock once, opens a scope, polls, and
+//! closes the scope. The kernel never learns of it. `timeout_after(1s, sleep(5s))` pends, so the
+//! scope goes on the list of new timers, and after the poll the kernel puts its deadline into the
+//! timer heap.
+//!
+//! The invariant: the inner future is dropped before its scope closes, so no part of it is left
+//! inside when the record is removed. `relabel` then gives an interrupt that leaves a timeout the
+//! name that it has outside.
+//!
+//! A foreign future has no trap that could fail. If the scope fires while the inner future waits
+//! for foreign wakers alone, the next poll takes the interrupt itself and drops the inner future
+//! (`take_bare`).
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -12,34 +27,146 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::gate;
+use super::gate::{self, GATE, Gate, in_task, is_listening, with};
 use super::interrupt::{Interrupt, Interruptible};
-use super::names::{ScopeId, Site, TaskRef};
-use super::opening;
-use super::protocol::{Left, ScopeKind};
-pub(crate) use crate::time::Limit;
+use super::protocol::{Left, Note, Post, Rescoped, ScopeEvent, ScopeKind, ScopePost};
+use super::scopes::{Records, Scope};
+use super::table::{ScopeId, Site, TaskRef};
 use crate::time::Time;
 
-/// A scope that is open, and the task in which it was opened.
+pub(crate) use crate::time::Limit;
+
+/// Opens a scope around a whole task, for a connection deadline.
+pub(crate) fn open_around(task: TaskRef, kind: ScopeKind, site: Site) -> Option<ScopeId> {
+    let mut records = GATE.get()?.records.borrow_mut();
+    records.scopes.get(task)?;
+    Some(records.open_around(task, kind, 0, site))
+}
+
+fn next_scope(gate: &Gate) -> u64 {
+    let kernel = gate.kernel.borrow();
+    let kernel = kernel.as_deref().expect("a scope is opened in a kernel");
+    kernel.scopes.set(kernel.scopes.get() + 1);
+    kernel.scopes.get()
+}
+
+/// Puts a scope on the list of new timers, because the future inside pends.
+#[inline]
+pub(crate) fn set_timer(scope: ScopeId) {
+    with(|gate| gate.new_timers.borrow_mut().push(scope));
+}
+
+/// Closes a scope.
+pub(crate) fn close_scope(scope: ScopeId, left: Left) {
+    let Some(gate) = GATE.get() else { return };
+    let Some(closed) = gate.records.borrow_mut().close(scope) else { return };
+    let Scope { root: task, number, kind, deadline, line, .. } = closed;
+    if (line != 0 || is_listening()) && !matches!(kind, ScopeKind::Deadline(_)) {
+        let told = ScopePost { task, number, kind, deadline, event: ScopeEvent::Closed(left) };
+        gate.post(Post::Scope(Box::new(told)));
+    }
+}
+
+/// Makes `scope` the scope in force until the guard is dropped, even by a panic.
+#[inline]
+pub(crate) fn enter_scope(scope: ScopeId) -> ScopeGuard {
+    let enter = |gate: &Gate| {
+        let outer = gate.scope.replace(scope);
+        let mut records = gate.records.borrow_mut();
+        if records.scopes[scope.index].parent != outer {
+            move_scope(gate, &mut records, scope, outer);
+        }
+        ScopeGuard(outer)
+    };
+    with(enter).expect("a scope is entered in a poll")
+}
+
+#[cold]
+fn move_scope(gate: &Gate, records: &mut Records, scope: ScopeId, outer: ScopeId) {
+    let Scope { number, parent, .. } = records.scopes[scope.index];
+    note_move(gate, records, Rescoped::Scope(number), parent, outer);
+    records.enter(scope, outer);
+}
+
+/// Logs that a wait or a scope is polled in another scope than before, if the log is on.
+#[cold]
+pub(super) fn note_move(
+    gate: &Gate,
+    records: &Records,
+    what: Rescoped,
+    before: ScopeId,
+    scope: ScopeId,
+) {
+    let number = records.number_of(scope);
+    if is_listening() && records.number_of(before) != number {
+        gate.post(Post::Note(Note::Rescoped(what, number)));
+    }
+}
+
+/// A guard that restores the outer scope on drop.
+pub(crate) struct ScopeGuard(ScopeId);
+
+impl Drop for ScopeGuard {
+    #[inline]
+    fn drop(&mut self) {
+        with(|gate| gate.scope.set(self.0));
+    }
+}
+
+/// Returns the number of times that a task woke itself so far.
+#[inline]
+pub(crate) fn self_wakes() -> u32 {
+    with(|gate| gate.self_wakes.get()).unwrap_or(0)
+}
+
+/// Takes the interrupt of `scope`, if the scope has fired and the future inside waits for foreign
+/// wakers alone: the future is in no trap, and the task has not woken itself since `before`.
+#[inline]
+pub(crate) fn take_bare(scope: ScopeId, before: u32) -> Option<Interrupt> {
+    let gate = GATE.get()?;
+    let mut records = gate.records.borrow_mut();
+    if records.fired == 0 || gate.self_wakes.get() != before {
+        return None;
+    }
+    records.take_bare(scope, gate.now.get())
+}
+
+/// Returns the nearest timeout in force.
+pub(crate) fn timeout_in_force() -> Option<ScopeId> {
+    with(|gate| gate.records.borrow().nearest_timeout(gate.scope.get())).flatten()
+}
+
+/// Returns the number of an open scope.
+pub(crate) fn scope_number(scope: ScopeId) -> u64 {
+    let number = |gate: &Gate| Some(gate.records.borrow().scopes.get(scope)?.number);
+    with(number).flatten().unwrap_or(0)
+}
+
+/// Withdraws the pending interrupt of a connection deadline, because the deadline is armed again.
+/// Returns whether the scope had fired.
+#[cold]
+pub(crate) fn forget(scope: ScopeId) -> bool {
+    with(|gate| gate.records.borrow_mut().forget(scope)).unwrap_or(false)
+}
+
+/// An open scope, and the task in which it was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) task: TaskRef,
     pub(crate) scope: ScopeId,
-    /// Its own deadline.
+    /// The scope's own deadline.
     pub(crate) deadline: Time,
-    /// The scope that it was in another task, before it moved.
-    pub(crate) earlier: Option<ScopeId>,
 }
 
-/// How a scope is opened, and what is open. It belongs to the gate of its thread, so it is not
-/// `Send`.
+/// The opener of a scope: the arguments for the opening, and the open scope. It belongs to the gate
+/// of its thread, so it is not `Send`.
 #[derive(Debug)]
 pub(crate) struct Opener {
     limit: Limit,
     kind: ScopeKind,
     pub(crate) site: Site,
     open: Option<Open>,
-    /// The kernel knows its deadline.
+    /// Whether the kernel knows the deadline.
     is_set: bool,
     local: PhantomData<Rc<()>>,
 }
@@ -49,19 +176,19 @@ impl Opener {
         Opener { limit, kind, site, open: None, is_set: false, local: PhantomData }
     }
 
-    /// The inside pends: the kernel is to know the deadline.
+    /// Records that the future inside pends, so that the kernel learns of the deadline.
     #[inline]
     pub(crate) fn pends(&mut self) {
         if let Some(Open { scope, deadline, .. }) = self.open
             && deadline != Time::NEVER
             && !std::mem::replace(&mut self.is_set, true)
         {
-            opening::set_timer(scope);
+            set_timer(scope);
         }
     }
 
-    /// Opens the scope, unless it is open in the task that is polled. If another task polls it,
-    /// it ends there and opens here, with the same deadline.
+    /// Opens the scope, unless it is open in the task that is being polled. If another task polls
+    /// it, the scope closes there and opens here, with the same deadline.
     #[inline]
     pub(crate) fn open(&mut self) -> Open {
         match self.open {
@@ -71,12 +198,11 @@ impl Opener {
     }
 
     fn open_here(&mut self) -> Open {
-        let earlier = self.open.map(|open| open.scope);
         if let Some(Open { deadline, .. }) = self.open {
             self.close(Left::Other);
             self.limit = Limit::At(deadline);
         }
-        let Some(task) = gate::task() else { gate::refuse_outside_a_task(self.site) };
+        let (gate, task) = in_task(self.site);
         let (deadline, now) = match self.limit {
             Limit::Never => (Time::NEVER, Time::ZERO),
             Limit::After(span) => {
@@ -85,16 +211,24 @@ impl Opener {
             }
             Limit::At(point) => (point, Time::ZERO),
         };
-        let scope = opening::open_scope(self.kind, deadline, now, self.site);
+        let (number, kind, site) = (next_scope(gate), self.kind, self.site);
+        let mut records = gate.records.borrow_mut();
+        let scope = records.open(gate.scope.get(), kind, number, deadline, site);
+        if is_listening() {
+            let parent = records.number_of(gate.scope.get());
+            let event = ScopeEvent::Opened { scope, now, site, parent };
+            let told = ScopePost { task, number, kind, deadline, event };
+            gate.post(Post::Scope(Box::new(told)));
+        }
         self.is_set = false;
-        *self.open.insert(Open { task, scope, deadline, earlier })
+        *self.open.insert(Open { task, scope, deadline })
     }
 
     /// Closes the scope, if it is open.
     #[inline]
     pub(crate) fn close(&mut self, left: Left) {
         if let Some(Open { scope, .. }) = self.open.take() {
-            opening::close_scope(scope, left);
+            close_scope(scope, left);
         }
     }
 }
@@ -106,8 +240,8 @@ impl Drop for Opener {
 }
 
 pin_project! {
-    /// A future inside a scope of its own. Its fields are dropped in their order: what is inside
-    /// goes first, so that the kernel never sees a scope close around it.
+    /// A future inside a scope of its own. The fields are dropped in order: the inner future goes
+    /// first, so that the kernel never sees a scope close around it.
     #[derive(Debug)]
     pub(crate) struct Scoped<F> {
         #[pin]
@@ -116,7 +250,7 @@ pin_project! {
     }
 }
 
-/// What a scope's inner future came to.
+/// The result of a scope's inner future.
 pub(crate) enum Inner<T> {
     Value(T),
     /// The scope fired while the future waited on a foreign waker alone.
@@ -130,15 +264,15 @@ pub(crate) fn poll_inside<F: Future>(
     scope: ScopeId,
     cx: &mut Context<'_>,
 ) -> Poll<Inner<F::Output>> {
-    let before = opening::self_wakes();
+    let before = self_wakes();
     let polled = {
-        let _scope = opening::enter_scope(scope);
+        let _scope = enter_scope(scope);
         let inner = inner.as_mut().as_pin_mut();
         inner.expect("rule: a future is not polled after it was ready").poll(cx)
     };
     match polled {
         Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
-        Poll::Pending => match opening::take_bare(scope, before) {
+        Poll::Pending => match take_bare(scope, before) {
             Some(interrupt) => Poll::Ready(Inner::Fired(interrupt)),
             None => Poll::Pending,
         },
@@ -150,7 +284,7 @@ impl<F: Future> Scoped<F> {
         Scoped { inner: Some(inner), opener: Opener::new(limit, kind, site) }
     }
 
-    /// Polls inside the scope, which is still open when this is ready.
+    /// Polls the future inside the scope. The scope is still open when this is ready.
     #[inline]
     pub(crate) fn poll_inner(
         self: Pin<&mut Self>,
@@ -165,7 +299,7 @@ impl<F: Future> Scoped<F> {
         polled.map(|inner| (open, inner))
     }
 
-    /// Drops what is inside and closes the scope.
+    /// Drops the inner future and closes the scope.
     #[inline]
     pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
@@ -174,7 +308,7 @@ impl<F: Future> Scoped<F> {
     }
 }
 
-/// What the log says of what leaves a scope.
+/// Describes a result that leaves a scope, for the log.
 #[inline]
 pub(crate) fn left<T, E: Interruptible>(result: &Result<T, E>) -> Left {
     if gate::is_listening() { left_for_the_log(result) } else { Left::Other }
@@ -188,12 +322,12 @@ fn left_for_the_log<T, E: Interruptible>(result: &Result<T, E>) -> Left {
     }
 }
 
-/// What leaves a timeout that is open: an interrupt takes the name that it has outside. Also gives
-/// whether this scope timed out.
+/// Relabels the result that leaves an open timeout: an interrupt gets the kind that it has outside.
+/// Also returns whether this scope timed out.
 #[inline]
 pub(crate) fn relabel<T, E: Interruptible>(
     inner: Inner<Result<T, E>>,
-    Open { scope, earlier, .. }: Open,
+    scope: ScopeId,
     deadline: Time,
     site: Site,
 ) -> (Result<T, E>, bool) {
@@ -202,31 +336,28 @@ pub(crate) fn relabel<T, E: Interruptible>(
         Inner::Value(error) => error,
         Inner::Fired(interrupt) => Err(E::from(interrupt)),
     };
-    let mut interrupt = result.as_mut().err().and_then(Interruptible::interrupt_mut);
-    if let (Some(interrupt), Some(earlier)) = (&mut interrupt, earlier) {
-        interrupt.follow(earlier, scope);
-    }
-    let outer = opening::timeout_in_force;
-    let number = || opening::scope_number(scope);
+    let interrupt = result.as_mut().err().and_then(Interruptible::interrupt_mut);
+    let outer = timeout_in_force;
+    let number = || scope_number(scope);
     let own = interrupt.is_some_and(|it| it.leave((scope, number()), outer(), deadline, site));
     (result, own)
 }
 
-/// Makes `future` one branch of a combinator: an interrupt from outside is delivered to each branch
-/// once, also to one that is in no trap when it comes.
+/// Makes `future` one branch of a combinator. An interrupt from outside is delivered to each branch
+/// once, even to a branch that is in no trap when it arrives.
 ///
-/// The crate's own [`join`](crate::join), [`join_all`](crate::join_all) and
-/// [`race`](crate::race) do this for each child; a foreign `join!` needs it written.
+/// The crate's own [`join`](crate::join), [`join_all`](crate::join_all) and [`race`](crate::race)
+/// do this for each child. In a foreign `join!`, write it for each child.
 #[track_caller]
 pub fn branch<F: Future>(future: F) -> Branch<F> {
     Branch { scoped: Scoped::new(Limit::Never, ScopeKind::Branch, Location::caller(), future) }
 }
 
-/// Holds back interrupts from scopes outside while `future` runs; they are delivered at the first
-/// blocking trap after it. Timeouts opened inside work as usual: `shield(timeout_after(..))` is a
-/// clean-up that must come to an end.
+/// Holds back interrupts from outer scopes while `future` runs. They are delivered at the first
+/// blocking trap after it. Timeouts opened inside work as usual: use `shield(timeout_after(..))`
+/// for a clean-up that must end.
 ///
-/// [`check_cancellation`](crate::check_cancellation()) shows what it holds back.
+/// [`check_cancellation`](crate::check_cancellation()) returns the interrupt that is held back.
 #[track_caller]
 pub fn shield<F: Future>(future: F) -> Shield<F> {
     shield_from(Location::caller(), future)

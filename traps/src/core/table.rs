@@ -1,27 +1,72 @@
-//! Tables whose keys are never used twice, and lists that run through the rows of a table.
+//! Tables, keys, lists and queues: the structures behind the gate.
 //!
-//! A pure structure: it calls nothing foreign.
+//! A [`Table`] is a slab of rows. A [`Key`] names a row by its index and by a serial number that no
+//! other row of the table gets, so the key of a removed row matches nothing. The invariant is that
+//! one comparison: a look-up costs one bounds check and one comparison of the serial number.
+//!
+//! For example, a task is the row `3/17`: index 3, the 17th row ever made. It ends, and another
+//! task gets index 3 as `3/18`. A waker that still holds `3/17` finds a row with another serial
+//! number, and wakes no task.
+//!
+//! A [`List`] runs through rows of a table: each row has the indexes of its neighbours. So a row
+//! leaves the list in O(1), wherever it is in the list, and no list allocates. A [`Queue`] is such
+//! a list of parked waits, with the permits that no task has taken.
+//!
+//! The obvious way is reference-counted records that point at each other. It needs a weak pointer
+//! for each direction, and frees memory at moments that the program does not choose. Indexes alone
+//! would be enough for the structures, but not for handles and wakers, which outlive the rows that
+//! they name.
+//!
+//! This file calls no user code.
 
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::os::fd::RawFd;
+use std::panic::Location;
 
 use slab::Slab;
 
-/// Names a row of a table: its index, and a serial number. A key of a row that is gone matches
-/// nothing. Serial numbers repeat after 2^32 rows; whoever keeps a key longer may name another row.
+/// The name of a row of a table: its index and a serial number. The key of a removed row matches
+/// nothing. Serial numbers repeat after 2^32 rows, so a key that is kept longer may name another
+/// row.
 pub struct Key<K> {
-    /// The place of the row. It is used again.
+    /// The index of the row. It is used again after the row is removed.
     pub index: u32,
-    /// Distinguishes the row from earlier ones in that place.
-    pub serial: u32,
+    // Not zero, so that an optional key takes no more room.
+    serial: NonZeroU32,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Key<K> {
-    /// The key of that row.
+    /// Makes the key of a row from its index and serial number.
+    #[inline]
     #[must_use]
     pub const fn new(index: u32, serial: u32) -> Key<K> {
+        let serial = match NonZeroU32::new(serial) {
+            Some(serial) => serial,
+            None => NonZeroU32::MAX,
+        };
         Key { index, serial, kind: PhantomData }
+    }
+
+    /// Returns the serial number of the key. It distinguishes the row from earlier rows with the
+    /// same index.
+    #[inline]
+    #[must_use]
+    pub const fn serial(self) -> u32 {
+        self.serial.get()
+    }
+
+    /// The key that names no row.
+    pub const NONE: Key<K> = Key::new(NONE, 0);
+}
+
+impl<K> Default for Key<K> {
+    fn default() -> Key<K> {
+        Key::NONE
     }
 }
 
@@ -59,7 +104,7 @@ impl<K> fmt::Debug for Key<K> {
     }
 }
 
-/// Rows by key.
+/// A table of rows, each with a key.
 #[derive(Debug)]
 pub struct Table<K, T> {
     rows: Slab<(u32, T)>,
@@ -78,48 +123,65 @@ impl<K, T> Table<K, T> {
     ///
     /// # Panics
     ///
-    /// If there are 2^32 rows.
-    #[inline]
+    /// Panics if there are 2^32 rows.
+    #[inline(always)]
     pub fn insert(&mut self, row: T) -> Key<K> {
-        self.last = self.last.wrapping_add(1);
+        self.last = self.last.wrapping_add(1).max(1);
         let index = self.rows.insert((self.last, row));
         Key::new(u32::try_from(index).expect("fewer than 2^32 rows"), self.last)
     }
 
-    /// The row of that key.
+    /// Returns the row of a key.
     #[inline]
     #[must_use]
     pub fn get(&self, key: Key<K>) -> Option<&T> {
         let (serial, row) = self.rows.get(key.index as usize)?;
-        (*serial == key.serial).then_some(row)
+        (*serial == key.serial()).then_some(row)
     }
 
-    /// The row of that key, to be changed.
+    /// Returns the row of a key, to be changed.
     #[inline]
     pub fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
         let (serial, row) = self.rows.get_mut(key.index as usize)?;
-        (*serial == key.serial).then_some(row)
+        (*serial == key.serial()).then_some(row)
     }
 
-    /// Removes a row.
+    /// Removes a row, and returns it.
     #[inline]
     pub fn remove(&mut self, key: Key<K>) -> Option<T> {
         self.get(key)?;
         Some(self.rows.remove(key.index as usize).1)
     }
 
-    /// The key of the row in that place.
+    /// Takes all rows. Their keys match no row that is added later.
+    pub(crate) fn clear(&mut self) -> Slab<(u32, T)> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Returns the serial number of the newest row.
+    pub(crate) fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// Returns the row with this index, whatever its serial number.
+    #[must_use]
+    pub(crate) fn at(&self, index: u32) -> Option<(Key<K>, &T)> {
+        let (serial, row) = self.rows.get(index as usize)?;
+        Some((Key::new(index, *serial), row))
+    }
+
+    /// Returns the key of the row with this index.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// Panics if there is no such row.
     #[inline]
     #[must_use]
     pub fn key(&self, index: u32) -> Key<K> {
         Key::new(index, self.rows[index as usize].0)
     }
 
-    /// All rows, in no order that means anything.
+    /// Iterates over all rows, in no meaningful order.
     pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         self.rows.iter().map(|(index, (serial, row))| (Key::new(index as u32, *serial), row))
     }
@@ -156,7 +218,7 @@ impl Default for Links {
     }
 }
 
-/// Finds the links of a list in a row.
+/// A function that finds the links of a list in a row.
 type LinksOf<T> = fn(&mut T) -> &mut Links;
 
 /// A list through rows of a table, oldest first: the index of its first row, or [`NONE`].
@@ -170,14 +232,14 @@ impl Default for List {
 }
 
 impl List {
-    /// The first row.
+    /// Returns the index of the first row.
     #[inline]
     #[must_use]
     pub fn first(self) -> Option<u32> {
         (self.0 != NONE).then_some(self.0)
     }
 
-    /// The row behind `index`.
+    /// Returns the index of the row that follows the row with these links.
     #[must_use]
     pub fn after(self, links: Links) -> Option<u32> {
         (links.after != self.0).then_some(links.after)
@@ -209,6 +271,122 @@ impl List {
         if self.0 == index {
             self.0 = after;
         }
+    }
+}
+
+/// The location of a call in the user's source.
+pub type Site = &'static Location<'static>;
+
+/// The marker of the keys of waits: a [`Ticket`] is a `Key<OfWait>`.
+#[derive(Debug)]
+pub enum OfWait {}
+/// The marker of the keys of scopes: a [`ScopeId`] is a `Key<OfScope>`.
+#[derive(Debug)]
+pub enum OfScope {}
+/// The marker of the keys of handles: a [`HandleId`] is a `Key<OfHandle>`.
+#[derive(Debug)]
+pub enum OfHandle {}
+
+/// The name of a wait, from the poll that files it until its result is read or its future is
+/// dropped.
+pub type Ticket = Key<OfWait>;
+/// The name of an open scope.
+pub type ScopeId = Key<OfScope>;
+/// The name of a task: the scope around all that it does.
+pub type TaskRef = ScopeId;
+/// The name of an owned descriptor.
+pub type HandleId = Key<OfHandle>;
+
+/// The number of a task in its kernel. Numbers count from 1, without gaps, and are never used
+/// twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u64);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// One direction of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Bytes to read, a connection to accept, or the end of the stream.
+    Read,
+    /// Room to write.
+    Write,
+}
+
+/// The descriptor behind a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// A descriptor of the operating system, in non-blocking mode.
+    Real(RawFd),
+    /// A descriptor that a simulated machine makes ready by script.
+    Scripted(u32),
+}
+
+/// A queue of waits, and the permits that no wait has taken.
+///
+/// The waits are a list through their own records, so a wait leaves the queue in O(1), wherever it
+/// is.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// The parked waits, in the order of arrival. The kernel maintains this list.
+    pub line: Cell<List>,
+    /// The number of parked waits in the queue.
+    pub len: Cell<u64>,
+    /// The number of kept permits.
+    pub permits: Cell<u32>,
+    /// Whether the awaited event has happened, so that a wait is answered at once.
+    pub over: Cell<bool>,
+    /// The purpose of the queue, for the log.
+    pub label: Cell<Label>,
+    /// The number of a user's queue in the log of a kernel, and the number of the kernel.
+    pub number: Cell<(u64, u32)>,
+    /// The primitive that is built on the queue, if it has one.
+    pub primitive: OnceCell<Box<Primitive>>,
+}
+
+/// The primitive that is built on a queue: its name, and its holders.
+#[derive(Debug)]
+pub struct Primitive {
+    /// The kind of the primitive, such as `mutex`.
+    pub kind: &'static str,
+    /// The name of the primitive; empty if it has none.
+    pub name: Cow<'static, str>,
+    /// The tasks that hold a lock or a permit now, in the order of taking. A task that holds
+    /// several is listed several times.
+    pub holders: RefCell<Vec<TaskRef>>,
+}
+
+/// The purpose of a queue, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Label {
+    /// The purpose of the queue's primitive, if the queue has one.
+    #[default]
+    Queue,
+    /// The arrival of a signal.
+    Signal,
+}
+
+impl Queue {
+    /// Makes an empty queue for this purpose.
+    #[must_use]
+    pub fn labelled(label: Label) -> Queue {
+        Queue { label: Cell::new(label), ..Queue::default() }
+    }
+
+    /// Keeps one more permit for the next wait; the queue keeps at most `u32::MAX` permits.
+    pub fn keep_permit(&self) {
+        self.permits.set(self.permits.get().saturating_add(1));
+    }
+
+    /// Takes a kept permit. Returns whether the queue had a permit.
+    #[must_use]
+    pub fn take_permit(&self) -> bool {
+        let left = self.permits.get().checked_sub(1);
+        left.map(|left| self.permits.set(left)).is_some()
     }
 }
 

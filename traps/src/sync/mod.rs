@@ -1,39 +1,274 @@
-//! What tasks of one thread use to agree with each other: the scheduling queue, and the primitives
-//! that are built from it alone.
+//! Synchronization between the tasks of one thread: the wait queue, and the primitives that are
+//! built from it alone.
 //!
 //! | type | for |
 //! |---|---|
 //! | [`WaitQueue`] | new primitives |
-//! | [`Mutex`], [`RwLock`] | a value that one task has, or one writer or several readers |
+//! | [`Mutex`], [`RwLock`] | a value for one task, or for one writer or several readers |
 //! | [`Semaphore`] | a number of tasks at a time |
 //! | [`Event`] | a flag |
-//! | [`Condition`] | a change of what a [`Mutex`] guards |
-//! | [`Barrier`] | tasks that go on together |
+//! | [`Condition`] | a change of the value in a [`Mutex`] |
+//! | [`Barrier`] | tasks that continue together |
 //! | [`OnceCell`] | a value that is made once |
 //!
-//! All are fair: who waits is served in the order of arrival. What becomes free is handed to the
-//! first in line and cannot be taken by anybody else on the way. A wait that is interrupted or
-//! dropped takes nothing with it: what it was handed goes to the next. A wait stands in line once
-//! the poll that began it is over: until then a `try_` call may take what becomes free.
+//! All of them are fair: waits are served in the order of arrival. A lock or permit that becomes
+//! free is handed to the first waiter, and no other task can take it on the way. If that wait is
+//! interrupted or dropped, the lock or permit goes to the next waiter. A wait enters the queue only
+//! at the end of the poll that began it. Until then, a `try_` call can take a lock or permit that
+//! becomes free.
 //!
-//! What is free is taken without a trap. Guards and permits give back what they have when they are
-//! dropped. Each primitive can have a name for the log: [`Mutex::named`].
+//! Taking a free lock or permit makes no trap. Guards and permits give back what they hold when
+//! they are dropped. Each primitive can have a name for the log: [`Mutex::named`].
 
-mod barrier;
-mod condition;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::protocol::{Note, PermitEvent, Post, Reply, Trap};
+use crate::core::table::{Primitive, Queue, Site, TaskRef};
+use crate::core::wait::Call;
+use crate::verbs::HOLDERS;
+
+pub use event::{Barrier, BarrierWaitResult, Event, OnceCell};
+pub use lock::{
+    Condition, Mutex, MutexGuard, Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore,
+};
+
 mod event;
-mod held;
-mod mutex;
-mod once_cell;
-mod queue;
-mod rw_lock;
-mod semaphore;
+mod lock;
 
-pub use barrier::{Barrier, BarrierWaitResult};
-pub use condition::Condition;
-pub use event::Event;
-pub use mutex::{Mutex, MutexGuard};
-pub use once_cell::OnceCell;
-pub use queue::{Wait, WaitQueue};
-pub use rw_lock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use semaphore::{Permit, Semaphore};
+/// A first-in, first-out queue of waiting tasks.
+///
+/// Cheap to clone; clones share one queue. It belongs to one thread.
+#[derive(Clone, Default)]
+pub struct WaitQueue(Rc<Queue>);
+
+impl fmt::Debug for WaitQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.primitive.get().map(|it| &it.name);
+        f.debug_struct("WaitQueue").field("name", &name).field("waiting", &self.waiting()).finish()
+    }
+}
+
+impl WaitQueue {
+    /// Makes an empty queue.
+    pub fn new() -> WaitQueue {
+        WaitQueue::with_permits(0)
+    }
+
+    /// Makes an empty queue with permits for [`WaitQueue::try_take_permit`]. A queue keeps at most
+    /// `u32::MAX` permits.
+    pub fn with_permits(permits: u32) -> WaitQueue {
+        WaitQueue(Rc::new(Queue { permits: Cell::new(permits), ..Queue::default() }))
+    }
+
+    /// Describes the queue for the log and the table of tasks, which show both arguments: the kind
+    /// of primitive in one word, such as `mutex`, and its name, which can be empty. Describe a
+    /// queue once, before tasks wait in it.
+    pub fn described(self, kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
+        let primitive = Primitive { kind, name: name.into(), holders: RefCell::default() };
+        let _ = self.0.primitive.set(Box::new(primitive));
+        self
+    }
+
+    /// Records that the running task holds the lock or permit that the waiters want, for the log.
+    /// Does so only in a [described](WaitQueue::described) queue, and for at most 64 tasks. Returns
+    /// the argument for [`WaitQueue::release`].
+    #[track_caller]
+    pub fn hold(&self) -> Option<TaskRef> {
+        self.hold_from(Location::caller())
+    }
+
+    /// Records the holder like [`WaitQueue::hold`], for a wrapper that passes its caller's
+    /// location.
+    pub fn hold_from(&self, site: Site) -> Option<TaskRef> {
+        let task = gate::task()?;
+        let primitive = self.0.primitive.get()?;
+        let mut holders = primitive.holders.borrow_mut();
+        let is_noted = holders.len() < HOLDERS;
+        is_noted.then(|| holders.push(task))?;
+        note(primitive, PermitEvent::Taken(site));
+        Some(task)
+    }
+
+    /// Undoes a [`WaitQueue::hold`]. Any task can call this, and a `Drop` can, too.
+    pub fn release(&self, holder: Option<TaskRef>) {
+        let Some(primitive) = self.0.primitive.get() else { return };
+        let mut holders = primitive.holders.borrow_mut();
+        if let Some(place) = holders.iter().position(|task| Some(*task) == holder) {
+            note(primitive, PermitEvent::Given(holders.remove(place)));
+        }
+    }
+
+    /// Records `tasks` as the holders, in place of the tasks recorded by [`WaitQueue::hold`].
+    pub(crate) fn held_by(&self, tasks: impl Iterator<Item = TaskRef>) {
+        if let Some(primitive) = self.0.primitive.get() {
+            let mut holders = primitive.holders.borrow_mut();
+            holders.clear();
+            holders.extend(tasks);
+        }
+    }
+
+    /// Waits at the tail of the queue for a wake or a permit. *Blocks*, unless the queue keeps a
+    /// permit; then the wait takes this permit. Can be interrupted. If the future is dropped after
+    /// it was woken, the wake-up passes to the next waiter.
+    #[track_caller]
+    pub fn wait(&self) -> Wait {
+        self.wait_from(Location::caller())
+    }
+
+    /// Waits like [`WaitQueue::wait`], for a wrapper that passes its caller's location.
+    pub fn wait_from(&self, site: Site) -> Wait {
+        Wait::new(self.0.clone(), false, site)
+    }
+
+    /// Waits at the tail of the queue for a permit. If the future is dropped after it got the
+    /// permit, the permit goes to the next waiter, or the queue keeps it.
+    #[track_caller]
+    pub fn wait_for_permit(&self) -> Wait {
+        self.wait_for_permit_from(Location::caller())
+    }
+
+    /// Waits like [`WaitQueue::wait_for_permit`], for a wrapper that passes its caller's location.
+    pub fn wait_for_permit_from(&self, site: Site) -> Wait {
+        Wait::new(self.0.clone(), true, site)
+    }
+
+    /// Wakes at most `n` waiters, from the head of the queue, when the task next traps or parks. *A
+    /// post*: a `Drop` can call it.
+    pub fn wake(&self, n: u64) {
+        // Post even if no task waits yet: this very poll may have filed a wait.
+        gate::post(Post::Wake(self.0.clone(), n));
+    }
+
+    /// Hands a permit to the first waiter, or keeps it if there is none. A `Drop` can call it.
+    pub fn give_permit(&self) {
+        // If the kernel has not seen a wait yet, the wait takes the kept permit when the kernel
+        // sees it.
+        if self.0.len.get() == 0 {
+            self.0.keep_permit();
+        } else {
+            gate::post(Post::Permit(self.0.clone(), true));
+        }
+    }
+
+    /// Gives `n` permits, like `n` calls of [`WaitQueue::give_permit`].
+    pub fn give_permits(&self, n: u32) {
+        let handed = n.min(u32::try_from(self.0.len.get()).unwrap_or(u32::MAX));
+        (0..handed).for_each(|_| self.give_permit());
+        self.0.permits.set(self.0.permits.get().saturating_add(n - handed));
+    }
+
+    /// Returns the number of permits that are kept now.
+    pub fn permits(&self) -> u32 {
+        self.0.permits.get()
+    }
+
+    /// Takes a permit and returns whether one was free. A permit is not free if a task waits for
+    /// it.
+    #[must_use]
+    pub fn try_take_permit(&self) -> bool {
+        self.0.take_permit()
+    }
+
+    /// Returns the number of tasks that wait now.
+    pub fn waiting(&self) -> usize {
+        usize::try_from(self.0.len.get()).unwrap_or(usize::MAX)
+    }
+}
+
+/// Logs that a permit of a primitive was taken or given back, if the primitive has a name.
+fn note(primitive: &Primitive, event: PermitEvent) {
+    if gate::is_listening() && !primitive.name.is_empty() {
+        let note = Note::Permit(primitive.kind, primitive.name.clone(), event);
+        gate::post(Post::Note(note));
+    }
+}
+
+/// The future of [`WaitQueue::wait`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Wait {
+    queue: Rc<Queue>,
+    /// Whether an unused permit is kept if no other task waits.
+    keep: bool,
+    call: Call,
+}
+
+impl Wait {
+    pub(crate) fn new(queue: Rc<Queue>, keep: bool, site: Site) -> Wait {
+        Wait { queue, keep, call: Call::from(site) }
+    }
+}
+
+impl Future for Wait {
+    type Output = Result<(), Interrupt>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Wait { queue, keep, call } = &mut *self;
+        let trap = || Trap::Wait { queue: queue.clone(), keep: *keep };
+        call.poll(cx, trap).map(Reply::done)
+    }
+}
+
+/// A permit of a queue, and the task that the log shows as its holder. Dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Held {
+    line: WaitQueue,
+    task: Option<TaskRef>,
+    /// Whether the drop gives the permit back.
+    returns: bool,
+}
+
+impl Held {
+    /// Takes a permit. Blocks while there is none.
+    pub(super) async fn take(line: WaitQueue, site: Site) -> Result<Held, Interrupt> {
+        let mut held = Held::pass(line, site).await?;
+        held.task = held.line.hold_from(site);
+        Ok(held)
+    }
+
+    /// Takes a permit that the task gives back before its next trap, so no holder is recorded.
+    pub(super) async fn pass(line: WaitQueue, site: Site) -> Result<Held, Interrupt> {
+        if !line.try_take_permit() {
+            line.wait_for_permit_from(site).await?;
+        }
+        Ok(Held { task: None, line, returns: true })
+    }
+
+    /// Takes a permit if one is free.
+    pub(super) fn try_take(line: WaitQueue, site: Site) -> Option<Held> {
+        line.try_take_permit().then(|| Held { task: line.hold_from(site), line, returns: true })
+    }
+
+    /// Drops the permit without giving it back.
+    pub(super) fn forget(mut self) {
+        self.returns = false;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.line.release(self.task);
+        if self.returns {
+            self.line.give_permit();
+        }
+    }
+}
+
+/// A guard that calls its function on drop, unless the function was taken out before.
+pub(crate) struct OnDrop<F: FnOnce()>(pub(crate) Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            call();
+        }
+    }
+}

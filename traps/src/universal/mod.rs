@@ -1,20 +1,747 @@
-//! What tasks and threads share: a queue and an event, awaited on one side, blocking on the other.
+//! Objects that tasks and threads share: a queue and an event. Tasks await them; threads block on
+//! them.
 //!
-//! Built from [`outside()`](crate::outside()) and one lock for each object; the kernel knows
-//! nothing of it. `queue.rs` and `event.rs` have the objects, `line.rs` has what lies behind the
-//! lock, `waiting.rs` has how a task and a thread wait for it. A thread's timeouts are in real time
-//! and read the system's clock; a task's are scopes, as everywhere.
+//! They are built from [`outside()`](crate::outside()) and one lock for each object. The kernel
+//! knows nothing of them. The timeouts of a thread are in real time, so they read the system's
+//! clock. The timeouts of a task are scopes, as everywhere.
+//!
+//! An *operation* is a put or a get. If it cannot be done at once, it joins the *line* of its kind
+//! with a number and a `Waiter`. A later operation, or the close of the queue, serves it and
+//! wakes the waiter. The woken operation then looks for its result under the lock.
+//!
+//! The invariant is that of `State`: the oldest items are reserved for the gets in line. A
+//! wake-up carries no item, so if a woken get gives up, no item is lost, and none has to be handed
+//! back.
 
-mod event;
-mod line;
-mod queue;
-mod waiting;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+#[cfg(not(all(test, loom)))]
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, ready};
+#[cfg(not(all(test, loom)))]
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
-pub use event::{UniversalEvent, WaitEvent};
-pub use queue::{Get, Put, UniversalQueue};
-pub use waiting::Waiting;
+#[cfg(all(test, loom))]
+use self::model_tests::{Mutex, Thread, park, thread};
+use crate::combine::Either;
+use crate::core::interrupt::Interrupt;
+use crate::core::protocol::{Act, Parked};
+use crate::core::{gate, wait};
+use crate::error::{Error, Rejected};
+use crate::outside::{OutsideWaker, Wait};
+use crate::verbs::{Budget, budget};
 
 #[cfg(all(test, loom))]
 mod model_tests;
 #[cfg(all(test, not(loom)))]
 mod queue_tests;
+
+/// A bounded queue between tasks and threads, in both directions. First in, first out.
+///
+/// Clones share one queue; send one to a thread. Tasks await [`put`](UniversalQueue::put) and
+/// [`get`](UniversalQueue::get). Threads block in [`put_blocking`](UniversalQueue::put_blocking)
+/// and [`get_blocking`](UniversalQueue::get_blocking). An operation that need not wait makes no
+/// trap and no system call. It takes one operation from the task's budget, and a lock.
+///
+/// Tasks and threads wait together: in one line for items, and in another for room. An item or room
+/// that becomes free is handed to the first waiter, and no later one overtakes it. An item counts
+/// until its receiver has it, so the bound is exact.
+///
+/// No interrupt loses an item. If a get gives up after it was handed an item, the item goes back to
+/// its position in the order. (So it can be received after a younger item that another get was
+/// handed before.) If a put gives up, the error contains its item. An operation that gives up
+/// leaves nothing in the line.
+///
+/// On the simulated machine, mark a wait for a real thread as [`external`](Get::external), so that
+/// the virtual clock stands still. Between tasks of one kernel, the queue is as reproducible as any
+/// trap.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use traps::universal::UniversalQueue;
+///
+/// let queue = UniversalQueue::bounded(16);
+/// let theirs = queue.clone();
+/// std::thread::spawn(move || {
+///     for n in 0..100 {
+///         theirs.put_blocking(n).expect("the queue is open");
+///     }
+///     theirs.close();
+/// });
+/// while let Ok(n) = queue.get().await {
+///     println!("{n}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct UniversalQueue<T> {
+    queue: Arc<Shared<T>>,
+}
+
+impl<T> Clone for UniversalQueue<T> {
+    fn clone(&self) -> UniversalQueue<T> {
+        UniversalQueue { queue: self.queue.clone() }
+    }
+}
+
+impl<T> fmt::Debug for UniversalQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UniversalQueue").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T> UniversalQueue<T> {
+    /// Makes an empty queue for at most `n` items.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `n` is zero, because no item could ever be put.
+    #[must_use]
+    pub fn bounded(n: usize) -> UniversalQueue<T> {
+        assert!(n > 0, "rule: a queue has room for one item at least");
+        UniversalQueue { queue: Arc::new(Shared::new(n)) }
+    }
+
+    /// Returns the number of items. An item on its way to a waiting get counts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.with(|state| state.len())
+    }
+
+    /// Returns whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of waiting puts and gets, for tests and reports. It can be out of date at
+    /// once.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.with(|state| state.puts.len() + state.gets.len())
+    }
+
+    /// Returns whether the queue was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.with(|state| state.closed)
+    }
+
+    /// Closes the queue for puts. Waiting puts get their items back. Gets still take the remaining
+    /// items, and fail after that. Closing a closed queue has no effect.
+    pub fn close(&self) {
+        self.queue.with(|state| state.closed = true);
+    }
+
+    /// Opens a closed queue for puts again.
+    fn reopen(&self) {
+        self.queue.with(|state| state.closed = false);
+    }
+
+    /// Puts an item if there is room. Can be called from anywhere. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns the item with [`Error::Full`] or [`Error::Closed`].
+    pub fn try_put(&self, item: T) -> Result<(), Rejected<T>> {
+        let mut put = Operation::put(item);
+        let ended = self.queue.with(|state| state.attempt(&mut put));
+        put_output(put.item, ended)
+    }
+
+    /// Takes the oldest item that is not reserved for a waiting get. Can be called from anywhere.
+    /// Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Empty`] or [`Error::Closed`].
+    pub fn try_get(&self) -> Result<T, Error> {
+        let mut get = Operation::get();
+        let ended = self.queue.with(|state| state.attempt(&mut get));
+        get_output(get.item, ended)
+    }
+
+    /// Puts an item. *Blocks* the task while there is no room.
+    ///
+    /// If an interrupt arrives while the item is in the queue and not reserved for a get, the put
+    /// takes the item back. Otherwise the put has succeeded, and the task's next blocking trap gets
+    /// the interrupt.
+    ///
+    /// # Errors
+    ///
+    /// Returns the item with [`Error::Interrupt`] or [`Error::Closed`].
+    #[track_caller]
+    pub fn put(&self, item: T) -> Put<T> {
+        Waiting::new(Act::Put, &self.queue, Operation::put(item), put_output)
+    }
+
+    /// Takes the oldest item. *Blocks* the task while there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Interrupt`] or [`Error::Closed`].
+    #[track_caller]
+    pub fn get(&self) -> Get<T> {
+        self.get_as(Act::Get, get_output)
+    }
+
+    /// Makes a get that the log shows as `what`.
+    #[track_caller]
+    fn get_as<R>(&self, what: Act, output: Output<T, R>) -> Waiting<T, R> {
+        Waiting::new(what, &self.queue, Operation::get(), output)
+    }
+
+    /// Puts an item. Blocks this thread while there is no room.
+    ///
+    /// # Errors
+    ///
+    /// Returns the item with [`Error::Closed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
+    pub fn put_blocking(&self, item: T) -> Result<(), Rejected<T>> {
+        block(&self.queue, Operation::put(item), put_output, None)
+    }
+
+    /// Puts an item like [`UniversalQueue::put_blocking`], but waits at most for `span` in real
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// Returns the item with [`Error::TimedOut`] or [`Error::Closed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`UniversalQueue::put_blocking`].
+    pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), Rejected<T>> {
+        block(&self.queue, Operation::put(item), put_output, Some(span))
+    }
+
+    /// Takes the oldest item. Blocks this thread while there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Closed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`UniversalQueue::put_blocking`].
+    pub fn get_blocking(&self) -> Result<T, Error> {
+        block(&self.queue, Operation::get(), get_output, None)
+    }
+
+    /// Takes an item like [`UniversalQueue::get_blocking`], but waits at most for `span` in real
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::TimedOut`] or [`Error::Closed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`UniversalQueue::put_blocking`].
+    pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, Error> {
+        block(&self.queue, Operation::get(), get_output, Some(span))
+    }
+}
+
+/// The future of [`UniversalQueue::put`].
+pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
+
+/// The future of [`UniversalQueue::get`].
+pub type Get<T> = Waiting<T, Result<T, Error>>;
+
+fn put_output<T>(item: Option<T>, ended: Ended) -> Result<(), Rejected<T>> {
+    ended.map_err(|why| Rejected { item, why })
+}
+
+fn get_output<T>(item: Option<T>, ended: Ended) -> Result<T, Error> {
+    ended.map(|()| item.expect("rule: a get that is done has an item"))
+}
+
+/// A flag that tasks and threads set and wait for. It stays set until it is cleared.
+///
+/// Clones share one event; send one to a thread. Setting the flag wakes its waiters in the order in
+/// which they arrived. A woken wait ends even if the flag is cleared at once. A wait that is
+/// interrupted, dropped or timed out leaves nothing behind.
+///
+/// On the simulated machine, mark a wait for a real thread as [`external`](WaitEvent::external).
+///
+/// ```no_run
+/// # async fn example() -> Result<(), traps::Interrupt> {
+/// use traps::universal::UniversalEvent;
+///
+/// let ready = UniversalEvent::new();
+/// let theirs = ready.clone();
+/// std::thread::spawn(move || theirs.set());
+/// ready.wait().await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct UniversalEvent {
+    /// A queue without items. A get from it waits until the queue is closed, which means that the
+    /// flag is set.
+    queue: UniversalQueue<Infallible>,
+}
+
+impl Default for UniversalEvent {
+    fn default() -> UniversalEvent {
+        UniversalEvent { queue: UniversalQueue::bounded(1) }
+    }
+}
+
+impl fmt::Debug for UniversalEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UniversalEvent").field("set", &self.is_set()).finish_non_exhaustive()
+    }
+}
+
+impl UniversalEvent {
+    /// Makes a flag that is not set.
+    #[must_use]
+    pub fn new() -> UniversalEvent {
+        UniversalEvent::default()
+    }
+
+    /// Sets the flag, and wakes all waiters in the order in which they arrived. Can be called from
+    /// anywhere. Never blocks.
+    pub fn set(&self) {
+        self.queue.close();
+    }
+
+    /// Clears the flag. Can be called from anywhere. Never blocks.
+    pub fn clear(&self) {
+        self.queue.reopen();
+    }
+
+    /// Returns whether the flag is set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// Returns the number of waiters, for tests and reports. It can be out of date at once.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Waits until the flag is set. *Blocks* the task, unless it is set.
+    ///
+    /// # Errors
+    ///
+    /// Returns the interrupt that ended the wait.
+    #[track_caller]
+    pub fn wait(&self) -> WaitEvent {
+        self.queue.get_as(Act::Event, |_, ended| match ended {
+            Err(Error::Interrupt(interrupt)) => Err(interrupt),
+            _closed => Ok(()),
+        })
+    }
+
+    /// Waits until the flag is set. Blocks this thread, unless it is set.
+    ///
+    /// # Panics
+    ///
+    /// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
+    pub fn wait_blocking(&self) {
+        let Err(_closed) = self.queue.get_blocking();
+    }
+
+    /// Waits like [`UniversalEvent::wait_blocking`], but at most for `span` in real time. Returns
+    /// whether the flag was set.
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`UniversalEvent::wait_blocking`].
+    pub fn wait_blocking_timeout(&self, span: Duration) -> bool {
+        self.queue.get_blocking_timeout(span) == Err(Error::Closed)
+    }
+}
+
+/// The future of [`UniversalEvent::wait`].
+pub type WaitEvent = Waiting<Infallible, Result<(), Interrupt>>;
+
+/// The wait of a task for an operation on a queue of `T`: a [`Put`], a [`Get`] or a [`WaitEvent`].
+///
+/// If it is dropped while it waits, it leaves the line as if it had never been in it.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Waiting<T, R> {
+    queue: Arc<Shared<T>>,
+    operation: Operation<T>,
+    /// The operation's share of the task's budget. `None` once it was granted.
+    budget: Option<Budget>,
+    wait: Wait,
+    output: Output<T, R>,
+}
+
+/// A function that makes the output from the item of an operation and from its end.
+type Output<T, R> = fn(Option<T>, Ended) -> R;
+
+impl<T, R> Waiting<T, R> {
+    #[track_caller]
+    fn new(
+        what: Act,
+        queue: &Arc<Shared<T>>,
+        operation: Operation<T>,
+        output: Output<T, R>,
+    ) -> Waiting<T, R> {
+        let (budget, wait) = (Some(budget()), Wait::here(Parked::Universal(what, queue.1)));
+        Waiting { queue: queue.clone(), operation, budget, wait, output }
+    }
+
+    /// States that a real thread will end the wait. A virtual clock stands still until then.
+    pub fn external(mut self) -> Waiting<T, R> {
+        self.wait.external = true;
+        if let Parked::Universal(act, _) = self.wait.what {
+            self.wait.what = Parked::Outside(act.word());
+        }
+        self
+    }
+
+    /// Polls for the end of the operation. Returns `Err` if the wait was interrupted.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Interrupt>> {
+        let Waiting { queue, operation, budget, wait, .. } = self;
+        if let Some(asked) = budget {
+            // Take from the budget first: other threads can keep filling the queue, so that it is
+            // never empty.
+            ready!(Pin::new(asked).poll(cx))?;
+            *budget = None;
+            if let Some(ended) = operation.advance(queue, None) {
+                return Poll::Ready(Ok(ended));
+            }
+        }
+        let stand_in_line = |waker| operation.advance(queue, Some(Waiter::Task(waker)));
+        Poll::Ready(match ready!(wait.poll(cx, stand_in_line)) {
+            Either::Left(ended) => Ok(ended),
+            Either::Right(woken) => woken.map(|()| {
+                let ended = operation.advance(queue, None);
+                ended.expect("rule: a woken operation finds its result")
+            }),
+        })
+    }
+}
+
+impl<T, R> fmt::Debug for Waiting<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("wait", &self.wait).finish_non_exhaustive()
+    }
+}
+
+impl<T, R> Unpin for Waiting<T, R> {}
+
+impl<T, R> Future for Waiting<T, R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        let ended = ready!(self.poll_ended(cx));
+        let Waiting { queue, operation, output, .. } = &mut *self;
+        let ended = ended.unwrap_or_else(|interrupt| {
+            let ended = operation.give_up(queue, Error::Interrupt(interrupt.clone()));
+            if ended.is_ok() {
+                // The operation has succeeded, so the task's next blocking trap gets the interrupt.
+                wait::unread(&interrupt);
+            }
+            ended
+        });
+        Poll::Ready(output(operation.item.take(), ended))
+    }
+}
+
+impl<T, R> Drop for Waiting<T, R> {
+    fn drop(&mut self) {
+        self.wait.abandon();
+        self.operation.leave(&self.queue, false);
+    }
+}
+
+/// Does an operation on this thread, and blocks the thread for `span` at most.
+///
+/// # Panics
+///
+/// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
+fn block<T, R>(
+    queue: &Shared<T>,
+    mut operation: Operation<T>,
+    output: Output<T, R>,
+    span: Option<Duration>,
+) -> R {
+    let rule = "rule: a task does not block its kernel's thread; await the operation";
+    assert!(gate::task().is_none(), "{rule}");
+    let mut ended = operation.advance(queue, None);
+    if ended.is_none() {
+        let rule =
+            "rule: a thread does not block while a kernel runs on it, which may have to wake it";
+        assert!(gate::epoch() == 0, "{rule}");
+        ended = operation.advance(queue, Some(Waiter::Thread(thread::current())));
+    }
+    let deadline = span.and_then(|span| Instant::now().checked_add(span));
+    let mut in_time = true;
+    while ended.is_none() && in_time {
+        in_time = park(deadline);
+        ended = operation.advance(queue, None);
+    }
+    let ended = ended.unwrap_or_else(|| operation.give_up(queue, Error::TimedOut));
+    output(operation.item, ended)
+}
+
+/// Parks this thread until `deadline` at most. Returns whether the deadline is still ahead. Can
+/// return early.
+#[cfg(not(all(test, loom)))]
+fn park(deadline: Option<Instant>) -> bool {
+    match deadline {
+        None => thread::park(),
+        Some(deadline) => {
+            thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+    deadline.is_none_or(|deadline| Instant::now() < deadline)
+}
+
+/// A waiting task or thread. Any thread can wake it.
+#[derive(Debug)]
+enum Waiter {
+    Task(OutsideWaker),
+    Thread(Thread),
+}
+
+impl Waiter {
+    fn wake(self) {
+        match self {
+            Waiter::Task(waker) => waker.wake(),
+            Waiter::Thread(thread) => thread.unpark(),
+        }
+    }
+}
+
+/// The result with which a put or a get ends.
+type Ended = Result<(), Error>;
+
+/// A put or a get in progress.
+struct Operation<T> {
+    kind: Kind,
+    /// The item of the put or the get. A put has it until the item is in the queue or the put is in
+    /// the line. A get has it once the item is taken.
+    item: Option<T>,
+    /// The number of the operation in its line of waits. The operation has it until it learns its
+    /// result.
+    number: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Put,
+    Get,
+}
+
+impl<T> Operation<T> {
+    fn put(item: T) -> Operation<T> {
+        Operation { kind: Kind::Put, item: Some(item), number: None }
+    }
+
+    fn get() -> Operation<T> {
+        Operation { kind: Kind::Get, item: None, number: None }
+    }
+
+    /// Tries the operation, or looks for its result if the operation already waits in line. Returns
+    /// `None` if it has to wait. If `waiter` is given, the operation then joins the line with that
+    /// waiter.
+    fn advance(&mut self, queue: &Shared<T>, waiter: Option<Waiter>) -> Option<Ended> {
+        // A waiter that is left in this variable is dropped after the lock is released.
+        let mut waiter = waiter;
+        queue.with(|state| {
+            let Some(number) = self.number else {
+                let ended = state.attempt(self);
+                if matches!(ended, Err(Error::Full | Error::Empty)) {
+                    state.enqueue(self, waiter.take()?);
+                    return None;
+                }
+                return Some(ended);
+            };
+            let line = state.line(self.kind);
+            if let Some(waits) = find(line, number).and_then(|place| line[place].1.as_mut()) {
+                waiter.iter_mut().for_each(|waiter| mem::swap(waits, waiter));
+                return None;
+            }
+            self.number = None;
+            Some(state.outcome(self, number))
+        })
+    }
+
+    /// Leaves the line of waits with the error `why`. But a put whose item was already taken, or is
+    /// reserved for a get, has succeeded.
+    fn give_up(&mut self, queue: &Shared<T>, why: Error) -> Ended {
+        self.leave(queue, true);
+        let is_done = self.kind == Kind::Put && self.item.is_none();
+        if is_done { Ok(()) } else { Err(why) }
+    }
+
+    /// Leaves the line of waits. A put that still waits for room takes its item back. If its item
+    /// is already in the queue, the item stays there, unless `undo` is set and the item is not
+    /// reserved for a get.
+    fn leave(&mut self, queue: &Shared<T>, undo: bool) {
+        let Some(number) = self.number.take() else { return };
+        let left = queue.with(|state| {
+            let reserved = state.reserved();
+            let left = remove(state.line(self.kind), number);
+            let is_free = find(&state.items, number).is_some_and(|place| place >= reserved);
+            if is_free && (left.is_some() || undo) {
+                self.item = remove(&mut state.items, number);
+            }
+            left
+        });
+        drop(left);
+    }
+}
+
+/// The state of a queue behind its lock, and the number of the queue. No user code is called or
+/// dropped under the lock, so the state of a poisoned lock is still correct.
+struct Shared<T>(Mutex<State<T>>, u32);
+
+/// The number of queues made in this process. The log of a kernel numbers queues on its own.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+impl<T> Shared<T> {
+    fn new(room: usize) -> Shared<T> {
+        let (items, puts, gets) = (Numbered::new(), Numbered::new(), Numbered::new());
+        let state = State { room, closed: false, last: 0, items, puts, gets };
+        Shared(Mutex::new(state), MADE.fetch_add(1, Relaxed))
+    }
+
+    /// Works under the lock, then releases it and wakes the waiters that the work has served.
+    fn with<R>(&self, work: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut state);
+        let woken = state.hand_over();
+        drop(state);
+        woken.into_iter().for_each(Waiter::wake);
+        result
+    }
+}
+
+/// A list of values in the order of their numbers.
+type Numbered<X> = VecDeque<(u64, X)>;
+
+/// The waits of one kind, in the order of arrival. A woken wait has no waiter any more, but stays
+/// in the line until it looks for its result.
+type Line = Numbered<Option<Waiter>>;
+
+fn find<X>(things: &Numbered<X>, number: u64) -> Option<usize> {
+    things.binary_search_by_key(&number, |(found, _)| *found).ok()
+}
+
+fn remove<X>(things: &mut Numbered<X>, number: u64) -> Option<X> {
+    things.remove(find(things, number)?).map(|(_, thing)| thing)
+}
+
+/// The items of a queue, and its two lines of waiting puts and gets.
+///
+/// Items of puts that wait for room are stored after the items that are *in* the queue. Of the
+/// items in the queue, the oldest are reserved for the gets in line: the first item for the first
+/// get, and so on. So a get that gives up passes its item on simply by leaving the line, and a
+/// later get finds only the items that are not reserved.
+///
+/// For example, items 1, 2 and 3 are in the queue, and gets `a` and `b` are in line. Item 1 is
+/// reserved for `a`, and item 2 for `b`. If `a` leaves, item 1 is reserved for `b`, and items 2 and
+/// 3 are free.
+struct State<T> {
+    room: usize,
+    closed: bool,
+    /// The last number that was given to an item or to a get.
+    last: u64,
+    items: Numbered<T>,
+    /// The puts that wait for room, by the number of their item. In a closed queue, the refused
+    /// puts.
+    puts: Line,
+    /// The gets that wait for an item, and the served gets that have not taken their items yet.
+    gets: Line,
+}
+
+impl<T> State<T> {
+    /// Returns the number of items in the queue.
+    fn len(&self) -> usize {
+        self.items.len() - self.puts.len()
+    }
+
+    /// Returns the number of items that are reserved for gets in line.
+    fn reserved(&self) -> usize {
+        self.len().min(self.gets.len())
+    }
+
+    /// Admits as many waiting puts as there is room for, and ends the waits that are over. Returns
+    /// the waiters to wake, in order.
+    fn hand_over(&mut self) -> Vec<Waiter> {
+        let mut woken = Vec::new();
+        if self.puts.is_empty() && self.gets.is_empty() {
+            // The usual case. Returning early keeps the lock short.
+            return woken;
+        }
+        if self.closed {
+            woken.extend(self.puts.iter_mut().filter_map(|(_, waiter)| waiter.take()));
+        } else {
+            let let_in = self.puts.len().min(self.room - self.len());
+            woken.extend(self.puts.drain(..let_in).filter_map(|(_, waiter)| waiter));
+        }
+        let is_over = self.closed && self.len() == 0;
+        let served = if is_over { self.gets.len() } else { self.reserved() };
+        woken.extend(self.gets.range_mut(..served).filter_map(|(_, waiter)| waiter.take()));
+        woken
+    }
+
+    /// Tries an operation. `Full` or `Empty` means that it must wait, and that nothing was done.
+    fn attempt(&mut self, operation: &mut Operation<T>) -> Ended {
+        match operation.kind {
+            Kind::Put if self.closed => Err(Error::Closed),
+            Kind::Put if self.len() >= self.room => Err(Error::Full),
+            Kind::Put => {
+                self.last += 1;
+                self.items.extend(operation.item.take().map(|item| (self.last, item)));
+                Ok(())
+            }
+            Kind::Get if self.len() > self.reserved() => {
+                operation.item = self.items.remove(self.reserved()).map(|(_, item)| item);
+                Ok(())
+            }
+            Kind::Get if self.closed && self.len() == 0 => Err(Error::Closed),
+            Kind::Get => Err(Error::Empty),
+        }
+    }
+
+    /// Appends an operation that has to wait to its line.
+    fn enqueue(&mut self, operation: &mut Operation<T>, waiter: Waiter) {
+        self.last += 1;
+        let number = *operation.number.insert(self.last);
+        self.items.extend(operation.item.take().map(|item| (number, item)));
+        self.line(operation.kind).push_back((number, Some(waiter)));
+    }
+
+    fn line(&mut self, kind: Kind) -> &mut Line {
+        match kind {
+            Kind::Put => &mut self.puts,
+            Kind::Get => &mut self.gets,
+        }
+    }
+
+    /// Returns the result of an operation that was in line and need not wait any more.
+    fn outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Ended {
+        let Some(place) = find(self.line(operation.kind), number) else {
+            // The put was admitted.
+            return Ok(());
+        };
+        let is_served = operation.kind == Kind::Get && place < self.len();
+        self.line(operation.kind).remove(place);
+        if is_served {
+            operation.item = self.items.remove(place).map(|(_, item)| item);
+            return Ok(());
+        }
+        // Only a put has an item under its own number.
+        operation.item = remove(&mut self.items, number);
+        Err(Error::Closed)
+    }
+}

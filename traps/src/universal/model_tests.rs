@@ -1,6 +1,6 @@
-//! Every interleaving of small programs of threads, by `RUSTFLAGS="--cfg loom"` and a release
-//! build. A wake that is lost is a deadlock, which loom reports. A wait with a span gives up at
-//! once, or after any step of the others.
+//! Tests of every interleaving of small programs of threads. They run with `RUSTFLAGS="--cfg loom"`
+//! in a release build. If a wake-up is lost, the model deadlocks, and loom reports that. A wait
+//! with a timeout gives up at once, or after any step of the other threads.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use super::*;
 pub(super) use loom::sync::Mutex;
 pub(super) use thread::Thread;
 
-/// Threads that park: loom's own wake one that waits for a lock too, which then fails to have it.
+/// Threads of the loom model that can park. Do not use loom's own `park`: its `unpark` also wakes a
+/// thread that waits for a lock, and that thread then continues without the lock.
 pub(super) mod thread {
     pub(in super::super) use loom::thread::{spawn, yield_now};
 
@@ -46,7 +47,8 @@ pub(super) mod thread {
     }
 }
 
-/// In a model a deadline may come at any point; it comes at once, after some other threads.
+/// Parks like the real `park`. In a model, a deadline can pass at any point, so it passes at once,
+/// after a step of other threads.
 pub(super) fn park(deadline: Option<Instant>) -> bool {
     if deadline.is_some() {
         thread::yield_now();
@@ -58,7 +60,8 @@ pub(super) fn park(deadline: Option<Instant>) -> bool {
 
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Of three threads not all interleavings are looked through: that would take minutes.
+/// Checks a model of three threads. It bounds the preemptions, because all interleavings would take
+/// minutes.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -80,7 +83,7 @@ fn every_item_of_a_full_queue_arrives_in_order() {
 }
 
 #[test]
-fn whoever_takes_lets_in_who_waits_for_room() {
+fn a_get_lets_in_a_put_that_waits_for_room() {
     loom::model(|| {
         let queue = UniversalQueue::bounded(2);
         (1..=3).for_each(|item| drop(queue.try_put(item)));

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::line::{Ended, Operation, Shared, State, Waiter};
+use super::{Ended, Operation, Shared, State, Waiter};
 use crate::error::Error;
 
-/// A generator that is the same everywhere (splitmix64).
+/// A random number generator that returns the same numbers on every machine (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -19,21 +19,21 @@ impl Dice {
     }
 }
 
-/// A queue, and the books that are kept of it.
+/// A queue, and the records that the test keeps of it.
 struct World {
     queue: Shared<u64>,
     closed: bool,
-    /// The item that is put next: ascending, so the order can be seen.
+    /// The next item to put. Items ascend, so the test can see their order.
     next: u64,
-    /// Items that came out, at either end.
+    /// The items that were taken, or that went back to their puts.
     out: BTreeSet<u64>,
-    /// Those who stand in line, first come first.
+    /// The puts that wait in line, in the order of arrival; `gets` has the waiting gets.
     puts: Vec<Operation<u64>>,
     gets: Vec<Operation<u64>>,
-    /// Somebody took what it was handed, perhaps late, or gave up: after that an older item may
-    /// come behind a younger one.
+    /// Whether a put or a get took its item late or gave up. After that, an older item can follow a
+    /// younger one.
     mixed: bool,
-    /// The item taken last, before that.
+    /// The last item that was taken before `mixed` was set.
     last: u64,
 }
 
@@ -100,7 +100,7 @@ impl World {
         get.item.into_iter().for_each(|item| self.got(item));
     }
 
-    /// One of those in line looks, be it woken or not, perhaps with another waiter.
+    /// Polls one of the operations in line, woken or not, sometimes with a new waiter.
     fn look_at_put(&mut self, place: usize, dice: &mut Dice) {
         let number = self.puts[place].number.unwrap();
         let waits = self.look(|state| {
@@ -164,11 +164,11 @@ impl World {
             assert!(state.items.iter().map(|(number, _)| number).is_sorted());
             assert!(state.puts.is_empty() || state.closed || len == state.room);
             assert!(state.puts.iter().all(|(_, waiter)| waiter.is_some() != state.closed));
-            // First come, first served: those for whom there is an item, and no others, are woken.
+            // First come, first served: exactly the operations that have an item are woken.
             let served = if state.closed && len == 0 { state.gets.len() } else { reserved };
             let woken = state.gets.iter().map(|(_, waiter)| waiter.is_none());
             assert!(woken.eq((0..state.gets.len()).map(|place| place < served)));
-            // Each item that ever came is inside or came out.
+            // Each item that was ever made is in the queue or came out.
             let came = usize::try_from(self.next - 1).unwrap();
             assert_eq!(state.items.len() + self.out.len(), came);
             assert_eq!(state.puts.len(), self.puts.len().min(state.puts.len()));
@@ -203,7 +203,7 @@ fn whatever_happens_in_whatever_order_items_are_conserved_and_lines_are_fair() {
             }
             world.check();
         }
-        // All who were woken look, until nobody is left who was.
+        // Poll all woken operations until none is left.
         world.close();
         while !world.gets.is_empty() || !world.puts.is_empty() {
             (0..world.puts.len()).rev().for_each(|place| world.look_at_put(place, &mut dice));

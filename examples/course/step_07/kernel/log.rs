@@ -24,7 +24,7 @@ impl<M: Machine> Kernel<M> {
 
     /// The first two lines.
     pub(super) fn log_head(&mut self) {
-        _ = writeln!(self.out, "#trace v2 clock={} seed=0", self.machine.name());
+        _ = writeln!(self.out, "#trace v3 clock={} seed=0 tick=0.3s", self.machine.name());
         _ = writeln!(self.out, "# time       turn    seq  id task     verb     detail");
     }
 }

@@ -171,7 +171,7 @@ impl<M: Machine> Kernel<M> {
             }
             None if !found.is_ready[direction as usize] => {
                 found.is_ready[direction as usize] = true;
-                self.log(KERNEL, "remember", &format!("{shown} n=1"));
+                self.log(KERNEL, "remember", &shown);
             }
             None => {}
         }

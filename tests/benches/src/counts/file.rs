@@ -1,9 +1,10 @@
 //! The file of the counts: `NAME INTEGER MODE REASON`, a line each.
 //!
 //! The mode says how a count is held to its integer. `most`: it may be less. `near`: it may be
-//! less, and 1 % more. `exact`: neither. Of a count that repeats, the gate says that the line is to
-//! be lowered where it is more than 1 % below: a `most` line of what runs alone, without a server.
-//! An `exact` one fails. All others wander by themselves, and nothing is asked of them.
+//! less, and 3 % more. `exact`: neither. Of a count that repeats, the gate says that the line is to
+//! be lowered if it is well below: 1 % for a `most` line of what runs alone, without a server, and
+//! 6 % for instructions. An `exact` one fails. All others wander by themselves, and nothing is
+//! asked of them.
 //!
 //! `--write` leaves the reason where a line is lowered, and the whole line where the count is
 //! within its tolerance. A line that it raises beyond that wants a new reason, as a new line does:
@@ -19,7 +20,8 @@ use std::path::Path;
 pub enum Mode {
     /// It may be less.
     Most,
-    /// It may be less, and 1 % more: real time, or who comes first, is a little part of it.
+    /// It may be less, and a little more. A change that makes an instruction more is not a fault,
+    /// and in a server real time, or which client comes first, has a small part in the count.
     Near,
     /// It may be neither.
     Exact,
@@ -52,7 +54,7 @@ impl Line {
     /// The highest count that keeps to it.
     pub fn most(&self) -> u64 {
         match self.mode {
-            Mode::Near => self.count * 101 / 100,
+            Mode::Near => self.count * 103 / 100,
             Mode::Most | Mode::Exact => self.count,
         }
     }
@@ -231,9 +233,9 @@ mod tests {
     #[test]
     fn a_line_stays_where_the_count_is_within_its_tolerance() {
         let near = |count| after("http.instructions", Mode::Near, count, true);
-        assert_eq!(near(1010), (1000, "a read".to_owned()));
+        assert_eq!(near(1030), (1000, "a read".to_owned()));
         assert_eq!(near(990), (990, "a read".to_owned()));
-        assert_eq!(near(1011), (1011, "REASON MISSING; of 1000: a read".to_owned()));
+        assert_eq!(near(1031), (1031, "REASON MISSING; of 1000: a read".to_owned()));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub struct Found {
 }
 
 const INSTRUCTIONS: &str = "instructions";
+const FILES: &str = "files";
 const ALLOCATIONS: &str = "allocations_per_100";
 const CALLS: &str = "calls_per_100";
 const EPOLL_CTL: &str = "epoll_ctl_per_100";
@@ -40,8 +41,12 @@ pub struct Probe {
 enum Kind {
     /// A case of `bench micro`, with two counts.
     Case { case: &'static str, counts: [u64; 2] },
+    /// Sleeps on the simulated machine, two counts of them.
+    Sleeps { counts: [u64; 2] },
     /// A server, with two lengths of a client's work.
     Served { server: Server, short: Work, long: Work },
+    /// Two servers and one client's work: what the first does more than the second.
+    Beside { servers: [Server; 2], short: Work, long: Work },
 }
 
 /// Lengths of which the first is warm and the second long enough.
@@ -76,6 +81,9 @@ pub fn all() -> Result<Vec<Probe>, String> {
             all.push(Probe { name, tool: Tool::Memcheck, kind: kind() });
         }
     }
+    let kind = Kind::Sleeps { counts: [1_000, 2_000] };
+    all.push(Probe { name: "sleep", tool: Tool::Files, kind });
+    all.push(timeouts()?);
     let [http, echo] = examples()?;
     all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
     all.push(piped("http_piped", http));
@@ -98,6 +106,19 @@ fn small_program() -> Result<Vec<Probe>, String> {
     all.push(keep_alive("small_no_deadlines", bare, Talk::Http));
     all.push(keep_alive("small_echo", serve(&["--echo", "--deadlines"])?, Talk::Echo));
     Ok(all)
+}
+
+/// What a timeout around each read costs an echo, of 64 connections.
+fn timeouts() -> Result<Probe, String> {
+    let serve = |more: &[&str]| -> Result<Server, String> {
+        let words = ["counts", "echo"].into_iter().chain(more.iter().copied());
+        let (program, args) = (this_program()?, words.map(str::to_owned).collect());
+        Ok(Server { program, args, is_example: false })
+    };
+    let servers = [serve(&["--timeouts"])?, serve(&[])?];
+    let work = |rounds| Work { talk: Talk::Echo, connections: 64, depth: 1, rounds };
+    let kind = Kind::Beside { servers, short: work(10), long: work(60) };
+    Ok(Probe { name: "timeout_read", tool: Tool::Callgrind, kind })
 }
 
 /// The instructions of 16 questions in one write, of 64 connections.
@@ -137,6 +158,7 @@ impl Probe {
     pub fn names(&self) -> Vec<String> {
         let what: &[&str] = match self.tool {
             Tool::Callgrind => &[INSTRUCTIONS],
+            Tool::Files => &[FILES],
             Tool::Memcheck => &[ALLOCATIONS],
             Tool::Strace => &[CALLS, EPOLL_CTL],
         };
@@ -156,14 +178,24 @@ impl Probe {
                 let count = |count| count_case(self.tool, &this, case, count);
                 Ok(self.found(&count(*few)?, &count(*many)?, many - few))
             }
+            Kind::Sleeps { counts: [few, many] } => {
+                let this = this_program()?;
+                let count = |n: &u64| {
+                    count_program(self.tool, &this, &["counts", "sleeps", &n.to_string()])
+                };
+                Ok(self.found(&count(few)?, &count(many)?, many - few))
+            }
             Kind::Served { server, short, long } => {
                 let count = |work| server.count(self.tool, work);
-                // Questions, or connections where these differ.
-                let more = match long.connections - short.connections {
-                    0 => long.connections * (long.rounds - short.rounds) * long.depth,
-                    more => more,
+                Ok(self.found(&count(short)?, &count(long)?, questions(short, long)))
+            }
+            Kind::Beside { servers: [with, without], short, long } => {
+                let count = |work| -> Result<Counted, String> {
+                    let (with, without) =
+                        (with.count(self.tool, work)?, without.count(self.tool, work)?);
+                    Ok(Counted::of(with.all.saturating_sub(without.all)))
                 };
-                Ok(self.found(&count(short)?, &count(long)?, more as u64))
+                Ok(self.found(&count(short)?, &count(long)?, questions(short, long)))
             }
         }
     }
@@ -174,6 +206,7 @@ impl Probe {
     fn mode(&self) -> Mode {
         match &self.kind {
             Kind::Case { case, .. } if !["trace_memory", "timeout"].contains(case) => Mode::Most,
+            Kind::Sleeps { .. } => Mode::Most,
             _ => Mode::Near,
         }
     }
@@ -191,12 +224,22 @@ impl Probe {
         };
         let found = |what: &str, mode, count| {
             let name = format!("{}.{what}", self.name);
-            let repeats = matches!(self.kind, Kind::Case { .. });
+            let repeats = matches!(self.kind, Kind::Case { .. } | Kind::Sleeps { .. });
             Found { name, mode, count, repeats }
         };
         let all = |of| each(few.all, many.all, of);
         match self.tool {
             Tool::Callgrind => vec![found(INSTRUCTIONS, self.mode(), all(1))],
+            // Not the files in which only some of the times run code.
+            Tool::Files => {
+                let is_ours =
+                    |name: &str| ["traps/src/", "kernel/src/"].iter().any(|it| name.contains(it));
+                let runs = |(name, many): (&String, &u64)| {
+                    is_ours(name) && many - few.named(name) >= times
+                };
+                let count = many.by_name.iter().filter(|it| runs(*it)).count();
+                vec![found(FILES, self.mode(), count as u64)]
+            }
             // Of a hundred, as the next: so that what is shared by some is seen.
             // Tables grow with the connections, as those come.
             Tool::Memcheck => {
@@ -210,6 +253,15 @@ impl Probe {
             }
         }
     }
+}
+
+/// How many questions the longer work has more, or connections where these differ.
+fn questions(short: &Work, long: &Work) -> u64 {
+    let more = match long.connections - short.connections {
+        0 => long.connections * (long.rounds - short.rounds) * long.depth,
+        more => more,
+    };
+    more as u64
 }
 
 fn this_program() -> Result<PathBuf, String> {
@@ -226,8 +278,7 @@ pub fn build(probes: &[Probe]) -> Result<(), String> {
         return Ok(());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let built = testing::child::cargo()
         .current_dir(&root)
         .args(["build", "--quiet", "--release", "--locked", "-p", "trapline"])
         .args(["--example", "http", "--example", "echo"])

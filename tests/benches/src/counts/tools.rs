@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use crate::{out, tied};
 pub enum Tool {
     /// Instructions in user space.
     Callgrind,
+    /// The same by source file.
+    Files,
     /// Allocations.
     Memcheck,
     /// System calls.
@@ -30,6 +33,13 @@ impl Tool {
             Tool::Callgrind => {
                 &["valgrind", "--vgdb=no", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
             }
+            Tool::Files => &[
+                "valgrind",
+                "--vgdb=no",
+                "--tool=callgrind",
+                "--log-file=/dev/null",
+                "--callgrind-out-file=/dev/stderr",
+            ],
             Tool::Memcheck => &[
                 "valgrind",
                 "--vgdb=no",
@@ -58,6 +68,7 @@ impl Tool {
     pub fn read(self, text: &str) -> Option<Counted> {
         match self {
             Tool::Callgrind => one(text, "Collected :", ' ').map(Counted::of),
+            Tool::Files => files(text),
             Tool::Memcheck => one(text, "total heap usage:", ' ').map(Counted::of),
             Tool::Strace => calls(text),
         }
@@ -72,7 +83,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    fn of(all: u64) -> Counted {
+    pub fn of(all: u64) -> Counted {
         Counted { all, by_name: BTreeMap::new() }
     }
 
@@ -131,6 +142,33 @@ impl Report {
 fn one(text: &str, label: &str, end: char) -> Option<u64> {
     let after = text.lines().find_map(|line| line.split_once(label))?.1.trim_start();
     after.split(end).next()?.replace(',', "").parse().ok()
+}
+
+/// A profile of callgrind: lines `fl=(1) NAME`, later `fl=(1)`, and after each the costs of lines
+/// of that file. `fi` and `fe` name the file of inlined code, `cfi` and `cfl` that of a call, whose
+/// cost is the next line. The last line has the total.
+fn files(text: &str) -> Option<Counted> {
+    let (mut names, mut counted) = (BTreeMap::new(), Counted::default());
+    let (mut file, mut is_of_a_call) = ("", false);
+    for line in text.lines() {
+        if let Some((word, value)) = line.split_once('=') {
+            is_of_a_call = word == "calls";
+            if ["fl", "fi", "fe", "cfi", "cfl"].contains(&word) {
+                let (number, name) = value.split_once(' ').unwrap_or((value, ""));
+                let known = names.entry(number).or_insert(name);
+                file = if word.starts_with('c') { file } else { known };
+            }
+        } else if line.starts_with(|it: char| it.is_ascii_digit() || "+-*".contains(it))
+            && let Some((_, cost)) = line.split_once(' ')
+            && let Ok(cost) = cost.parse::<u64>()
+            && !mem::take(&mut is_of_a_call)
+        {
+            *counted.by_name.entry(file.to_owned()).or_default() += cost;
+            counted.all += cost;
+        }
+    }
+    let total = text.lines().next_back()?.strip_prefix("totals: ")?;
+    (total.trim().parse() == Ok(counted.all)).then_some(counted)
 }
 
 /// The table of `strace -c`: `% time, seconds, usecs/call, calls, [errors], syscall`.
@@ -192,6 +230,10 @@ mod tests {
         assert_eq!(Tool::Callgrind.read(text).unwrap().all, 123_456);
         let text = "==1==   total heap usage: 1,234 allocs, 5 frees, 6 bytes allocated\n";
         assert_eq!(Tool::Memcheck.read(text).unwrap().all, 1234);
+        let text = "pid: 7\nfl=(1) /a/x.rs\nfn=(1) f\n3 40\nfi=(2) /a/y.rs\n+1 5\ncfi=(3) /a/z.rs\n\
+            calls=1 7\n* 900\nfe=(1)\n-1 2\n\ntotals: 47\n";
+        let counted = Tool::Files.read(text).unwrap();
+        assert_eq!((counted.named("/a/x.rs"), counted.named("/a/y.rs")), (42, 5));
         let text = "% time     seconds  usecs/call     calls    errors syscall\n\
             ------ ----------- ----------- --------- --------- ----------------\n\
              60.00    0.000006           1         7         2 recvfrom\n\

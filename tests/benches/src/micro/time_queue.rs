@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use ::traps::Time;
-use ::traps::core::names::Ticket;
+use ::traps::core::table::Ticket;
 
 use super::{Cpu, timers::FAR};
 
@@ -14,24 +14,26 @@ mod of_the_kernel;
 
 use of_the_kernel::{Owner, Timers};
 
-/// Sets a timer that is far off and takes it out again, beside so many others.
+/// Sets a timer that is far off and cancels it, beside this many others.
 pub fn set_and_cancel(others: u64, count: u64) -> f64 {
     let mut timers = Timers::default();
     let after = |span: Duration| Time::ZERO + span;
     for n in 0..others {
-        timers.set(
-            after(2 * FAR + Duration::from_micros(n)),
-            Owner::Sleep(Ticket::new(n as u32, 0)),
-            n,
-        );
+        timers.set_sleep(after(2 * FAR + Duration::from_micros(n)), Ticket::new(n as u32, 0));
     }
     let start = Cpu::now();
+    // A ticket above the others names a sleep that has been cancelled.
+    let lives = |owner| matches!(owner, Owner::Sleep(sleep) if u64::from(sleep.index) < others);
+    let mut stale = 0;
     for n in 0..count {
         let at = after(FAR + Duration::from_micros(n));
-        let timer = timers.set(black_box(at), Owner::Sleep(Ticket::new(0, 0)), others + n);
-        timers.cancel(black_box(timer));
+        timers.set_sleep(black_box(at), Ticket::new(others as u32, 0));
+        stale += 1;
+        if timers.sweep(stale, lives) {
+            stale = 0;
+        }
     }
     let figure = start.each(count);
-    black_box(timers.next());
+    black_box(timers.next(lives));
     figure
 }

@@ -68,19 +68,26 @@ fn off(tasks: u64, count: u64) -> f64 {
     yields(&mut kernel(), tasks, count)
 }
 
-/// What one of `events` adds.
-fn added(mut on: Kernel<Real>, events: &Cell<u64>, tasks: u64, count: u64) -> f64 {
+/// What one of `events` adds, if `listen` turns the trace on. A thread has one kernel at a time, so
+/// the one without a trace runs first.
+fn added(
+    listen: impl FnOnce(&mut Kernel<Real>),
+    events: &Cell<u64>,
+    tasks: u64,
+    count: u64,
+) -> f64 {
     let off = off(tasks, count);
+    let mut on = kernel();
+    listen(&mut on);
     let on = yields(&mut on, tasks, count);
     (on - off) * count as f64 / events.get().max(1) as f64
 }
 
 fn hook(tasks: u64, count: u64) -> f64 {
     let events = Rc::new(Cell::new(0));
-    let mut kernel = kernel();
     let seen = events.clone();
-    kernel.observe(move |_: &kernel::trace::Line<'_>| seen.set(seen.get() + 1));
-    added(kernel, &events, tasks, count)
+    let count_line = move |_: &kernel::trace::Line<'_>| seen.set(seen.get() + 1);
+    added(|kernel| kernel.observe(count_line), &events, tasks, count)
 }
 
 /// Counts the lines that go through it.
@@ -116,9 +123,8 @@ impl Write for Memory {
 
 fn memory(tasks: u64, count: u64) -> f64 {
     let events = Rc::new(Cell::new(0));
-    let mut kernel = kernel();
-    kernel.trace_to(Lines(Memory(Vec::with_capacity(1 << 20)), events.clone()));
-    added(kernel, &events, tasks, count)
+    let lines = Lines(Memory(Vec::with_capacity(1 << 20)), events.clone());
+    added(|kernel| kernel.trace_to(lines), &events, tasks, count)
 }
 
 fn file(tasks: u64, count: u64) -> f64 {
@@ -127,7 +133,6 @@ fn file(tasks: u64, count: u64) -> f64 {
     // It is written and never read: without a name, none is left behind.
     std::fs::remove_file(&path).expect("it was made just now");
     let events = Rc::new(Cell::new(0));
-    let mut kernel = kernel();
-    kernel.trace_to(Lines(BufWriter::new(file), events.clone()));
-    added(kernel, &events, tasks, count)
+    let lines = Lines(BufWriter::new(file), events.clone());
+    added(|kernel| kernel.trace_to(lines), &events, tasks, count)
 }

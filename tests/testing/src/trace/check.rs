@@ -1,9 +1,10 @@
 //! The oracle: what must be true of any trace, whatever the program.
 //!
 //! One pass over a whole trace, from its first event. The oracle knows nothing of the kernel's
-//! code, only what its grammar promises. Each rule is in one of four places: the numbers and
+//! code, only what its grammar promises. Each rule is in one of five places: the numbers and
 //! causes of lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which
-//! tasks run in `queue.rs`, primitives in `primitives.rs`.
+//! tasks run in `queue.rs`, primitives in `primitives.rs`, and scopes, holders and readiness, which
+//! need the state of the kernel, in `fields.rs`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::fmt;
 use traps::Time;
 
 use super::causes::{Behind, Causes};
+use super::fields::Fields;
 use super::lives::Lives;
 use super::primitives::Primitives;
 use super::queue::Queue;
@@ -58,12 +60,13 @@ pub struct Checker {
     lives: Lives,
     queue: Queue,
     primitives: Primitives,
+    fields: Fields,
     spans: Spans,
     causes: Causes,
     first: Option<Seq>,
     last: Option<(Seq, Time, u64)>,
-    /// The verbs of the last lines, by which a cause is judged.
-    verbs: VecDeque<&'static str>,
+    /// The verbs and the tasks of the last lines, by which a cause is judged.
+    verbs: VecDeque<(&'static str, u64)>,
 }
 
 /// How many lines back the verb of a cause is known.
@@ -85,18 +88,20 @@ impl Checker {
 
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        let Checker { found, lives, queue, primitives, spans, .. } = self;
+        let Checker { found, lives, queue, primitives, fields, spans, .. } = self;
         let report = &mut |rule, what| found.push(Violation { seq: line.seq, rule, what });
         order(self.last, line, report);
         let first = *self.first.get_or_insert(line.seq);
         match line.cause {
             Some(cause) => {
                 let back = line.seq.saturating_sub(cause) as usize;
-                let verb = self.verbs.len().checked_sub(back).and_then(|at| self.verbs.get(at));
+                let known = self.verbs.len().checked_sub(back).and_then(|at| self.verbs.get(at));
                 if !(first..line.seq).contains(&cause) {
                     report("cause", format!("#{cause:04} is no earlier line of this trace"));
-                } else if let Some(verb) = verb.filter(|verb| !fits(line, verb)) {
+                } else if let Some((verb, _)) = known.filter(|(verb, _)| !fits(line, verb)) {
                     report("cause", format!("#{cause:04}, a {verb}, does not lead to this"));
+                } else if known == Some(&("run", line.task)) && waits(line, queue) {
+                    report("cause", format!("#{cause:04} is the run before this wait"));
                 }
             }
             None if CAUSED.contains(&line.verb) => report("cause", "it names none".to_owned()),
@@ -105,6 +110,7 @@ impl Checker {
         lives.line(line, report);
         queue.line(line, report);
         primitives.line(line, report);
+        fields.line(line, report);
         if spans.leave(line).is_none() && line.verb == "leave" {
             report("span", format!("no span {} is open", line.word(0)));
         }
@@ -112,7 +118,7 @@ impl Checker {
             report("root", "nothing is behind it".to_owned());
         }
         self.last = Some((line.seq, line.at, line.turn));
-        self.verbs.push_back(line.verb);
+        self.verbs.push_back((line.verb, line.task));
         if self.verbs.len() > VERBS {
             self.verbs.pop_front();
         }
@@ -140,6 +146,13 @@ fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_
     if line.turn < turn {
         report("turn", format!("turn {} after turn {turn}", line.turn));
     }
+}
+
+/// Whether a line ends a wait of a task that has left the CPU. No run of that task leads to it, but
+/// for one exception: the run has called the waker of a wait for something outside.
+fn waits(line: &Line<'_>, queue: &Queue) -> bool {
+    let calls_wakers = ["waker", "outside"].contains(&line.word(0));
+    line.verb == "wake" && !calls_wakers && !queue.is_running(line.task)
 }
 
 /// Whether a line of that verb may be the cause of the line. A wait for a descriptor or a signal

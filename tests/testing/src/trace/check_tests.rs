@@ -107,6 +107,13 @@ fn a_cause_leads_to_what_it_causes() {
     let (block, fire) = ("1 2 block signal k=1", "1 0 fire s1 deadline=0.000000 cause=#0003");
     assert_eq!(after_run(&[block, "1 2 wake signal k=1 cause=#0003"]), ["#4 cause"]);
     assert_eq!(after_run(&["1 2 run cause=#0002"]), ["#3 cause", "#3 block", "#3 ready"]);
+    let its_own_run = "1 2 wake mutex m k=1 cause=#0002";
+    assert_eq!(after_run(&["1 2 block mutex m k=1", its_own_run]), ["#4 cause"]);
+    // One branch of a task may wake another one, and a task its own waker.
+    assert_eq!(after_run(&["1 2 await mutex m k=1", its_own_run]), NONE);
+    assert_eq!(after_run(&["1 2 block waker", "1 2 wake waker cause=#0002"]), NONE);
+    let outside = ["1 2 block outside it k=1", "1 2 wake outside k=1 cause=#0002"];
+    assert_eq!(after_run(&outside), NONE);
     assert_eq!(after_run(&[block, "1 2 deliver k=1 = !timeout cause=#0002"]), ["#4 cause"]);
     let scope = "1 2 trap set_timeout 1s until=1.000000 = s1";
     assert_eq!(after_run(&[scope, fire]), NONE);
@@ -131,7 +138,7 @@ fn every_chain_of_causes_ends_outside() {
 fn a_ticket_is_opened_once_and_ends_once() {
     assert_eq!(after_run(&["1 2 await signal k=1", "1 2 block signal k=1"]), ["#4 ticket"]);
     assert_eq!(after_run(&["1 2 withdraw k=1"]), ["#3 ticket"]);
-    for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0002"] {
+    for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0001"] {
         assert_eq!(after_run(&["1 2 block signal k=1", end]), NONE);
         assert_eq!(after_run(&["1 2 block signal k=1", end, "1 2 withdraw k=1"]), ["#5 ticket"]);
         let cancel = "1 2 cancel by=- cause=#0002 = delivered";
@@ -153,7 +160,7 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
     assert_eq!(after_run(&open), ["#5 answer"]);
     let twice = [
         "1 2 block signal k=1",
-        "1 2 wake signal k=1 cause=#0002",
+        "1 2 wake signal k=1 cause=#0001",
         "2 2 run cause=#0004 k=1 = ok",
         "2 2 block waker",
         "2 2 wake waker cause=#0001",
@@ -188,7 +195,7 @@ fn a_side_of_a_descriptor_has_one_waiter() {
 
 #[test]
 fn register_and_unregister_alternate() {
-    let (on, off) = ("1 0 register c1 why=first", "1 0 unregister c1 why=unwanted");
+    let (on, off) = ("1 0 register c1 why=first", "1 0 unregister c1 why=interrupt");
     let again = "1 0 register c1 why=again";
     assert_eq!(broken(&[on, off, again, off]), NONE);
     assert_eq!(broken(&[again]), ["#1 register"]);
@@ -268,7 +275,7 @@ fn a_run_has_something_that_made_the_task_ready() {
 #[test]
 fn a_block_ends_a_run() {
     let (left, wait) = ("1 2 block parked n=1", "1 2 await signal k=1");
-    let wake = "1 2 wake signal k=1 cause=#0002";
+    let wake = "1 2 wake signal k=1 cause=#0001";
     assert_eq!(after_run(&[wait, left, wake, "2 2 run cause=#0005 k=1 = ok"]), NONE);
     assert_eq!(after_run(&[wait, wake, "1 2 exit ok cause=#0002"]), NONE);
     assert_eq!(after_run(&[wait, left, left]), ["#5 block"]);
@@ -417,12 +424,163 @@ fn a_span_of_a_task_that_is_over_ends_before_one_of_the_task_that_drops_it() {
 #[test]
 fn a_wake_names_the_primitive_of_its_block_and_holders_live() {
     let block = "1 2 block mutex accounts held-by=2 k=1";
-    assert_eq!(after_run(&[block, "1 2 wake mutex accounts k=1 cause=#0002"]), NONE);
-    assert_eq!(after_run(&[block, "1 2 wake mutex doors k=1 cause=#0002"]), ["#4 primitive"]);
-    assert_eq!(after_run(&[block, "1 2 wake wait q1 k=1 cause=#0002"]), ["#4 primitive"]);
+    assert_eq!(after_run(&[block, "1 2 wake mutex accounts k=1 cause=#0001"]), NONE);
+    assert_eq!(after_run(&[block, "1 2 wake mutex doors k=1 cause=#0001"]), ["#4 primitive"]);
+    assert_eq!(after_run(&[block, "1 2 wake wait q1 k=1 cause=#0001"]), ["#4 primitive"]);
     assert_eq!(after_run(&["1 2 block mutex accounts held-by=7 k=1"]), ["#3 primitive"]);
     assert_eq!(after_run(&["1 2 block semaphore few held-by=2,2,2,7,.. k=1"]), ["#3 primitive"]);
     let ended = ["1 3 spawn parent=2", "1 3 exit dropped cause=#0003"];
     let waits = ["1 2 block mutex accounts held-by=3 k=1"];
     assert_eq!(after_run(&[&ended[..], &waits].concat()), ["#5 primitive"]);
+}
+
+/// The violations of lines that follow a main that runs: they begin with #4.
+fn broken_of_main(lines: &[&str]) -> Vec<String> {
+    let main = ["0 1 spawn parent=-", "0 2 spawn parent=-", "1 2 run cause=#0002"];
+    broken(&[&main[..], lines].concat())
+}
+
+#[test]
+fn in_names_an_open_scope_of_the_task_that_is_not_the_default() {
+    let two = ["1 2 trap set_timeout none = s1", "1 2 trap branch = s2"];
+    let and = |line: &str| broken_of_main(&[two[0], two[1], line]);
+    for good in [
+        "1 2 trap branch in=s1 = s3",
+        "1 2 trap branch in=root = s3",
+        "1 2 await yield k=1 in=s1",
+        "1 2 block yield k=1 in=root",
+        "1 2 trap yield in=s1 = !timeout scope=s1",
+    ] {
+        assert_eq!(and(good), NONE, "{good}");
+    }
+    for bad in [
+        "1 2 trap branch in=s2 = s3",
+        "1 2 trap branch in=s9 = s3",
+        "1 2 trap branch in=main = s3",
+        "1 2 await yield k=1 in=s2",
+        "1 2 block waker in=s1",
+        "1 2 trap yield in=s1 = ok",
+    ] {
+        assert_eq!(and(bad), ["#6 scope"], "{bad}");
+    }
+    let other = ["1 3 spawn parent=2", "1 2 block yield k=1", "2 3 run cause=#0006"];
+    let lines = [two[0], two[1], other[0], other[1], other[2], "2 3 block yield k=2 in=s1"];
+    assert_eq!(broken_of_main(&lines), ["#9 scope"]);
+    assert_eq!(broken_of_main(&["1 2 await yield k=1 in=root"]), ["#4 scope"]);
+}
+
+#[test]
+fn a_move_leads_an_open_wait_or_scope_to_another_scope() {
+    let open = ["1 2 trap branch = s1", "1 2 await yield k=1", "1 2 trap branch in=root = s2"];
+    let and = |line: &str| broken_of_main(&[open[0], open[1], open[2], line]);
+    for good in ["1 2 move k=1 in=s2", "1 2 move k=1 in=root", "1 2 move s2 in=s1"] {
+        assert_eq!(and(good), NONE, "{good}");
+    }
+    for bad in [
+        "1 2 move k=1 in=s1",
+        "1 2 move k=9 in=s1",
+        "1 2 move k=1 in=s9",
+        "1 2 move s9 in=s1",
+        "1 2 move s2 in=root",
+        "1 2 move s2 in=s2",
+        "1 2 move s2 to=s1",
+    ] {
+        assert_eq!(and(bad), ["#7 scope"], "{bad}");
+    }
+}
+
+#[test]
+fn a_cleanup_is_at_its_source_or_at_a_branch_inside() {
+    let open =
+        ["1 2 trap set_timeout none = s1", "1 2 trap branch = s2", "1 2 trap branch in=root = s3"];
+    let and = |line: &str| broken_of_main(&[open[0], open[1], open[2], line]);
+    for good in [
+        "1 2 cleanup s1 = !timeout scope=s1",
+        "1 2 cleanup s1 in=s2 = !timeout scope=s1",
+        "1 2 cleanup root in=s3 = !cancelled by=-",
+        "1 2 cleanup root = !cancelled by=-",
+    ] {
+        assert_eq!(and(good), NONE, "{good}");
+    }
+    for bad in [
+        "1 2 cleanup s9 = !timeout scope=s9",
+        "1 2 cleanup s1 in=s3 = !timeout scope=s1",
+        "1 2 cleanup s1 in=s1 = !timeout scope=s1",
+        "1 2 cleanup root in=s1 = !cancelled by=-",
+        "1 2 cleanup root in=root = !cancelled by=-",
+    ] {
+        assert_eq!(and(bad), ["#7 scope"], "{bad}");
+    }
+    // No line opens the scope of a sweep.
+    let swept = ["1 0 arm s1 until=0.000000", "1 2 cleanup s1 = !timeout scope=s1"];
+    assert_eq!(broken_of_main(&swept), NONE);
+}
+
+#[test]
+fn a_task_gives_back_what_it_has_taken_and_a_wait_names_who_has() {
+    let take = "1 2 take mutex m at=a.rs:1";
+    let other = ["1 3 spawn parent=2", "1 2 block yield k=1", "2 3 run cause=#0005"];
+    let and = |line: &str| broken_of_main(&[take, other[0], other[1], other[2], line]);
+    for good in [
+        "2 3 give mutex m from=2",
+        "2 3 block mutex m held-by=2 k=2",
+        "2 3 block mutex q1 held-by=3 k=2",
+        "2 3 take mutex m at=a.rs:2",
+    ] {
+        assert_eq!(and(good), NONE, "{good}");
+    }
+    for bad in [
+        "2 3 give mutex m",
+        "2 3 give mutex n from=2",
+        "2 3 block mutex m held-by=3 k=2",
+        "2 3 block mutex m held-by=2,2 k=2",
+    ] {
+        assert!(and(bad).iter().all(|it| it == "#8 primitive") && and(bad) != NONE, "{bad}");
+    }
+    let given = ["1 2 give mutex m", "1 2 give mutex m"];
+    assert_eq!(broken_of_main(&[take, given[0]]), NONE);
+    assert_eq!(broken_of_main(&[take, given[0], given[1]]), ["#6 primitive"]);
+    assert_eq!(broken_of_main(&[take, "1 2 give mutex m from=2"]), ["#5 primitive"]);
+    // It may be given back when its holder has ended.
+    let ended = ["1 2 exit ok cause=#0003", "1 3 spawn parent=-", "2 3 run cause=#0006"];
+    assert_eq!(
+        broken_of_main(&[take, ended[0], ended[1], ended[2], "2 3 give mutex m from=2"]),
+        NONE
+    );
+}
+
+#[test]
+fn a_wait_names_no_more_holders_than_have_taken() {
+    let take = "1 2 take semaphore m at=a.rs:1";
+    let wait = |by: &str| {
+        let wait = format!("1 2 block semaphore m held-by={by} k=1");
+        broken_of_main(&[take, take, take, take, take, &wait])
+    };
+    assert_eq!(wait("2,2,2,2,.."), NONE);
+    assert_eq!(wait("2,2,2,2,2"), NONE);
+    assert_eq!(wait("2,2,2,2,2,.."), ["#9 primitive"]);
+    assert_eq!(wait("2,2,2,2,2,2"), ["#9 primitive"]);
+}
+
+#[test]
+fn readiness_is_remembered_where_no_task_waits_and_a_handle_is_closed_once() {
+    let wait = ["1 2 register c1 why=first", "1 2 await io c1 read k=1 reg=new"];
+    let and = |line: &str| broken_of_main(&[wait[0], wait[1], line]);
+    assert_eq!(and("1 0 remember c1 write"), NONE);
+    assert_eq!(and("1 0 remember c1 read"), ["#6 one-waiter"]);
+    assert_eq!(and("1 2 close c1"), ["#6 register"; 3]);
+    assert_eq!(and("1 2 close c2"), NONE);
+    let after = ["1 2 close c2", "1 2 register c2 why=first"];
+    assert_eq!(broken_of_main(&after), ["#5 register"]);
+    assert_eq!(broken_of_main(&[after[0], after[0]]), ["#5 register"]);
+    let shut = ["1 2 register c1 why=first", "1 2 unregister c1 why=close", "1 2 close c1"];
+    assert_eq!(broken_of_main(&shut), NONE);
+}
+
+#[test]
+fn wakeup_alone_has_messages_and_not_none() {
+    let run = |run: &str| broken(&["0 1 spawn parent=-", "0 2 spawn parent=-", run]);
+    assert_eq!(run("1 1 run cause=#0001 messages=2"), NONE);
+    assert_eq!(run("1 1 run cause=#0001 messages=0"), ["#3 ready"]);
+    assert_eq!(run("1 2 run cause=#0002 messages=2"), ["#3 ready"]);
 }

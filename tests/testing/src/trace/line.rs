@@ -71,7 +71,8 @@ impl<'t> Line<'t> {
     #[must_use]
     pub fn op(&self) -> &str {
         let detail = self.detail();
-        let ends = [" = ", " held-by=", " k=", " reg=", " cause=", " at=", " ran="];
+        let ends =
+            [" = ", " held-by=", " from=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
         let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
         &detail[..end.unwrap_or(detail.len())]
     }
@@ -206,7 +207,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The version of the format.
-const VERSION: &str = "v2";
+const VERSION: &str = "v3";
 
 /// All lines of a log, without the header, remarks (`#` in the first column) and empty lines.
 ///

@@ -37,6 +37,7 @@ proptest! {
         };
         let trap = Event::Trap {
             op: Op::Outside { what: other.as_str().into(), external: false },
+            scope: Some(task),
             outcome: Outcome::Error(other.as_str().into()),
             cause: Some(cause),
             at: Some(site),
@@ -72,7 +73,10 @@ fn the_samples_of_the_grammar_are_read_and_hold() {
     let sample = GRAMMAR.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
     let lines = trace(sample).unwrap();
     let read: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    assert_eq!(format!("{}\n{read}", printed::header("virtual", 0)), sample);
+    assert_eq!(
+        format!("{}\n{read}", printed::header("virtual", 0, Duration::from_millis(300))),
+        sample
+    );
     assert_eq!(check(&lines), Ok(()));
     assert!(sample.lines().all(|line| line.len() <= 100));
 }
@@ -172,11 +176,11 @@ fn spans_are_read_as_they_are_printed() {
 
 #[test]
 fn times_are_masked_and_nothing_else() {
-    let real = "#trace v2 clock=real seed=0\n# a remark at 0.5\n\
+    let real = "#trace v3 clock=real seed=0 tick=0.3s\n# a remark at 0.5\n\
                 12.000345       1  #0001   2 main     block    yield k=1 at=a.rs:1 ran=0.1s\n\
                 12.000345       1  #0002   2 main     run      cause=#1 k=1 = 1.000345, k=2 = ok\n\
                 12.000345       1  #0003   2 main     arm      s1 until=0.500000\n";
-    let masked = "#trace v2 clock=* seed=0\n# a remark at 0.5\n        \
+    let masked = "#trace v3 clock=* seed=0 tick=0.3s\n# a remark at 0.5\n        \
                 *       1  #0001   2 main     block    yield k=1 at=a.rs:1 ran=*\n        \
                 *       1  #0002   2 main     run      cause=#1 k=1 = *, k=2 = ok\n        \
                 *       1  #0003   2 main     arm      s1 until=*\n";

@@ -99,6 +99,8 @@ enum State {
     /// A ticket that has ended, and that a run has answered; a registration of a handle that was
     /// closed.
     Answered,
+    /// A handle whose descriptor was closed too.
+    Closed,
 }
 use State::*;
 
@@ -152,13 +154,17 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         // A handle that was closed is never registered again.
         "unregister" if is("why", "close") => (life(Kind::Register), &[Open, Unsure], Answered),
         "unregister" => (life(Kind::Register), &[Open, Unsure], Ended),
+        // A handle may be closed before its descriptor is: that ends its registration.
+        "close" => (life(Kind::Register), &[New, Ended, Unsure, Answered], Closed),
         "refuse" => (life(Kind::Register), &[New, Open, Ended, Unsure], Unsure),
         // Only a connection deadline may be armed again while it is armed.
         "arm" if life(Kind::Timer).1.0 == 'd' => {
             (life(Kind::Timer), &[New, Set, Ended, Armed], Armed)
         }
         "arm" => (life(Kind::Timer), &[New, Set, Ended], Armed),
-        "disarm" | "fire" => (life(Kind::Timer), &[Set, Armed], Ended),
+        // It may also withdraw the interrupt of a deadline that has fired.
+        "disarm" => (life(Kind::Timer), &[Set, Armed, Ended], Ended),
+        "fire" => (life(Kind::Timer), &[Set, Armed], Ended),
         "offload" if line.word(1) == "starts" => (life(Kind::Job), &[Queued], Running),
         "offload" => {
             let runs = line.number("running") == Some(tokens + 1);
@@ -283,7 +289,9 @@ impl Lives {
             _ => {}
         }
         // A ticket lives on until a run has answered it.
-        if to == Answered || to == Ended && matches!(life.0, Kind::Task | Kind::Scope | Kind::Job) {
+        if matches!(to, Answered | Closed)
+            || to == Ended && matches!(life.0, Kind::Task | Kind::Scope | Kind::Job)
+        {
             self.ended.push_back(life);
         }
         if self.ended.len() > ENDED

@@ -3,7 +3,7 @@
 use traps::time::Time;
 
 /// The fields whose value is a point or a span that was measured.
-const MEASURED: [&str; 8] =
+pub const MEASURED: [&str; 8] =
     ["until", "deadline", "over", "parked", "ran", "waited", "late", "clock"];
 
 /// A trace with `*` for every time that depends on the clock, so that a trace of the real machine

@@ -8,8 +8,10 @@
 //! | `lives.rs` | the part about what lives in a trace |
 //! | `queue.rs` | the part about the order in which tasks run |
 //! | `primitives.rs` | the part about primitives and who holds them |
+//! | `fields.rs` | the part about scopes, holders and readiness, against the state |
 //! | `spans.rs` | which `enter` a `leave` belongs to |
 //! | `mask.rs` | `*` for times |
+//! | `state/` | the state of the kernel at a line |
 //!
 //! [`kernel::trace`] is the grammar.
 //!
@@ -25,19 +27,22 @@
 
 mod causes;
 mod check;
+mod fields;
 mod line;
 mod lives;
 mod mask;
 mod primitives;
 mod queue;
 mod spans;
+pub mod state;
 
 pub use causes::{Behind, Causes};
 pub use check::{Checker, Violation, check};
 use kernel::trace::Seq;
 pub use line::{Line, ParseError, line, span, trace};
-pub use mask::mask_times;
+pub use mask::{MEASURED, mask_times};
 pub use spans::Spans;
+pub use state::{State, View};
 
 #[cfg(test)]
 mod check_tests;

@@ -35,6 +35,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Returns whether that task has the CPU.
+    pub(super) fn is_running(&self, task: u64) -> bool {
+        self.tasks.get(&task).is_some_and(|task| task.runs)
+    }
+
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         let task = self.tasks.entry(line.task).or_default();
         match line.verb {

@@ -1,0 +1,50 @@
+// How long runs and waits for the CPU took, in their bars, and how many tasks of a group were
+// ready at most: what a reader of the time axis asks first.
+
+function lengths(n) {
+  if (view.axis !== "time") return;
+  const { state, from, to } = lanes[n], y = barTop(n);
+  const ground = rowOf[n] % 2 ? colors.stripe : colors.paper;
+  pen.font = SMALL;
+  for (let p = firstOf(to, (end) => x(end) >= view.from); p < from.length && x(from[p]) <= view.to; p++) {
+    const micros = at[to[p]] - at[from[p]];
+    if (state[p] === BLOCKED || !micros) continue;
+    const [a, b] = [Math.max(px(x(from[p])), left), Math.min(px(x(to[p])), width)];
+    const text = state[p] === RUN ? `ran ${span(micros)}` : `ready for ${span(micros)}`;
+    const [back, color] = state[p] === RUN ? [colors.run, colors.paper] : [ground, colors.ink];
+    boxed([text, span(micros)], a, b, y + bar / 2, back, color);
+  }
+  pen.font = PLAIN;
+}
+
+// Of the tasks of a group, the most that were ready, where they were for the longest time.
+function crowdOf(group, y, high) {
+  const flow = groupFlow(group), p = flow.crowd ??= longestCrowd(flow);
+  if (p < 0) return;
+  const { places, most: { [READY]: most } } = flow;
+  const [a, b] = [Math.max(px(x(places[p])), left), Math.min(px(x(places[p + 1])), width)];
+  pen.font = SMALL;
+  boxed([`${most} ready`], a, b, y + high * 0.2 + 1, colors.paper, colors.ink);
+  pen.font = PLAIN;
+}
+
+function longestCrowd({ places, counts: { [READY]: ready }, most: { [READY]: most } }) {
+  let found = -1;
+  const long = (p) => at[places[p + 1]] - at[places[p]];
+  for (let p = 0; most && p + 1 < places.length; p++) {
+    if (ready[p] === most && (found < 0 || long(p) > long(found))) found = p;
+  }
+  return found;
+}
+
+// The first of some texts for which there is room from one place to another, on a ground.
+function boxed(texts, a, b, middle, back, color) {
+  const text = texts.find((each) => pen.measureText(each).width + 16 <= b - a);
+  if (!text) return;
+  const wide = pen.measureText(text).width, center = (a + b) / 2;
+  pen.fillStyle = back;
+  pen.fillRect(center - wide / 2 - 4, middle - 7, wide + 8, 14);
+  pen.textAlign = "center";
+  pen.fillStyle = color;
+  pen.fillText(text, center, middle + 0.5);
+}

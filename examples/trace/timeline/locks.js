@@ -1,0 +1,67 @@
+// Locks: an arrow from a task that waits to the task that holds what it waits for, while it does.
+// Those of a circle are marked, and so is the moment when the run failed.
+
+const MOST_LINKS = 200;
+const links = trace.links.map(([wait, from, holder], n) => ({ wait, from, holder, to: trace.linkEnds[n][1] }));
+links.sort((a, b) => a.from - b.from);
+reach(links);
+const inCircle = new Set(trace.circles.flat().map(([wait, holder]) => `${wait} ${holder}`));
+const isStuck = ({ wait, holder }) => inCircle.has(`${wait} ${holder}`);
+
+// As many as can be told apart.
+function locks() {
+  const shown = [];
+  for (const link of inView(links)) {
+    if (laneOf.has(link.holder)) shown.push(link);
+    if (shown.length > MOST_LINKS) return;
+  }
+  for (const link of shown) {
+    const { wait, from, to, holder } = link, stuck = isStuck(link);
+    const waiter = laneOf.get(taskOf[wait]), held = laneOf.get(holder);
+    const [a, b] = [Math.max(px(x(from)), left) + 3, Math.min(px(x(to)), width)];
+    const color = stuck ? colors.hit : colors.lock;
+    const [y, z] = [middleOf(waiter), middleOf(held)];
+    // Two arrows of one moment stand beside each other.
+    const at = Math.min(a + (shown.indexOf(link) % 4) * 7, Math.max(b, a));
+    pen.strokeStyle = pen.fillStyle = color;
+    pen.lineWidth = stuck ? 2 : 1.25;
+    pen.setLineDash(stuck ? [] : [4, 3]);
+    pen.beginPath();
+    pen.moveTo(at, y);
+    pen.lineTo(at, z);
+    pen.stroke();
+    pen.setLineDash([]);
+    const down = z > y ? -7 : 7;
+    pen.beginPath();
+    pen.moveTo(at, z);
+    pen.lineTo(at - 4, z + down);
+    pen.lineTo(at + 4, z + down);
+    pen.fill();
+    pen.fillRect(at - 2, y - 2, 4, 4);
+  }
+}
+
+// The moment when no task could go on any more.
+function hang() {
+  if (trace.hang === null) return;
+  const a = Math.round(px(x(trace.hang))) + 0.5;
+  if (a < left || a > width) return;
+  pen.strokeStyle = colors.hit;
+  pen.lineWidth = 1.5;
+  pen.setLineDash([6, 4]);
+  pen.beginPath();
+  pen.moveTo(a, TOP);
+  pen.lineTo(a, height);
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.font = SMALL;
+  const tasks = trace.circles.reduce((sum, circle) => sum + circle.length, 0);
+  const text = tasks ? `hang: deadlock of ${tasks} task${tasks === 1 ? "" : "s"}` : "hang: nothing wakes a task";
+  const wide = pen.measureText(text).width, from = Math.min(a + 5, width - wide - 8);
+  pen.fillStyle = colors.paper;
+  pen.fillRect(from - 3, TOP + 2, wide + 6, 14);
+  pen.textAlign = "left";
+  pen.fillStyle = colors.hit;
+  pen.fillText(text, from, TOP + 9);
+  pen.font = PLAIN;
+}

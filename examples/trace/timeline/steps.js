@@ -1,0 +1,194 @@
+// The panel of the state: opens at a line, steps, plays.
+
+const stepBox = document.getElementById("step");
+const climbBox = document.getElementById("climb");
+const sourcesBox = document.getElementById("sources");
+const main = document.querySelector("main");
+const stepper = { open: false, shown: -1, playing: null };
+
+// What a step shows: the tasks, what has changed in so many lines up to it, and the names that the
+// line has. The tasks whose cards are shown have all that is theirs.
+function stepAt(n, lines) {
+  states.go(n);
+  const tasks = tasksNow(), changed = states.changed(lines), it = readLine(line(n));
+  const isChanged = ({ id }) => changed.has(`t${id}`) || id === it.task;
+  const few = {
+    ready: firstFew(tasks.ready, CARDS, byPlace, isChanged),
+    next: firstFew(tasks.next, CARDS, byPlace, isChanged),
+    parked: firstFew(tasks.parked, CARDS, byId, isChanged, true),
+  };
+  const shown = new Set(Object.values(few).flatMap(({ few }) => few.map(({ id }) => id)));
+  shown.add(tasks.cpu);
+  return {
+    n, tasks, few, changed, theirs: belongings((task) => shown.has(task)), ...goneSince(changed),
+    names: new Set(it.detail.split(/[ ,]/).map((word) => word.replace("=", ""))), told: told(it),
+  };
+}
+
+// The cards that have left a box, and by task the scopes and the waits that are no more.
+function goneSince(changed) {
+  const gone = new Map(), ghosts = [];
+  for (const [key, before] of changed) {
+    const value = states.get(key);
+    if (before === undefined || value === before) continue;
+    if (key[0] === "t") {
+      const doing = doingOf(before);
+      if (value === undefined || doingOf(value) !== doing) ghosts.push({ id: Number(key.slice(1)), doing });
+    } else if ((key[0] === "s" || key[0] === "k") && value === undefined) {
+      const task = states.number(before);
+      if (!gone.has(task)) gone.set(task, []);
+      gone.get(task).push({ key, text: rowText(before) });
+    }
+  }
+  return { gone, ghosts: ghosts.slice(0, CARDS) };
+}
+
+// The results that a line says its task has got.
+function told({ verb, task, detail }) {
+  if (verb !== "run" && verb !== "deliver") return new Map();
+  const ended = detail.match(/k=\d+ = [^,]*?(?=, k=| cause=| waited=|$)/g) ?? [];
+  return new Map([[task, ended.map((text) => text.trim().replace(/ set-at=\S+/, "")).join(", ")]]);
+}
+
+function showStep(n, lines) {
+  const places = placesOf(main), step = stepAt(n, lines);
+  const scrolled = [climbBox.scrollTop, sourcesBox.scrollTop];
+  const show = (root, ...boxes) => root.replaceChildren(...boxes.filter(Boolean));
+  show(climbBox, shutdownBox(step), cpuBox(step), readyBox(step), parkedBox(step));
+  show(sourcesBox, timersBox(step), outsideBox(step), locksBox(step), programBox(n));
+  [climbBox.scrollTop, sourcesBox.scrollTop] = scrolled;
+  tellStep(n);
+  move(main, places, stepper.playing ? 800 / speed() : MOVE);
+  stepper.shown = n;
+}
+
+function tellStep(n) {
+  const where = `line ${n + 1} of ${count} \u00b7 ${seconds(at[n])} s \u00b7 turn ${turn[n]}`;
+  document.getElementById("where").textContent = where;
+  const { verb, detail, seq, task, name } = readLine(line(n));
+  const parts = [`#${String(seq).padStart(4, "0")}`, `${task} ${name}`, make("b", "", verb), detail];
+  document.getElementById("whole").replaceChildren(...parts.flatMap((part) => [part, "  "]).slice(0, -1));
+  document.getElementById("say").textContent = prose.why(n, 0).sentence;
+  document.getElementById("to-cause").disabled = behind[n] < 0;
+}
+
+// A step goes to a line; of one that goes forward over several lines, all changes are marked.
+function stepTo(n) {
+  if (!count) return;
+  n = Math.min(count - 1, Math.max(0, n));
+  const lines = n > view.chosen ? Math.min(n - view.chosen, 1000) : 1;
+  view.chosen = n;
+  showStep(n, lines);
+  show(n);
+  draw();
+  if (view.tree) growTree();
+  address();
+}
+
+function runFrom(n, by) {
+  do n += by; while (n > 0 && n < count - 1 && verbOf(n) !== "run");
+  return n;
+}
+
+// The first line of the next turn; back, that of this turn, or of the one before.
+function turnFrom(n, by) {
+  if (by > 0) return firstOf(turn, (each) => each > turn[n]);
+  const first = firstOf(turn, (each) => each >= turn[n]);
+  return first < n || !n ? first : firstOf(turn, (each) => each >= turn[n - 1]);
+}
+
+// Turns go up, unless logs were joined.
+const stepBy = {
+  line: (by) => stepTo(view.chosen + by),
+  run: (by) => stepTo(runFrom(view.chosen, by)),
+  turn: (by) => stepTo(turnFrom(view.chosen, by)),
+  cause: () => behind[view.chosen] >= 0 && stepTo(behind[view.chosen]),
+};
+
+// The address names the line. A browser takes only so many new addresses in a while.
+let addressing = 0;
+function address() {
+  clearTimeout(addressing);
+  addressing = setTimeout(() => {
+    const place = stepper.open ? `#${String(seqOf[view.chosen]).padStart(4, "0")}` : "#";
+    if (place !== location.hash) history.replaceState(null, "", place);
+  }, 300);
+}
+
+function addressed() {
+  const seq = /^#(\d+)$/.exec(location.hash)?.[1];
+  const n = seq === undefined ? -1 : placeOf(Number(seq));
+  if (n >= 0 && n !== stepper.shown) openPanel(n);
+}
+
+function openPanel(n) {
+  stepper.open = true;
+  main.classList.add("stepping");
+  document.body.classList.add("stepping");
+  for (const it of [stepBox, climbBox, sourcesBox]) it.hidden = false;
+  if (!document.getElementById("legend").hidden) toggleLegend();
+  document.getElementById("panel").setAttribute("aria-pressed", true);
+  view.chosen = n;
+  measure();
+  stepTo(n);
+}
+
+function closePanel() {
+  pause();
+  stepper.open = false;
+  main.classList.remove("stepping");
+  document.body.classList.remove("stepping");
+  for (const it of [stepBox, climbBox, sourcesBox]) it.hidden = true;
+  document.getElementById("panel").setAttribute("aria-pressed", false);
+  measure();
+  choose(view.chosen, true);
+  address();
+}
+
+function togglePanel() {
+  if (stepper.open) closePanel();
+  else if (count) openPanel(Math.max(0, view.chosen));
+}
+
+const speed = () => Number(document.getElementById("speed").value);
+
+function play() {
+  if (stepper.playing) return pause();
+  if (view.chosen >= count - 1) stepTo(0);
+  document.getElementById("play").textContent = "\u23f8 pause";
+  const next = () => {
+    if (view.chosen >= count - 1) return pause();
+    stepBy.line(1);
+    stepper.playing = setTimeout(next, 1000 / speed());
+  };
+  stepper.playing = setTimeout(next, 1000 / speed());
+}
+
+function pause() {
+  clearTimeout(stepper.playing);
+  stepper.playing = null;
+  document.getElementById("play").textContent = "\u25b6 play";
+}
+
+const panelKeys = {
+  ArrowLeft: () => stepBy.line(-1),
+  ArrowRight: () => stepBy.line(1),
+  "Shift+ArrowLeft": () => stepBy.run(-1),
+  "Shift+ArrowRight": () => stepBy.run(1),
+  PageUp: () => stepBy.turn(-1),
+  PageDown: () => stepBy.turn(1),
+  Enter: () => stepBy.cause(),
+  " ": play,
+  Escape: closePanel,
+};
+
+for (const button of document.querySelectorAll("#step [data-step]")) {
+  const [kind, by] = button.dataset.step.split(" ");
+  button.addEventListener("click", () => {
+    pause();
+    stepBy[kind](Number(by));
+  });
+}
+document.getElementById("play").addEventListener("click", play);
+document.getElementById("panel").addEventListener("click", togglePanel);
+window.addEventListener("hashchange", addressed);

@@ -1,0 +1,108 @@
+//! The waits for locks that other tasks hold, as long as each holder is known.
+
+use std::collections::BTreeMap;
+
+use super::model::Trace;
+use super::now::Now;
+use super::stuck::{self, Holders};
+
+/// A task waits for a primitive, and another task holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The line that began the wait, as a place in the trace.
+    pub wait: usize,
+    /// The task that holds the primitive.
+    pub holder: u64,
+    /// The line from which on that is known.
+    pub from: usize,
+    /// The line with which the wait or the holding ends.
+    pub to: usize,
+}
+
+/// A wait that is open.
+struct Open {
+    wait: usize,
+    /// The holders, and since when each is known.
+    holders: BTreeMap<u64, usize>,
+}
+
+impl Open {
+    /// From this line on, these tasks are the holders.
+    fn sync(&mut self, held_by: &[u64], place: usize, links: &mut Vec<Link>) {
+        let wait = self.wait;
+        self.holders.retain(|holder, from| {
+            let stays = held_by.contains(holder);
+            if !stays {
+                links.push(Link { wait, holder: *holder, from: *from, to: place });
+            }
+            stays
+        });
+        for holder in held_by {
+            self.holders.entry(*holder).or_insert(place);
+        }
+    }
+}
+
+/// All links, in the order of their beginnings.
+pub fn links(trace: &Trace) -> Vec<Link> {
+    let (mut holders, mut links) = (Holders::default(), Vec::new());
+    // By ticket.
+    let mut open = BTreeMap::<u64, Open>::new();
+    trace.each(|place, line| {
+        holders.line(line);
+        let ticket = line.number("k");
+        let begins = ["block", "await"].contains(&line.verb);
+        if begins && line.key("held-by").is_some() {
+            let fresh = Open { wait: place, holders: BTreeMap::new() };
+            open.extend(ticket.map(|ticket| (ticket, fresh)));
+        } else if ["wake", "deliver", "withdraw"].contains(&line.verb)
+            && let Some(mut over) = ticket.and_then(|ticket| open.remove(&ticket))
+        {
+            over.sync(&[], place, &mut links);
+        }
+        if begins || line.verb == "wake" {
+            for (ticket, held_by) in holders.of(line.op()) {
+                if let Some(open) = open.get_mut(&ticket) {
+                    open.sync(held_by, place, &mut links);
+                }
+            }
+        }
+    });
+    for mut open in open.into_values() {
+        let end = trace.last_of(trace.task_of(open.wait).id);
+        open.sync(&[], end, &mut links);
+    }
+    links.sort_by_key(|link| (link.from, link.wait, link.holder));
+    links
+}
+
+/// Tasks that wait for each other for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The line at which that is sure: the run failed there, or the log ends.
+    pub at: usize,
+    /// Whether the run failed: no task at all could go on.
+    pub is_hang: bool,
+    /// Each circle: the line of each wait in it, and the task that holds what the wait is for.
+    pub circles: Vec<Vec<(usize, u64)>>,
+    /// The circles in the words of the kernel.
+    pub words: String,
+}
+
+/// The deadlock of a trace; without circles if there is none.
+pub fn deadlock(trace: &Trace) -> Deadlock {
+    let (mut now, mut hang) = (Now::default(), None);
+    trace.each(|place, line| {
+        if line.verb == "drop" && line.word(0) == "its_run_failed" {
+            hang.get_or_insert(place);
+        }
+        if hang.is_none() {
+            now.line(line);
+        }
+    });
+    let place = |(seq, holder): &(u64, u64)| Some((trace.place(*seq)?, *holder));
+    let rings = stuck::rings(&now);
+    let circles = rings.iter().map(|ring| ring.iter().filter_map(place).collect()).collect();
+    let at = hang.unwrap_or(trace.len() - 1);
+    Deadlock { at, is_hang: hang.is_some(), circles, words: stuck::circles(&now) }
+}

@@ -1,0 +1,127 @@
+//! `step`: walks through a log with keys, and shows the state at each line.
+
+use std::io;
+
+use super::model::Trace;
+use super::state::{Row, Walk, changes, count, gone, head, line_at, rows};
+use super::style::Paint;
+
+/// The target of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// This number of lines on, or back.
+    Line(isize),
+    /// To the next `run` of a task, or back to the one before.
+    Run(isize),
+    /// To the first line of the next turn, or back to the one before.
+    Turn(isize),
+    /// To the first line.
+    First,
+    /// To the last one.
+    Last,
+}
+
+/// The place to which that leads; the same one, if there is none.
+pub fn go(trace: &Trace, place: usize, go: Go) -> usize {
+    let last = count(trace) - 1;
+    let turn = |at: usize| line_at(trace, at).turn;
+    let begins_turn = |at: &usize| *at == 0 || turn(at - 1) != turn(*at);
+    let is_run = |at: &usize| line_at(trace, *at).verb == "run";
+    let found = match go {
+        Go::Line(by) => Some(place.saturating_add_signed(by).min(last)),
+        Go::Run(1..) => (place + 1..=last).find(is_run),
+        Go::Run(_) => (0..place).rev().find(is_run),
+        Go::Turn(1..) => (place + 1..=last).find(begins_turn),
+        Go::Turn(_) => (0..place).rev().find(begins_turn),
+        Go::First => Some(0),
+        Go::Last => Some(last),
+    };
+    found.unwrap_or(place)
+}
+
+/// The keys, in words.
+const KEYS: &str = "left/right line, up/down run, PgUp/PgDn turn, Home/End, q ends";
+
+/// Prints the screen of that size at the place of the walk.
+pub fn screen(
+    trace: &Trace,
+    walk: &Walk<'_>,
+    (width, height): (usize, usize),
+    paint: Paint,
+) -> String {
+    let place = walk.place();
+    let mut shown: Vec<String> = Vec::new();
+    // The line and the sentence are cut where the screen ends: what matters is the state.
+    let line = line_at(trace, place);
+    let plain = head(trace, place, Paint::PLAIN);
+    let mut said = plain.lines().map(|text| cut(text, width));
+    shown.push(paint.line(&line, &said.next().unwrap_or_default()));
+    shown.push(paint.strong(&said.next().unwrap_or_default()));
+    shown.push(String::new());
+    let state: Vec<Row> =
+        rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect();
+    let room = height.saturating_sub(shown.len() + 1);
+    for row in fitted(state, room) {
+        let text = cut(&row.text, width.saturating_sub(19));
+        shown.push(Row { text, ..row }.show(paint));
+    }
+    shown.resize(height.saturating_sub(1).max(shown.len()), String::new());
+    let where_it_is = format!("line {} of {}  {KEYS}", place + 1, count(trace));
+    shown.push(paint.faint(&cut(&where_it_is, width)));
+    shown.truncate(height);
+    shown.join("\r\n")
+}
+
+fn cut(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}
+
+/// The rows that fit: what the line has changed, what begins a section, and of the rest the first.
+/// A row says how many are missing in its place.
+fn fitted(rows: Vec<Row>, room: usize) -> Vec<Row> {
+    if rows.len() <= room {
+        return rows;
+    }
+    let matters = |row: &Row| row.is_new || !row.section.is_empty();
+    let is_first = |nth: usize, row: &Row| nth == 0 || !row.section.is_empty();
+    let gaps = rows.iter().enumerate().filter(|(nth, row)| is_first(*nth, row)).count();
+    let needed = rows.iter().filter(|row| matters(row)).count();
+    let mut others = room.saturating_sub(needed + gaps);
+    let (mut fitted, mut missing) = (Vec::new(), 0);
+    let gap = |missing: &mut usize| {
+        let text = format!("  ({} more)", std::mem::take(missing));
+        Row { section: "", text, is_new: false }
+    };
+    for row in rows {
+        if !matters(&row) && others == 0 {
+            missing += 1;
+            continue;
+        }
+        others -= usize::from(!matters(&row));
+        if missing > 0 {
+            fitted.push(gap(&mut missing));
+        }
+        fitted.push(row);
+    }
+    if missing > 0 {
+        fitted.push(gap(&mut missing));
+    }
+    fitted
+}
+
+/// Each line with what it has changed, as plain text.
+///
+/// # Errors
+///
+/// Returns those of `print`.
+pub fn plain(trace: &Trace, mut print: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    let mut walk = Walk::new(trace);
+    for place in 0..count(trace) {
+        walk.to(place);
+        print(&format!("{}\n", line_at(trace, place)))?;
+        for change in changes(walk.before(), walk.after()) {
+            print(&format!("    {change}\n"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Whether a log is whole: where lines are missing or in another order, and whether it has its end.
+
+use kernel::trace::Seq;
+use testing::trace::Line;
+use traps::Time;
+
+use super::reading::Bad;
+
+/// The largest number of faults that are listed one by one.
+const LISTED: usize = 10;
+
+/// Follows the lines of a log, and keeps the places where something is wrong with it.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    first: Vec<String>,
+    count: usize,
+    last: Option<(Seq, Time, u64)>,
+    /// The number of lines since `last` that cannot be read.
+    unread: u64,
+    is_halted: bool,
+    is_growing: bool,
+}
+
+impl Whole {
+    /// Follows the next line, which has this number in its file.
+    pub fn line(&mut self, line: &Line<'_>, number: usize) {
+        let seq = line.seq;
+        match self.last {
+            // A timed trace begins with event 0.
+            None if seq > 1 => self.fault(|| {
+                format!("line {number}: the first event is #{seq:04}, so earlier lines are missing")
+            }),
+            None => {}
+            Some((last, ..)) if seq <= last => self.fault(|| {
+                format!(
+                    "line {number}: #{seq:04} follows #{last:04}, so another log begins here or \
+                     lines are in another order"
+                )
+            }),
+            Some((last, at, turn)) => {
+                let missing = (seq - last - 1).saturating_sub(self.unread);
+                if missing > 0 {
+                    self.fault(|| {
+                        let s = if missing == 1 { " is" } else { "s are" };
+                        format!(
+                            "line {number}: #{seq:04} follows #{last:04}, so {missing} line{s} \
+                             missing"
+                        )
+                    });
+                }
+                if line.turn < turn {
+                    self.fault(|| format!("line {number}: turn {} follows turn {turn}", line.turn));
+                }
+                if line.at < at {
+                    self.fault(|| format!("line {number}: time {} follows time {at}", line.at));
+                }
+            }
+        }
+        (self.last, self.unread) = (Some((seq, line.at, line.turn)), 0);
+        self.is_halted = line.verb == "halt";
+    }
+
+    /// Notes a line that cannot be read.
+    pub fn bad(&mut self, bad: &Bad) {
+        self.unread += 1;
+        self.fault(|| bad.to_string());
+    }
+
+    /// Says that a process is writing the log, so that it needs no end.
+    pub fn grows(&mut self) {
+        self.is_growing = true;
+    }
+
+    /// Whether the last line is that of a kernel that ends.
+    pub fn is_halted(&self) -> bool {
+        self.is_halted
+    }
+
+    fn fault(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < LISTED {
+            self.first.push(text());
+        }
+    }
+
+    /// Returns a sentence for each fault. When there are many, the last sentence counts the rest.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = self.first.clone();
+        if let Some(more) = self.count.checked_sub(LISTED).filter(|more| *more > 0) {
+            let s = if more == 1 { "" } else { "s" };
+            faults.push(format!("and {more} more fault{s} of this kind"));
+        }
+        if let Some((last, ..)) = self.last.filter(|_| !self.is_halted && !self.is_growing) {
+            faults.push(format!(
+                "the log ends at #{last:04} without a `halt` line: its program was killed, or it \
+                 could not write the rest"
+            ));
+        }
+        faults
+    }
+}

@@ -1,0 +1,223 @@
+//! The state of a kernel as text: what a reader of the log can work out after a line.
+//!
+//! A test compares this text with the state that the reducer of `tests/testing` makes from the
+//! lines alone (`trace::State`, which describes the text). So the reducer cannot be a model of the
+//! kernel that goes its own way.
+//!
+//! A poll files its traps and posts at the gate, and the kernel writes their lines after the poll.
+//! Between these lines, the records at the gate are ahead of the log. So only the part about the
+//! CPU (who runs, who is ready, who is parked) is shown after each line. All of it is shown between
+//! two events ([`Core::between_events`]).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use traps::Time;
+use traps::core::protocol::{ScopeKind, Trap};
+use traps::core::scopes::{Records, Scope};
+use traps::core::table::{Direction, ScopeId};
+
+use crate::core::Core;
+use crate::core::tasks::State;
+use crate::core::timers::Owner;
+use crate::core::turn::lives;
+use crate::log::form::word;
+use crate::machine::Machine;
+use crate::trace::Op;
+
+impl<M: Machine> Core<M> {
+    /// Shows the whole state to the observers that want it, because no event is being handled. If
+    /// something is filed, a line is missing, and the state is shown later.
+    #[inline]
+    pub(crate) fn between_events(&self) {
+        if self.log.shows_state && !self.gate.has_filed() {
+            self.show_state(true);
+        }
+    }
+
+    /// Shows the state to the observers.
+    #[cold]
+    pub(crate) fn show_state(&self, is_whole: bool) {
+        let text = self.state(is_whole).expect("a string takes all text");
+        self.log.show(&text, is_whole);
+    }
+
+    fn state(&self, is_whole: bool) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let leaves = self.run.parked && self.log.listening;
+        match self.run.task.filter(|_| !leaves) {
+            Some(task) if self.tasks.state(task) == Some(State::Running) => {
+                writeln!(text, "cpu {}", self.tasks[task].id)?;
+            }
+            _ if self.wakeup.runs => writeln!(text, "cpu 1")?,
+            _ => {}
+        }
+        let (now, next) = self.ready.parts();
+        let is_first = self.ready.ran_in != Some(self.turn);
+        let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
+            true => (now.iter().chain(next).copied().collect(), Vec::new()),
+            false => (now.to_vec(), next.to_vec()),
+        };
+        for (word, tasks) in [("ready", now), ("next", next)] {
+            if !tasks.is_empty() {
+                let numbers: Vec<_> =
+                    tasks.iter().map(|task| self.tasks[*task].id.to_string()).collect();
+                writeln!(text, "{word} {}", numbers.join(" "))?;
+            }
+        }
+        for index in self.tasks.newest_first(0).into_iter().rev() {
+            let task = &self.tasks[index];
+            let (state, since) = match task.state {
+                State::Running if !leaves => ("running", self.run.since),
+                State::Running => ("parked", self.now),
+                State::Ready => ("ready", task.since),
+                State::Parked => ("parked", task.since),
+            };
+            writeln!(text, "{} {} {state} since={since}", task.id, word(&task.name))?;
+            if is_whole {
+                self.put_inside(index, &mut text)?;
+            }
+        }
+        if is_whole {
+            self.put_timers(&mut text)?;
+            self.put_descriptors(&mut text)?;
+            self.put_queues(&mut text)?;
+        }
+        Ok(text)
+    }
+
+    /// Writes the scopes and the waits of a task, and what is pending in it.
+    fn put_inside(&self, index: u32, text: &mut String) -> std::fmt::Result {
+        let root = self.tasks[index].root;
+        let records = self.gate.records();
+        let mut scopes: Vec<(ScopeId, &Scope)> = records.scopes.iter().collect();
+        scopes.retain(|(_, scope)| scope.root == root && scope.kind != ScopeKind::Closed);
+        scopes.sort_unstable_by_key(|(at, scope)| (*at != root, scope.number));
+        for (_, scope) in scopes.iter().filter(|(_, scope)| scope.line != 0) {
+            let Scope { kind, number, line, deadline, parent, .. } = scope;
+            let kind = match kind {
+                ScopeKind::Guard { slot: Some(_), number } => format!("guard d{number}"),
+                ScopeKind::Branch => "branch".to_owned(),
+                ScopeKind::Shield => "shield".to_owned(),
+                _ => "set_timeout".to_owned(),
+            };
+            write!(text, "  s{number} {kind} #{line:04}")?;
+            if kind == "set_timeout" && *deadline != Time::NEVER {
+                write!(text, " until={deadline}")?;
+            }
+            put_in(&records, *parent, text)?;
+        }
+        for (source, scope) in &scopes {
+            if *source != root && scope.line == 0 {
+                continue;
+            }
+            let mut places = records.places_of(*source);
+            places.sort_unstable_by_key(|at| (at != source, records.number_of(*at)));
+            for at in places {
+                match *source == root {
+                    true => write!(text, "  pending root")?,
+                    false => write!(text, "  pending s{}", scope.number)?,
+                }
+                put_in(&records, if at == *source { root } else { at }, text)?;
+            }
+        }
+        for (ticket, wait) in records.waits_of(root.index).filter(|(_, wait)| wait.is_parked()) {
+            let (number, line) = self.log.number_of(ticket);
+            write!(text, "  k={number} {} #{line:04}", self.op_of(&wait.trap))?;
+            put_in(&records, wait.scope, text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the timers and the connection deadlines, in the order in which they fire.
+    fn put_timers(&self, text: &mut String) -> std::fmt::Result {
+        let records = self.gate.records();
+        for (at, owner) in self.timers.in_order() {
+            match owner {
+                _ if !lives(&records, owner) => {}
+                Owner::Sleep(ticket) => {
+                    writeln!(text, "timer {at} k={}", self.log.number_of(ticket).0)?;
+                }
+                Owner::Scope(scope) => writeln!(text, "timer {at} s{}", records.number_of(scope))?,
+                // The core does not know for which phase of the shutdown it is.
+                Owner::Service(_) => {}
+            }
+        }
+        for (at, number) in self.shared.deadlines.list() {
+            writeln!(text, "armed d{number} {at}")?;
+        }
+        Ok(())
+    }
+
+    /// Writes the descriptors that are registered, waited for or ready.
+    fn put_descriptors(&self, text: &mut String) -> std::fmt::Result {
+        let mut waiting = BTreeMap::new();
+        for (_, wait) in self.gate.records().waits.iter().filter(|(_, wait)| wait.is_parked()) {
+            if let Trap::Io { handle, direction } = wait.trap {
+                let side = direction == Direction::Write;
+                waiting.insert((self.alias(handle), side), self.tasks[wait.task].id);
+            }
+        }
+        for handle in self.handles.in_order() {
+            let waits = [false, true].map(|side| waiting.get(&(handle.alias, side)));
+            if !handle.registered && handle.ready == [false; 2] && waits == [None, None] {
+                continue;
+            }
+            write!(text, "{}{}", handle.alias, if handle.registered { " registered" } else { "" })?;
+            for (side, task) in ["read", "write"].into_iter().zip(waits) {
+                task.map_or(Ok(()), |task| write!(text, " {side}={task}"))?;
+            }
+            writeln!(
+                text,
+                "{}",
+                match handle.ready {
+                    [true, true] => " ready=read,write",
+                    [true, false] => " ready=read",
+                    [false, true] => " ready=write",
+                    [false, false] => "",
+                }
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Writes the primitives and the queues that tasks wait for.
+    fn put_queues(&self, text: &mut String) -> std::fmt::Result {
+        let mut queues: BTreeMap<String, (Vec<u64>, BTreeMap<u64, u64>)> = BTreeMap::new();
+        let records = self.gate.records();
+        let parked = records.waits.iter().filter(|(_, wait)| wait.is_parked());
+        let waits: Vec<_> = parked.map(|(at, wait)| (at, wait.task, wait.trap.clone())).collect();
+        drop(records);
+        for (ticket, task, trap) in waits {
+            if let Trap::Wait { queue, .. } = &trap {
+                let op = self.op_of(&trap);
+                let (holders, waits) = queues.entry(op.to_string()).or_default();
+                if matches!(&op, Op::Primitive(it) if !it.name.is_empty()) {
+                    holders.extend(self.holders(queue));
+                }
+                waits.insert(self.log.number_of(ticket).0, self.tasks[task].id);
+            }
+        }
+        let list = |numbers: &mut dyn Iterator<Item = &u64>| {
+            numbers.map(u64::to_string).collect::<Vec<_>>().join(",")
+        };
+        for (words, (mut holders, waits)) in queues {
+            holders.sort_unstable();
+            holders.dedup();
+            write!(text, "{words}")?;
+            if !holders.is_empty() {
+                write!(text, " held-by={}", list(&mut holders.iter()))?;
+            }
+            writeln!(text, " waits={}", list(&mut waits.values()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends a row with the scope that it is in, if that is not the task itself.
+fn put_in(records: &Records, scope: ScopeId, text: &mut String) -> std::fmt::Result {
+    match records.logged_number_of(scope) {
+        0 => writeln!(text),
+        number => writeln!(text, " in=s{number}"),
+    }
+}

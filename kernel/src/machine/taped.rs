@@ -1,0 +1,249 @@
+//! Linux with a tape: it records what [`Real`] answers, or plays a record in place of it.
+//!
+//! A machine that records asks [`Real`], and writes each answer down. A machine that plays has no
+//! poller, clock, bell or signal handler: the record has all answers. Values that are used up at
+//! once or that nothing depends on, such as the end of a registration, are not recorded.
+//!
+//! The coarse clock stands still for most of its readings. So the record has a line only for a
+//! reading that differs from the last one, with the number of readings before it.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, io};
+
+use traps::core::table::Descriptor;
+use traps::tape::{self, Answer, Mode, Words};
+use traps::threads::is_in_job;
+use traps::{Signal, Time};
+
+use super::sealed::Machine;
+use super::{Arrival, Arrivals, Bell, Real, Until};
+
+/// Linux with a tape. [`Kernel::record_to`](crate::Kernel::record_to) makes it so that it records,
+/// and [`Kernel::replay`](crate::Kernel::replay) so that it plays a record.
+#[derive(Debug)]
+pub struct Taped {
+    /// `None` while a record is played.
+    real: Option<Real>,
+    /// The deadline tick that the environment has set for the recorded run.
+    tick: Option<Duration>,
+    /// The last reading of the coarse clock, and the number of equal readings since.
+    mark: (u64, u64),
+}
+
+/// The bell of a machine that plays a record: the record says when the kernel looks at messages.
+struct NoBell;
+
+impl Bell for NoBell {
+    fn ring(&self) {}
+}
+
+impl Taped {
+    /// Makes a machine for the tape of this thread. Without `real`, it plays the tape.
+    pub(crate) fn new(real: Option<Real>, tick: Option<Duration>) -> Taped {
+        Taped { real, tick, mark: (0, 0) }
+    }
+
+    /// Asks for a result that has no value.
+    fn done(
+        &mut self,
+        kind: &'static str,
+        live: impl FnOnce(&mut Real) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let live = || self.real.as_mut().map_or_else(|| Ok(()), live);
+        let put = |done: &io::Result<()>, words: &mut Words| words.result(done, |(), _| ());
+        tape::take(kind, live, put, |answer| answer.result(|_| ()))
+    }
+}
+
+/// A writer of a trace that also writes into the record.
+pub(crate) struct Teed<W>(pub(crate) W);
+
+impl<W: Write> Write for Teed<W> {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        tape::log(lines);
+        self.0.write_all(lines).map(|()| lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Returns the arguments of this process.
+pub fn command() -> Vec<OsString> {
+    env::args_os().skip(1).collect()
+}
+
+/// The tape ends with its kernel, also if the kernel did not halt.
+impl Drop for Taped {
+    fn drop(&mut self) {
+        let _ = tape::end();
+    }
+}
+
+/// Converts a time of day for the record: nanoseconds since 1970.
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The things that an arrival may show, by its bits: `r` bytes to read, `w` room to write, `c` the
+/// close of the peer, `u` urgent data.
+const SEEN: [&str; 16] = [
+    "-", "r", "w", "rw", "c", "rc", "wc", "rwc", "u", "ru", "wu", "rwu", "cu", "rcu", "wcu", "rwcu",
+];
+
+/// Writes the result of a wait of the machine: for each descriptor its index, its serial number and
+/// what it shows, and then the signals.
+fn put_arrivals(arrivals: &Arrivals, words: &mut Words) {
+    let before = u64::from(tape::serials()[2]);
+    for arrival in &arrivals.io {
+        let Arrival { token, readable, writable, closed, urgent } = *arrival;
+        words.number(token & 0xffff_ffff);
+        words.number((token >> 32).wrapping_sub(before) & 0x7fff_ffff);
+        let bits = [readable, writable, closed, urgent].map(usize::from);
+        words.word(SEEN[bits[0] | bits[1] << 1 | bits[2] << 2 | bits[3] << 3]);
+    }
+    for signal in &arrivals.signals {
+        words.word(&signal.to_string());
+    }
+}
+
+fn get_arrivals(answer: &mut Answer<'_>) -> Arrivals {
+    let mut arrivals = Arrivals::default();
+    let before = u64::from(tape::serials()[2]);
+    while !answer.is_empty() {
+        let word = answer.word();
+        if let Some(signal) = Signal::ALL.into_iter().find(|signal| signal.to_string() == word) {
+            arrivals.signals.push(signal);
+            continue;
+        }
+        let (index, serial, seen) = (word.parse::<u32>(), answer.number(), answer.word());
+        let (Ok(index), Some(bits)) = (index, SEEN.iter().position(|it| *it == seen)) else {
+            return answer.wrong();
+        };
+        let serial = before.wrapping_add(serial) & 0x7fff_ffff;
+        let saw = |bit: usize| bits >> bit & 1 != 0;
+        arrivals.io.push(Arrival {
+            token: u64::from(index) | serial << 32,
+            readable: saw(0),
+            writable: saw(1),
+            closed: saw(2),
+            urgent: saw(3),
+        });
+    }
+    arrivals
+}
+
+impl Machine for Taped {
+    const IS_TAPED: bool = true;
+
+    fn clock_name(&self) -> &'static str {
+        "real"
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.tick
+    }
+
+    fn now(&mut self) -> Time {
+        let live = || self.real.as_mut().map_or(0, |real| real.now().as_micros());
+        Time::from_micros(tape::clock(live))
+    }
+
+    fn mark(&mut self) -> u64 {
+        let (last, same) = self.mark;
+        let Some(real) = &mut self.real else {
+            let moved = tape::is_next(&format!("mark {same}"));
+            let step = |answer: &mut Answer<'_>| (answer.number(), answer.number()).1;
+            let step = if moved { tape::take("mark", || 0, |_, _| (), step) } else { 0 };
+            self.mark = (last + step, if moved { 0 } else { same + 1 });
+            return self.mark.0;
+        };
+        let mark = real.mark();
+        self.mark = (mark, same + 1);
+        if mark != last {
+            let put = |step: &u64, words: &mut Words| {
+                words.number(same);
+                words.number(*step);
+            };
+            tape::take("mark", || mark.wrapping_sub(last), put, |_| 0);
+            self.mark = (mark, 0);
+        }
+        mark
+    }
+
+    fn cpu(&mut self) -> Option<Duration> {
+        let live = || self.real.as_mut().and_then(Machine::cpu).unwrap_or_default();
+        let put = |cpu: &Duration, words: &mut Words| words.number(cpu.as_nanos() as u64);
+        Some(tape::take("cpu", live, put, |answer| Duration::from_nanos(answer.number())))
+    }
+
+    fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
+        let real = self.real.as_ref().map(Machine::wall_clock);
+        Box::new(move || {
+            let live = || real.as_ref().map_or(0, |real| nanos(real()));
+            let put = |nanos: &u64, words: &mut Words| words.number(*nanos);
+            let nanos = tape::take("wall", live, put, |answer| answer.number());
+            UNIX_EPOCH + Duration::from_nanos(nanos)
+        })
+    }
+
+    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
+        if until != Until::Now {
+            tape::flush();
+        }
+        let live = || {
+            let Some(real) = &mut self.real else { return Ok(Arrivals::default()) };
+            let mut found = Arrivals::default();
+            real.wait(until, &mut found).map(|()| found)
+        };
+        let put = |found: &io::Result<_>, words: &mut Words| words.result(found, put_arrivals);
+        let found = tape::take("wait", live, put, |answer| answer.result(get_arrivals))?;
+        arrivals.io.extend(found.io);
+        arrivals.signals.extend(found.signals);
+        Ok(())
+    }
+
+    fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()> {
+        self.done("register", |real| real.register(descriptor, token))
+    }
+
+    fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()> {
+        self.real.as_mut().map_or(Ok(()), |real| real.deregister(descriptor))
+    }
+
+    fn is_readable(&mut self, descriptor: Descriptor) -> bool {
+        let live = || self.real.as_mut().is_none_or(|real| real.is_readable(descriptor));
+        let put = |is: &bool, words: &mut Words| words.number(u64::from(*is));
+        tape::take("readable", live, put, |answer| answer.number() != 0)
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.real.as_ref().map_or_else(|| Arc::new(NoBell) as _, Machine::bell)
+    }
+
+    fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
+        self.done("watch", |real| real.watch_signal(signal))
+    }
+
+    fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
+        let real = self.real.as_ref().map(Machine::thread_clock);
+        Box::new(move || {
+            let live = || real.as_ref().map_or(Time::ZERO, |real| real());
+            // A job reads the clock on a thread that has no tape. While a record is played, the
+            // job runs on the thread of its kernel.
+            if is_in_job() || tape::mode() == Mode::Off {
+                return live();
+            }
+            Time::from_micros(tape::clock(|| live().as_micros()))
+        })
+    }
+
+    fn has_io(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,450 @@
+//! Descriptors: waits for readiness, arrivals, and registrations with the poller.
+//!
+//! A *handle* is the kernel's record of a descriptor. It has one registration, for both directions.
+//! The key of a handle is its name, never the number of the descriptor, because the system reuses
+//! numbers.
+//!
+//! The poller reports a change (edge) only once. So no readiness may be lost between two waits:
+//!
+//! 1. A wait ends at once if the handle remembers readiness for its direction.
+//! 2. Otherwise the descriptor is registered, unless it is already, and the wait's ticket is stored
+//!    in the handle.
+//! 3. An arrival takes the tickets of the ready directions and wakes their tasks. If a direction
+//!    has no waiter, the handle remembers that it is ready.
+//!
+//! After a wake the descriptor stays registered, so that the next wait needs no system call.
+//! [`Policy`] determines until when. By default ([`Policy::Lazy`]) the registration ends when the
+//! handle is closed. The code calls a registration *deferred* only under [`Policy::NextSleep`],
+//! which has to remember it for the task. Events that no task waits for cannot keep the kernel
+//! busy: a registration is edge-triggered, so an event comes only when something has changed.
+//!
+//! Suppose a task serves connection `c1` under the default policy:
+//!
+//! ```text
+//! wait    no readiness is remembered: register c1 (a system call), park
+//! arrive  c1 is readable: wake the task, which reads
+//! arrive  c1 is readable again, without a waiter: remember it
+//! wait    readiness is remembered: do not park
+//! wait    no readiness is remembered: park, without a system call
+//! ```
+//!
+//! Why not the obvious way, to register for each wait and to unregister after it: that costs two
+//! system calls per wait. It is [`Policy::Eager`], kept for comparison.
+
+use std::os::fd::OwnedFd;
+use std::{io, mem};
+
+use traps::core::protocol::Reply;
+use traps::core::table::{Descriptor, Direction, HandleId, Ticket};
+use traps::threads::drop_quietly;
+
+use crate::core::Core;
+use crate::log::{KERNEL, announce, emit, emit_for};
+use crate::machine::{Arrival, Machine};
+use crate::options::Policy;
+use crate::trace::{self, Alias, Event, Need, Reg, Why};
+
+pub(crate) struct Handle {
+    serial: u32,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) alias: Alias,
+    /// The waits for the descriptor, for reading and for writing.
+    pub(crate) waiting: [Option<Ticket>; 2],
+    /// The remembered readiness, to read and to write.
+    pub(crate) ready: [bool; 2],
+    /// Whether the poller watches the descriptor.
+    pub(crate) registered: bool,
+    /// Whether the descriptor was ever registered, for the log.
+    pub(crate) was_registered: bool,
+    /// Whether the end of the stream or an error was seen. The handle then counts as readable as
+    /// long as the system reports it as readable.
+    pub(crate) closed: bool,
+    /// Whether an event reported urgent data, and no wait has ended since.
+    pub(crate) urgent: bool,
+}
+
+impl Handle {
+    pub(crate) fn nobody_waits(&self) -> bool {
+        self.waiting == [None, None]
+    }
+
+    /// Returns the token that the poller returns with an event: the index, and 31 bits of the
+    /// serial number, which reveal a stale event. Tokens with the highest bit belong to the
+    /// machine.
+    pub(crate) fn token(handle: HandleId) -> u64 {
+        u64::from(handle.index) | u64::from(handle.serial() & 0x7fff_ffff) << 32
+    }
+
+    /// Clears the mark of urgent data, and returns whether it was set.
+    #[inline]
+    pub(crate) fn take_urgent(&mut self) -> bool {
+        mem::take(&mut self.urgent)
+    }
+
+    /// Handles the readiness of one direction. Returns the wait for it. If there is none, remembers
+    /// the readiness.
+    #[inline]
+    pub(crate) fn meet(&mut self, direction: Direction) -> Option<Ticket> {
+        let side = direction as usize;
+        let ticket = self.waiting[side].take();
+        self.ready[side] |= ticket.is_none();
+        ticket
+    }
+}
+
+/// The handles of a kernel, and the registrations of their descriptors.
+#[derive(Default)]
+pub(crate) struct Handles {
+    /// The handles by index. The gate chooses the indexes.
+    table: Vec<Option<Handle>>,
+    /// The last number used in an alias, for each letter.
+    aliases: [u32; 26],
+    /// The number of descriptors registered with the poller now.
+    pub(crate) registered: usize,
+    /// The number of handles.
+    pub(crate) known: usize,
+}
+
+impl Handles {
+    /// Adds a handle for a descriptor.
+    pub(crate) fn add(&mut self, handle: HandleId, descriptor: Descriptor, kind: char) {
+        let index = handle.index as usize;
+        if index >= self.table.len() {
+            self.table.resize_with(index + 1, || None);
+        }
+        let kind = if kind.is_ascii_lowercase() { kind } else { 'f' };
+        let number = &mut self.aliases[kind as usize - 'a' as usize];
+        *number += 1;
+        self.known += 1;
+        self.table[index] = Some(Handle {
+            serial: handle.serial(),
+            descriptor,
+            alias: Alias { kind, number: *number },
+            waiting: [None; 2],
+            ready: [false; 2],
+            registered: false,
+            was_registered: false,
+            closed: false,
+            urgent: false,
+        });
+    }
+
+    /// Returns the alias of the kernel's own bell, `e1`.
+    pub(crate) fn bell(&mut self) -> Alias {
+        let events = &mut self.aliases['e' as usize - 'a' as usize];
+        *events = (*events).max(1);
+        Alias { kind: 'e', number: 1 }
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, handle: HandleId) -> Option<&mut Handle> {
+        let found = self.table.get_mut(handle.index as usize)?.as_mut();
+        found.filter(|found| found.serial == handle.serial())
+    }
+
+    pub(crate) fn alias(&self, handle: HandleId) -> Option<Alias> {
+        let found = self.table.get(handle.index as usize)?.as_ref();
+        Some(found.filter(|found| found.serial == handle.serial())?.alias)
+    }
+
+    /// Finds the handle that an event's token names. Returns `None` if the event is stale: its
+    /// descriptor is closed, but a duplicate lives on, for example in a child of another thread
+    /// between its fork and its exec.
+    #[inline]
+    pub(crate) fn find_token(&mut self, token: u64) -> Option<(HandleId, &mut Handle)> {
+        let index = token as u32;
+        let found = self.table.get_mut(index as usize)?.as_mut()?;
+        let handle = HandleId::new(index, found.serial);
+        (Handle::token(handle) == token).then_some((handle, found))
+    }
+
+    /// Returns whether a task waits for a descriptor. O(handles) if none does.
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.table.iter().flatten().any(|handle| !handle.nobody_waits())
+    }
+
+    /// Lists the handles in the order of their aliases. O(handles).
+    pub(crate) fn in_order(&self) -> Vec<&Handle> {
+        let mut handles: Vec<&Handle> = self.table.iter().flatten().collect();
+        handles.sort_unstable_by_key(|handle| handle.alias);
+        handles
+    }
+
+    pub(crate) fn remove(&mut self, handle: HandleId) {
+        if self.get(handle).is_some() {
+            self.known -= 1;
+            self.table[handle.index as usize] = None;
+        }
+    }
+}
+
+const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
+
+impl<M: Machine> Core<M> {
+    /// Serves the `io` trap: replies at once if readiness is remembered, and parks otherwise.
+    /// Registers the descriptor if needed. Returns the change of the registration if the wait
+    /// parks, or the reply.
+    #[inline]
+    pub(crate) fn wait_for_io(
+        &mut self,
+        task: u32,
+        ticket: Ticket,
+        handle: HandleId,
+        direction: Direction,
+    ) -> Result<Reg, Reply> {
+        let side = direction as usize;
+        let rule = "rule: a descriptor is registered at the gate before it is waited for";
+        let found = self.handles.get(handle).expect(rule);
+        if found.waiting[side].is_some() {
+            return Err(Reply::Busy);
+        }
+        let is_ready = mem::take(&mut found.ready[side]);
+        let closed = found.closed && direction == Direction::Read;
+        if is_ready || closed && self.is_closed_still(handle) {
+            let urgent = self.handles.get(handle).is_some_and(Handle::take_urgent);
+            return Err(Reply::Ready(urgent));
+        }
+        let changed = self.options.policy == Policy::NextSleep
+            && self.keep_or_undefer(task, handle, direction);
+        let kept = self.handles.get(handle).expect(rule).registered;
+        if !kept && let Err(refused) = self.register(task, handle) {
+            return Err(Reply::Refused(refused));
+        }
+        self.handles.get(handle).expect(rule).waiting[side] = Some(ticket);
+        let reg = if kept { Reg::Kept } else { Reg::New };
+        Ok(if changed { Reg::Changed } else { reg })
+    }
+
+    /// Returns whether the end of the stream or the error that was seen earlier is still there. An
+    /// error is gone once it was read, and a FIFO may get another writer. Without this check, a
+    /// task that waits in a loop would never yield.
+    #[cold]
+    fn is_closed_still(&mut self, handle: HandleId) -> bool {
+        let found = self.handles.get(handle).expect("it was found before");
+        found.closed = self.machine.is_readable(found.descriptor);
+        found.closed
+    }
+
+    /// Registers a descriptor that a task is about to wait for.
+    #[cold]
+    fn register(&mut self, task: u32, handle: HandleId) -> io::Result<()> {
+        let found = self.handles.get(handle).expect("it was found before");
+        let alias = found.alias;
+        match self.machine.register(found.descriptor, Handle::token(handle)) {
+            Ok(()) => {
+                found.registered = true;
+                let again = mem::replace(&mut found.was_registered, true);
+                self.handles.registered += 1;
+                self.counts.registers += 1;
+                let why = if again { Need::Again } else { Need::First };
+                emit!(self, task, Event::Register { alias, why });
+                Ok(())
+            }
+            Err(error) => {
+                let text = error.to_string().into();
+                announce!(self, self.tasks.label(task), Event::Refuse { alias, text });
+                Err(error)
+            }
+        }
+    }
+
+    /// Handles the arrival of one descriptor (step 2 of a turn): wakes the waiters, or remembers
+    /// the readiness.
+    #[inline]
+    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+        // The handle of a stale event is gone, so its token does not match.
+        let Some((handle, found)) = self.handles.find_token(arrival.token) else {
+            return;
+        };
+        found.closed |= arrival.closed;
+        found.urgent |= arrival.urgent;
+        let before = found.ready;
+        let reader = if arrival.readable { found.meet(Direction::Read) } else { None };
+        let writer = if arrival.writable { found.meet(Direction::Write) } else { None };
+        let news = [0, 1].map(|side| found.ready[side] && !before[side]);
+        let nobody = reader.is_none() && writer.is_none();
+        let urgent = !nobody && found.take_urgent();
+        for (ticket, direction) in [reader, writer].into_iter().zip(BOTH) {
+            if let Some(ticket) = ticket {
+                self.tell_arrival(handle, direction);
+                self.wake_io(handle, ticket, direction, urgent);
+            }
+        }
+        if nobody {
+            let direction = if arrival.readable { Direction::Read } else { Direction::Write };
+            self.tell_race(handle, direction);
+        }
+        for (direction, is_news) in BOTH.into_iter().zip(news) {
+            self.tell_readiness(handle, direction, is_news);
+        }
+    }
+
+    #[inline]
+    fn tell_arrival(&mut self, handle: HandleId, direction: Direction) {
+        emit_for!(self, KERNEL, {
+            let alias = self.alias(handle);
+            Event::Arrive(trace::Arrival::Io { alias, direction })
+        });
+    }
+
+    /// Wakes a waiter, and keeps or ends the registration as the policy requires.
+    #[inline(always)]
+    fn wake_io(&mut self, handle: HandleId, ticket: Ticket, direction: Direction, urgent: bool) {
+        if self.options.policy == Policy::Lazy {
+            self.complete(ticket, Reply::Ready(urgent));
+            return;
+        }
+        let task = self.gate.records().waits.get(ticket).map(|wait| wait.task);
+        self.complete(ticket, Reply::Ready(urgent));
+        if let Some(task) = task {
+            self.leave_at_wake(handle, task, direction);
+        }
+    }
+
+    /// Ends a registration at a wake, or notes that the task may have to end it later, as the
+    /// policy requires.
+    #[cold]
+    fn leave_at_wake(&mut self, handle: HandleId, task: u32, direction: Direction) {
+        if self.options.policy == Policy::NextSleep {
+            if self.deferred(task).is_some_and(|(other, _)| other != handle) {
+                // The task was woken for two descriptors at once: end the registration of the
+                // first.
+                self.undefer(task, Why::Other);
+            }
+            self.tasks[task].rare().deferred = Some((handle, direction));
+        } else if self.handles.get(handle).is_some_and(|it| it.nobody_waits()) {
+            self.unregister(handle, Why::Wake);
+        }
+    }
+
+    /// Passes readiness that a woken task did not read to the next waiter, or remembers the
+    /// readiness.
+    pub(crate) fn ready_again(&mut self, handle: HandleId, direction: Direction, urgent: bool) {
+        let Some(found) = self.handles.get(handle) else { return };
+        let before = found.ready;
+        match found.meet(direction) {
+            Some(ticket) => self.wake_io(handle, ticket, direction, urgent),
+            None => {
+                found.urgent |= urgent;
+                let is_news = found.ready != before;
+                self.tell_readiness(handle, direction, is_news);
+            }
+        }
+    }
+
+    /// Logs readiness that no task waited for, unless it was remembered already.
+    fn tell_readiness(&mut self, handle: HandleId, direction: Direction, news: bool) {
+        if news {
+            let alias = self.alias(handle);
+            emit_for!(self, KERNEL, Event::Remember { alias, direction });
+        }
+    }
+
+    /// Logs a race if a guard has ended a wait in this turn and the descriptor is ready now.
+    fn tell_race(&mut self, handle: HandleId, direction: Direction) {
+        let is_it =
+            |lost: &&(HandleId, Direction, u32, u64)| lost.0 == handle && lost.1 == direction;
+        if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
+            let (winner, loser) = ("timeout".into(), "value".into());
+            emit!(self, task, Event::Race { winner, loser, scope });
+        }
+    }
+
+    /// Ends the registration of a handle's descriptor with the poller, if there is a registration.
+    pub(crate) fn unregister(&mut self, handle: HandleId, why: Why) {
+        let Some(found) = self.handles.get(handle) else { return };
+        if !mem::take(&mut found.registered) {
+            return;
+        }
+        let (alias, descriptor) = (found.alias, found.descriptor);
+        self.handles.registered -= 1;
+        self.counts.unregisters += 1;
+        // An error means that the system has dropped the registration already.
+        let _ = self.machine.deregister(descriptor);
+        emit_for!(self, KERNEL, Event::Unregister { alias, why });
+    }
+
+    /// Removes an interrupted or withdrawn wait from its handle.
+    pub(crate) fn stop_waiting_for_io(&mut self, handle: HandleId, direction: Direction) {
+        let Some(found) = self.handles.get(handle) else { return };
+        found.waiting[direction as usize] = None;
+        if self.options.policy != Policy::Lazy && found.nobody_waits() {
+            self.unregister(handle, Why::Interrupt);
+        }
+    }
+
+    fn deferred(&self, task: u32) -> Option<(HandleId, Direction)> {
+        self.tasks[task].rare.as_ref()?.deferred
+    }
+
+    /// Keeps or ends the deferred registration of a task that begins a wait, under policy
+    /// NextSleep: a wait for the same direction keeps it, and any other wait ends it. Returns
+    /// whether it was ended.
+    fn keep_or_undefer(&mut self, task: u32, handle: HandleId, direction: Direction) -> bool {
+        let deferred = self.deferred(task);
+        if deferred == Some((handle, direction)) {
+            self.tasks[task].rare().deferred = None;
+            return false;
+        }
+        self.undefer(task, Why::Other);
+        deferred.is_some()
+    }
+
+    /// Ends the registration that the task's last wake left in place, under policy NextSleep.
+    pub(crate) fn undefer(&mut self, task: u32, why: Why) {
+        let Some((handle, _)) = self.deferred(task) else { return };
+        self.tasks[task].rare().deferred = None;
+        if self.handles.get(handle).is_some_and(|it| it.nobody_waits()) {
+            self.unregister(handle, why);
+        }
+    }
+
+    /// Closes a handle: ends its waits and its registration. The handle keeps its index until its
+    /// descriptor is closed.
+    pub(crate) fn close_handle(&mut self, handle: HandleId) {
+        if self.handles.get(handle).is_some() {
+            self.end_waits(handle);
+            self.unregister(handle, Why::Close);
+        }
+    }
+
+    fn end_waits(&mut self, handle: HandleId) {
+        for direction in BOTH {
+            let Some(found) = self.handles.get(handle) else { return };
+            if let Some(ticket) = found.waiting[direction as usize].take() {
+                self.complete(ticket, Reply::Closed);
+            }
+        }
+    }
+
+    /// Removes a handle: ends its waits, then closes its descriptor.
+    pub(crate) fn release(&mut self, handle: HandleId, owner: Option<OwnedFd>, sole: bool) {
+        self.end_waits(handle);
+        let Some(found) = self.handles.get(handle) else { return };
+        if found.registered && sole {
+            // Closing the last descriptor of a file also removes it from the poller.
+            let (alias, descriptor) = (found.alias, found.descriptor);
+            self.handles.registered -= 1;
+            emit_for!(self, KERNEL, Event::Unregister { alias, why: Why::Close });
+            self.machine.forget(descriptor);
+        } else if found.registered {
+            self.unregister(handle, Why::Close);
+        } else {
+            let alias = found.alias;
+            emit_for!(self, KERNEL, Event::Close { alias });
+        }
+        drop_quietly(owner);
+        self.handles.remove(handle);
+        self.gate.free_handle(handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_an_idle_connection_does_not_grow() {
+        assert_eq!(size_of::<Option<Handle>>(), 44);
+    }
+}

@@ -1,0 +1,140 @@
+//! Runs of tasks that are too long.
+//!
+//! The kernel measures each run of a task with one reading of the coarse clock and one comparison.
+//! The report names the task, and the traps at which the run began and ended. It comes after the
+//! run; the watchdog, in contrast, reports from another thread while the run lasts.
+//!
+//! On a busy host a run may be long because other processes have the CPU. So the report also has
+//! the CPU time that the kernel's thread has used since the last reading. Each reading is a system
+//! call. The kernel therefore makes one only after a long run, and before a turn if runs have taken
+//! a quarter of the limit since the last reading. So the number is an upper bound. It is too large
+//! by at most this quarter, the other runs of the same turn, and the time that the kernel itself
+//! has used.
+
+use std::time::Duration;
+
+use traps::Time;
+
+use crate::core::Core;
+use crate::core::tasks::State;
+use crate::log::announce;
+use crate::log::words::site;
+use crate::machine::Machine;
+use crate::trace::{Event, Stop};
+
+/// The limit of a run, and the readings for the present run.
+pub(crate) struct Longrun {
+    /// The duration above which a run is too long, in nanoseconds. `u64::MAX` means that runs are
+    /// not measured.
+    pub(crate) limit: u64,
+    /// The end of the previous run or of the turn's wait, by [`Machine`]'s cheap clock.
+    pub(crate) since: u64,
+    /// The last reading of the thread's CPU time.
+    pub(crate) cpu: Option<Duration>,
+    /// The time that runs have taken since the last reading of the CPU time, in nanoseconds.
+    pub(crate) unread: u64,
+}
+
+impl Longrun {
+    pub(crate) fn new(limit: Option<Duration>) -> Longrun {
+        let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0, cpu: None, unread: 0 }
+    }
+
+    /// Adds `busy` nanoseconds to the time that runs have taken. Returns whether the CPU time is to
+    /// be read again: runs have taken a quarter of the limit since it was read.
+    #[inline]
+    fn is_stale_after(&mut self, busy: u64) -> bool {
+        self.unread = self.unread.saturating_add(busy);
+        self.unread > self.limit / 4
+    }
+
+    #[inline]
+    pub(crate) fn measures(&self) -> bool {
+        self.limit != u64::MAX
+    }
+}
+
+impl<M: Machine> Core<M> {
+    /// Reports the run that has just ended, if it was too long.
+    #[inline]
+    pub(crate) fn measure_run(&mut self) {
+        if self.longrun.measures() {
+            let mark = self.machine.mark();
+            let ran = mark.wrapping_sub(self.longrun.since);
+            if ran > self.longrun.limit {
+                self.tell_long_run(Duration::from_nanos(ran));
+            }
+            self.longrun.since = mark;
+        }
+    }
+
+    #[cold]
+    fn tell_long_run(&mut self, ran: Duration) {
+        let Some(task) = self.run.task else { return };
+        let (trap, at) = match self.run.from {
+            _ if self.tasks[task].runs == 1 => ("spawn", None),
+            ("", _) => ("waker", None),
+            (word, at) => (word, at.map(site)),
+        };
+        let from = Stop { trap: trap.into(), at };
+        let before = self.longrun.cpu;
+        self.read_cpu();
+        let used = self.longrun.cpu.zip(before).map(|(now, before)| now.saturating_sub(before));
+        let cpu = used.map(|used| Time::ZERO + used.min(ran));
+        let (ran, to) = (Time::ZERO + ran, self.stop_of(task));
+        announce!(self, self.tasks.label(task), Event::Longrun { ran, cpu, from, to });
+    }
+
+    /// Adds `nanos` to the time that runs have taken, and reads the CPU time of the thread if runs
+    /// have taken a quarter of the limit since the last reading.
+    #[inline]
+    pub(crate) fn count_busy(&mut self, nanos: u64) {
+        if self.longrun.is_stale_after(nanos) {
+            self.read_cpu();
+        }
+    }
+
+    /// Reads the CPU time of the thread.
+    #[cold]
+    fn read_cpu(&mut self) {
+        (self.longrun.cpu, self.longrun.unread) = (self.machine.cpu(), 0);
+    }
+
+    /// Returns the position at which a run has ended: the trap in which the task is parked now.
+    fn stop_of(&self, index: u32) -> Stop<'static> {
+        let waits = self.parked(index, |_, wait| (wait.trap.word(), Some(site(wait.site))));
+        let (trap, at) = match (self.tasks[index].state, waits.into_iter().last()) {
+            (State::Running, _) => ("exit", None),
+            (_, Some(wait)) => wait,
+            (_, None) => ("waker", None),
+        };
+        Stop { trap: trap.into(), at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Longrun;
+    use super::*;
+
+    /// Returns the number of readings of the CPU time in `turns` turns whose runs take `each` each.
+    fn readings(turns: u64, each: Duration) -> u64 {
+        let mut longrun = Longrun::new(Some(Duration::from_millis(50)));
+        let mut count = 0;
+        for _ in 0..turns {
+            if longrun.is_stale_after(each.as_nanos() as u64) {
+                (longrun.unread, count) = (0, count + 1);
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn c34_the_cpu_time_is_read_once_in_a_quarter_of_the_limit_and_not_once_a_turn() {
+        assert_eq!(readings(10_000, Duration::ZERO), 0);
+        assert_eq!(readings(10_000, Duration::from_micros(20)), 15);
+        assert_eq!(readings(10, Duration::from_millis(13)), 10);
+        assert!(!Longrun::new(None).is_stale_after(1 << 61));
+    }
+}

@@ -1,0 +1,296 @@
+//! Kernels that record a run, or run a record again.
+//!
+//! The tape (`traps::tape`) is between the program and the outside, and the machine `Taped` is
+//! between the kernel and the outside. This file makes kernels over that machine. It also compares
+//! the log of a replay with the log in the record, and ends a replay that has stopped.
+//!
+//! A replay stops where the program differs from its record, where the record ends, or at a line
+//! that its user has chosen. The place may be in the middle of a step of the kernel. So an observer
+//! of the log unwinds the run with a panic, and [`Kernel::until_stop`] turns the panic into an
+//! error with the table of tasks. The kernel has then no further step to take.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use traps::tape::{self, Answer, Mode, Words, escaped, unescaped};
+
+use crate::kernel::Kernel;
+use crate::log::Activation;
+use crate::machine::{Machine, Real, Taped, command, sealed};
+use crate::options::{Error, Options};
+use crate::trace::{Event, Line};
+
+/// The version of the form of a record.
+const VERSION: &str = "trapline-record 1";
+
+/// The file of a record, and its form. A path alone stands for the defaults.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The largest size of the file in bytes, 1 GiB by default. A record that reaches it ends with
+    /// a line, and the program goes on.
+    pub limit: u64,
+    /// Whether the trace is timed. Set this instead of calling [`Kernel::time_the_trace`], which
+    /// must not be called on a recording kernel: the record needs the readings of the clock for
+    /// the trace from its start. Needs [`Kernel::trace_to`]. The replay is then timed as well.
+    pub is_timed: bool,
+}
+
+impl<P: Into<PathBuf>> From<P> for Record {
+    fn from(path: P) -> Record {
+        Record { path: path.into(), limit: 1 << 30, is_timed: false }
+    }
+}
+
+impl Kernel<Taped> {
+    /// Makes a kernel on the operating system that records its run. The record has everything that
+    /// the program and the kernel take from outside: readings of clocks, arrivals, the results of
+    /// `net`'s system calls with the bytes that were read. After [`Kernel::trace_to`] it has the
+    /// log, too. Only its owner can read the file, because it has what clients have sent.
+    ///
+    /// The record begins here. What the program takes from outside before, on another thread, or
+    /// not through a kernel or `net`, is not in it. See the [guide](crate::guide::replay).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file, and the errors of [`Real::new`].
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`Kernel::new`].
+    pub fn record_to(record: impl Into<Record>, options: Options) -> io::Result<Kernel<Taped>> {
+        let Record { path, limit, is_timed } = record.into();
+        let real = Real::new()?;
+        let mut how = OpenOptions::new();
+        let file = how.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        // The file may have been there before. It may also be a device, which has no owner.
+        if file.metadata()?.is_file() {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
+        tape::record(Box::new(file), limit);
+        let tick = sealed::Machine::tick(&real);
+        head(is_timed, tick, &options);
+        Ok(Kernel::taped(Taped::new(Some(real), tick), options, is_timed))
+    }
+
+    /// Makes a kernel that runs a record again. There is no socket, poller, clock or worker thread:
+    /// the record has all answers. The same program with the same options writes the same log.
+    ///
+    /// A replay compares each question of the program, and each line of its log, with the record.
+    /// Added notes and spans, and other locations in the source, are not differences. At the first
+    /// difference, a run or a shutdown returns [`Error::Diverged`]; if the record ends before the
+    /// program does, it returns [`Error::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file. Returns `InvalidData` if it is no record of this version, or
+    /// was made with other options.
+    ///
+    /// # Panics
+    ///
+    /// Panics in the same cases as [`Kernel::new`].
+    pub fn replay(path: impl AsRef<Path>, options: Options) -> io::Result<Kernel<Taped>> {
+        tape::play(Box::new(BufReader::new(File::open(path)?)));
+        let (is_timed, tick) = head(false, None, &options);
+        if let Some(stop) = tape::stopped() {
+            tape::end()?;
+            return Err(io::Error::new(ErrorKind::InvalidData, stop.report));
+        }
+        let mut kernel = Kernel::taped(Taped::new(None, tick), options, is_timed);
+        kernel.observe(Follower::default());
+        Ok(kernel)
+    }
+
+    fn taped(machine: Taped, options: Options, is_timed: bool) -> Kernel<Taped> {
+        let mut kernel = Kernel::with_options(machine, options);
+        if is_timed {
+            kernel.time_the_trace();
+        }
+        kernel
+    }
+
+    /// Makes a replay stop at this line of the log, counted from 1. The run then returns
+    /// [`Error::Stopped`] with the table of tasks. To have that line in a trace, call this after
+    /// [`Kernel::trace_to`].
+    pub fn stop_at(&mut self, line: u64) {
+        self.observe(move |event: &Line<'_>| {
+            if event.seq >= line && tape::mode() == Mode::Plays {
+                tape::stop(format!("the replay has stopped at line #{line:04}"));
+                unwind();
+            }
+        });
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    /// Calls `code`. If the tape stops meanwhile, returns an error with its report.
+    pub(crate) fn until_stop<T>(
+        &mut self,
+        code: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let ran = catch_unwind(AssertUnwindSafe(|| code(self)));
+        let Some(stop) = tape::stopped() else {
+            return ran.unwrap_or_else(|panic| resume_unwind(panic));
+        };
+        self.halt_at_once();
+        if stop.is_divergence {
+            return Err(Error::Diverged(stop.report));
+        }
+        Err(Error::Stopped(format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned()))
+    }
+
+    /// Ends the tape of a kernel that has halted.
+    pub(crate) fn end_tape(&mut self, ended: Result<(), Error>) -> Result<(), Error> {
+        tape::mark("end");
+        let ended = ended.and(self.until_stop(|_| Ok(())));
+        ended.and(tape::end().map_err(Error::Machine))
+    }
+}
+
+/// Whether the trace is timed, and the deadline tick that the environment has set.
+type Facts = (bool, Option<Duration>);
+
+/// Records the head of a record, or reads it: its version, the command line, the facts, the
+/// options. Returns the facts.
+fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
+    tape::mark(VERSION);
+    let put = |args: &Vec<OsString>, words: &mut Words| {
+        args.iter().for_each(|arg| words.word(&escaped(arg.as_bytes())));
+    };
+    // A replay has a command line of its own.
+    let get = |answer: &mut Answer<'_>| {
+        while !answer.is_empty() {
+            answer.word();
+        }
+        Vec::new()
+    };
+    tape::take("command", command, put, get);
+    let text = format!("{options:?}");
+    let put = |(is_timed, tick): &Facts, words: &mut Words| {
+        words.word(if *is_timed { "timed" } else { "untimed" });
+        match tick {
+            Some(tick) => words.number(tick.as_millis() as u64),
+            None => words.word("-"),
+        }
+        words.bytes(text.as_bytes());
+    };
+    let get = |answer: &mut Answer<'_>| {
+        let (is_timed, tick) = (answer.word() == "timed", answer.word().parse().ok());
+        if answer.bytes() != text.as_bytes() {
+            tape::diverge(&format!("the options of the program are:\n  {text}"));
+        }
+        (is_timed, tick.map(Duration::from_millis))
+    };
+    tape::take("options", || (is_timed, tick), put, get)
+}
+
+/// Returns the command line of the program that made a record, without the program's name.
+///
+/// # Errors
+///
+/// Returns the error of the file, and `InvalidData` if it is no record.
+pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
+    let mut line = Vec::new();
+    let mut file = BufReader::new(File::open(path)?);
+    for start in ["<trapline-record ", "<command"] {
+        line.clear();
+        file.read_until(b'\n', &mut line)?;
+        if !line.starts_with(start.as_bytes()) {
+            return Err(io::Error::new(ErrorKind::InvalidData, "this is no record"));
+        }
+    }
+    let words = line.trim_ascii_end().split(|byte| *byte == b' ').skip(1);
+    Ok(words.map(|word| OsString::from_vec(unescaped(word))).collect())
+}
+
+/// An observer of a replay: it compares the log with the record, and unwinds a run whose tape has
+/// stopped.
+///
+/// Notes and spans may be added, so the numbers of lines may differ. `shifts` has the differences:
+/// from the first number on, add the second one to get the number in the record. A number before
+/// the first shift is the same in both.
+#[derive(Default)]
+struct Follower {
+    shifts: Vec<(u64, i64)>,
+}
+
+impl Activation for Follower {
+    fn event(&mut self, line: &Line<'_>) {
+        self.follow(line);
+        if tape::mode() == Mode::Stopped {
+            unwind();
+        }
+    }
+}
+
+impl Follower {
+    fn follow(&mut self, line: &Line<'_>) {
+        let text = line.to_string();
+        let verb = match &line.event {
+            Event::Note { .. } => Some("note"),
+            Event::Enter { .. } => Some("enter"),
+            Event::Leave { .. } => Some("leave"),
+            _ => None,
+        };
+        tape::follow(&text, |recorded| match (verb, std::str::from_utf8(recorded)) {
+            (_, Ok(recorded)) if recorded == text && self.shifts.is_empty() => Some(true),
+            (Some(verb), recorded) => {
+                let recorded = recorded.unwrap_or_default().split_ascii_whitespace();
+                match recorded.take(6).nth(5) {
+                    Some(found) if found == verb => Some(true),
+                    _ => {
+                        let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
+                        self.shifts.push((line.seq, before - 1));
+                        None
+                    }
+                }
+            }
+            (None, Ok(recorded)) if self.are_same(recorded, &text) => Some(true),
+            _ => Some(false),
+        });
+    }
+
+    /// Compares two lines word by word. Numbers of lines may differ by the shift, and locations in
+    /// the source may differ: a note in the source shifts the lines below it.
+    fn are_same(&self, recorded: &str, text: &str) -> bool {
+        let mut recorded = recorded.split_ascii_whitespace();
+        let is_same = |word: &str| {
+            recorded.next().is_some_and(|recorded| {
+                without_site(recorded) == without_site(word)
+                    || self.are_numbers_of_one_line(recorded, word).unwrap_or(false)
+            })
+        };
+        text.split_ascii_whitespace().all(is_same) && recorded.next().is_none()
+    }
+
+    fn are_numbers_of_one_line(&self, recorded: &str, word: &str) -> Option<bool> {
+        let (before, number) = word.split_once('#')?;
+        let recorded: i64 = recorded.strip_prefix(before)?.strip_prefix('#')?.parse().ok()?;
+        let number: u64 = number.parse().ok()?;
+        let at = self.shifts.partition_point(|(from, _)| *from <= number);
+        let shift = at.checked_sub(1).map_or(0, |at| self.shifts[at].1);
+        Some(number.checked_add_signed(shift)?.cast_signed() == recorded)
+    }
+}
+
+/// Returns a word of the log without a location in the source: `at=` for `at=FILE:LINE`, and
+/// `from=sleep` for `from=sleep@FILE:LINE`.
+fn without_site(word: &str) -> &str {
+    let ends = if word.starts_with("from=") || word.starts_with("to=") { "@" } else { "at=" };
+    match word.split_once(ends) {
+        Some((before, _)) if ends == "@" || before.is_empty() || before.ends_with('-') => before,
+        _ => word,
+    }
+}
+
+/// Ends a run whose tape has stopped.
+fn unwind() -> ! {
+    resume_unwind(Box::new("the replay has stopped"))
+}

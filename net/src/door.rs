@@ -1,0 +1,364 @@
+//! The doors to the system: every system call whose result the program can see goes through one.
+//!
+//! A door asks the tape of the thread. Without a tape it makes the system call. With a tape that
+//! records, it writes down the result of the call, the bytes that were read, and a hash of the
+//! bytes that were sent. With a tape that plays, it makes no system call, because the record has
+//! the result. Then no descriptor exists either, and a [`Handle`] is empty. So a call without a
+//! door fails with `EBADF`, and touches nothing.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{SocketAddrAny, SocketAddrUnix};
+use traps::io::{Descriptor, Source};
+use traps::tape::{self, Answer, Words, escaped, take, unescaped};
+
+/// The result of an attempt: `None` if the operation would block.
+pub(crate) type Attempt<T> = Option<io::Result<T>>;
+
+/// An owned descriptor, or none while a record is played. `KIND` is the letter of its alias in the
+/// log.
+pub(crate) struct Handle<const KIND: char = 'f'>(Option<OwnedFd>);
+
+impl<const KIND: char> Handle<KIND> {
+    pub(crate) const EMPTY: Handle<KIND> = Handle(None);
+
+    /// Returns the descriptor, for a system call.
+    ///
+    /// # Errors
+    ///
+    /// Returns `EBADF` if a record is or was played.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Result<BorrowedFd<'_>, Errno> {
+        self.0.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+}
+
+impl<const KIND: char, D: Into<OwnedFd>> From<D> for Handle<KIND> {
+    fn from(descriptor: D) -> Handle<KIND> {
+        Handle(Some(descriptor.into()))
+    }
+}
+
+impl<const KIND: char> fmt::Debug for Handle<KIND> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl<const KIND: char> Source for Handle<KIND> {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Real(self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+    }
+    fn kind(&self) -> char {
+        KIND
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        self.0
+    }
+}
+
+/// A value that a record can have.
+pub(crate) trait Told {
+    fn put(&self, words: &mut Words);
+    fn get(answer: &mut Answer<'_>) -> Self;
+}
+
+impl<const KIND: char> Told for Handle<KIND> {
+    fn put(&self, _: &mut Words) {}
+    fn get(_: &mut Answer<'_>) -> Handle<KIND> {
+        Handle::EMPTY
+    }
+}
+
+impl Told for () {
+    fn put(&self, _: &mut Words) {}
+    fn get(_: &mut Answer<'_>) {}
+}
+
+impl Told for u64 {
+    fn put(&self, words: &mut Words) {
+        words.number(*self);
+    }
+    fn get(answer: &mut Answer<'_>) -> u64 {
+        answer.number()
+    }
+}
+
+impl Told for bool {
+    fn put(&self, words: &mut Words) {
+        words.number(u64::from(*self));
+    }
+    fn get(answer: &mut Answer<'_>) -> bool {
+        answer.number() != 0
+    }
+}
+
+impl<A: Told, B: Told> Told for (A, B) {
+    fn put(&self, words: &mut Words) {
+        self.0.put(words);
+        self.1.put(words);
+    }
+    fn get(answer: &mut Answer<'_>) -> (A, B) {
+        (A::get(answer), B::get(answer))
+    }
+}
+
+impl<T: Told> Told for Option<T> {
+    fn put(&self, words: &mut Words) {
+        match self {
+            None => words.word("none"),
+            Some(value) => value.put(words),
+        }
+    }
+    fn get(answer: &mut Answer<'_>) -> Option<T> {
+        if answer.takes("none") { None } else { Some(T::get(answer)) }
+    }
+}
+
+impl<T: Told, const N: usize> Told for [T; N] {
+    fn put(&self, words: &mut Words) {
+        self.iter().for_each(|value| value.put(words));
+    }
+    fn get(answer: &mut Answer<'_>) -> [T; N] {
+        std::array::from_fn(|_| T::get(answer))
+    }
+}
+
+impl<T: Told> Told for Vec<T> {
+    fn put(&self, words: &mut Words) {
+        self.iter().for_each(|value| value.put(words));
+    }
+    fn get(answer: &mut Answer<'_>) -> Vec<T> {
+        let mut values = Vec::new();
+        while !answer.is_empty() {
+            values.push(T::get(answer));
+        }
+        values
+    }
+}
+
+impl Told for SocketAddr {
+    fn put(&self, words: &mut Words) {
+        words.word(&self.to_string());
+    }
+    fn get(answer: &mut Answer<'_>) -> SocketAddr {
+        let none = SocketAddr::from(([0; 4], 0));
+        answer.word().parse().unwrap_or_else(|_| (answer.wrong::<()>(), none).1)
+    }
+}
+
+/// An IP address, or `unix:` and the name of a Unix address, as in sockaddr_un: a path, a zero and
+/// an abstract name, or nothing.
+impl Told for SocketAddrAny {
+    fn put(&self, words: &mut Words) {
+        if let Ok(address) = SocketAddr::try_from(self.clone()) {
+            return address.put(words);
+        }
+        // An address without a name has two bytes, and its conversion would have a name.
+        let unix = SocketAddrUnix::try_from(self.clone()).ok().filter(|_| self.addr_len() > 2);
+        let name = unix.as_ref().and_then(|unix| match unix.abstract_name() {
+            Some(name) => Some([b"\0", name].concat()),
+            None => unix.path_bytes()?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec),
+        });
+        words.word(&format!("unix:{}", escaped(&name.unwrap_or_default())));
+    }
+    fn get(answer: &mut Answer<'_>) -> SocketAddrAny {
+        let word = answer.word();
+        if let Ok(address) = word.parse::<SocketAddr>() {
+            return address.into();
+        }
+        let Some(name) = word.strip_prefix("unix:") else {
+            return (answer.wrong::<()>(), SocketAddrUnix::new_unnamed().into()).1;
+        };
+        let unix = match &*unescaped(name.as_bytes()) {
+            [] => None,
+            [0, name @ ..] => SocketAddrUnix::new_abstract_name(name).ok(),
+            path => SocketAddrUnix::new(path).ok(),
+        };
+        unix.unwrap_or_else(SocketAddrUnix::new_unnamed).into()
+    }
+}
+
+/// Makes a system call that does not block.
+pub(crate) fn call<T: Told>(
+    kind: &'static str,
+    live: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    take(kind, live, |done, words| words.result(done, T::put), |answer| answer.result(T::get))
+}
+
+/// Makes an attempt that may find that it would block.
+pub(crate) fn attempted<T: Told>(
+    kind: &'static str,
+    live: impl FnOnce() -> Attempt<T>,
+) -> Attempt<T> {
+    attempted_with(kind, live, T::put, T::get)
+}
+
+fn attempted_with<T>(
+    kind: &'static str,
+    live: impl FnOnce() -> Attempt<T>,
+    put: impl FnOnce(&T, &mut Words),
+    get: impl FnOnce(&mut Answer<'_>) -> T,
+) -> Attempt<T> {
+    let put = |done: &Attempt<T>, words: &mut Words| match done {
+        None => words.word("wait"),
+        Some(done) => words.result(done, put),
+    };
+    take(kind, live, put, |answer| (!answer.takes("wait")).then(|| answer.result(get)))
+}
+
+/// Makes an attempt that reads into `buf`, and returns the number of bytes with another value.
+pub(crate) fn received<T: Told>(
+    kind: &'static str,
+    buf: &mut [u8],
+    live: impl FnOnce(&mut [u8]) -> Attempt<(usize, T)>,
+) -> Attempt<(usize, T)> {
+    let buf = RefCell::new(buf);
+    let live = || live(&mut buf.borrow_mut());
+    let put = |(n, more): &(usize, T), words: &mut Words| {
+        more.put(words);
+        words.number(*n as u64);
+        words.bytes(&buf.borrow()[..*n]);
+    };
+    let get = |answer: &mut Answer<'_>| {
+        let (more, n, bytes) = (T::get(answer), answer.parsed(), answer.bytes());
+        let mut buf = buf.borrow_mut();
+        match buf.get_mut(..n) {
+            Some(buf) if n == bytes.len() => buf.copy_from_slice(&bytes),
+            _ => tape::diverge(&format!("the program asks for `{kind}` with less room")),
+        }
+        // The run goes on up to the next line of its log.
+        (n.min(buf.len()), more)
+    };
+    attempted_with(kind, live, put, get)
+}
+
+/// Makes an attempt that reads into `buf`.
+pub(crate) fn read(
+    buf: &mut [u8],
+    live: impl FnOnce(&mut [u8]) -> Attempt<usize>,
+) -> Attempt<usize> {
+    let live = |buf: &mut [u8]| live(buf).map(|done| done.map(|n| (n, ())));
+    received("read", buf, live).map(|done| done.map(|(n, ())| n))
+}
+
+/// Makes an attempt that sends `slices`.
+pub(crate) fn sent(
+    slices: &[IoSlice<'_>],
+    live: impl FnOnce() -> Attempt<usize>,
+) -> Attempt<usize> {
+    let hash = |n: usize| match slices {
+        [one] => tape::hash(&one[..n.min(one.len())]),
+        several => {
+            let mut all: Vec<u8> = several.iter().flat_map(|slice| slice.iter().copied()).collect();
+            all.truncate(n);
+            tape::hash(&all)
+        }
+    };
+    let put = |n: &usize, words: &mut Words| {
+        words.number(*n as u64);
+        words.number(hash(*n));
+    };
+    let get = |answer: &mut Answer<'_>| {
+        let (n, recorded) = (answer.parsed(), answer.number());
+        let all = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        if n > all || recorded != hash(n) {
+            tape::diverge("the program sends other bytes");
+        }
+        n.min(all)
+    };
+    attempted_with("send", live, put, get)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A file in memory.
+    #[derive(Clone, Default)]
+    struct File(Rc<RefCell<Vec<u8>>>);
+
+    impl io::Write for File {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records what `run` does, and runs it again.
+    fn twice<T>(run: impl Fn() -> T) -> (T, T, String) {
+        let file = File::default();
+        tape::record(Box::new(file.clone()), 1 << 20);
+        let first = run();
+        tape::end().unwrap();
+        let bytes = file.0.take();
+        tape::play(Box::new(Cursor::new(bytes.clone())));
+        let second = run();
+        assert!(tape::stopped().is_none(), "{:?}", tape::stopped());
+        tape::end().unwrap();
+        (first, second, String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn addresses_of_all_families_come_back() {
+        let unix = |name: &[u8]| match name {
+            [] => SocketAddrUnix::new_unnamed(),
+            [0, name @ ..] => SocketAddrUnix::new_abstract_name(name).unwrap(),
+            path => SocketAddrUnix::new(path).unwrap(),
+        };
+        let inet = |text: &str| SocketAddrAny::from(text.parse::<SocketAddr>().unwrap());
+        let addresses: [SocketAddrAny; 5] = [
+            inet("127.0.0.1:80"),
+            inet("[fe80::1%3]:80"),
+            unix(b"").into(),
+            unix(b"/tmp/a b\n").into(),
+            unix(b"\0abstract \\").into(),
+        ];
+        for address in addresses {
+            let found = || Ok((7, Some(address.clone())));
+            let call = || call("peer", found).unwrap();
+            let (first, second, text) = twice(call);
+            assert!(first == second && first.1 == Some(address.clone()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_would_block_and_what_was_read_come_back_without_a_descriptor() {
+        let attempts = RefCell::new(Vec::new());
+        let run = || {
+            attempts.replace(vec![Some(Ok(3)), None, Some(Err(io::Error::from_raw_os_error(104)))]);
+            let mut all = Vec::new();
+            for _ in 0..3 {
+                let mut buf = [0; 5];
+                let done = read(&mut buf, |buf| {
+                    buf[..3].copy_from_slice(b"\0\xff\n");
+                    attempts.borrow_mut().pop().unwrap()
+                });
+                all.push(format!("{done:?} {:?}", done.as_ref().map(|_| buf)));
+            }
+            let handle = attempted("accept", || Some(Ok(Handle::<'c'>::EMPTY)));
+            all.push(format!("{:?}", handle.unwrap().unwrap().get().map(|_| ())));
+            all
+        };
+        let (first, second, text) = twice(run);
+        // The live attempts leave bytes in the buffer where they fail; a replay leaves none.
+        assert_eq!((&first[1], &first[2..]), (&second[1], &second[2..]), "{text}");
+        assert_eq!(first[2], "Some(Ok(3)) Some([0, 255, 10, 0, 0])");
+        assert!(
+            text.starts_with(
+                "<read error 104 Connection reset by peer (os error 104)\n<read wait\n"
+            )
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Processes that a test starts: each has a limit, so no test waits for one for ever.
+//!
+//! [`spawn`], [`output`] and [`cargo`] stand for `Command::spawn`, `Command::output` and
+//! `Command::new("cargo")`. A child that runs longer than its limit is killed; so a wait for its
+//! end, and a read of what it prints, end too, and the test fails by what it finds.
+
+use std::env;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::process::{self, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// How long a child may run. Far longer than any does, however busy the machine is.
+pub const LIMIT: Duration = Duration::from_secs(180);
+
+/// The same for one that compiles.
+pub const BUILD: Duration = Duration::from_secs(1800);
+
+/// A child that is killed when its limit has passed, or when this is dropped before its end.
+#[derive(Debug)]
+pub struct Child {
+    /// `None` once its output was taken.
+    process: Option<process::Child>,
+    /// Dropped when the child has ended: nothing is to be killed then.
+    alive: Option<Sender<()>>,
+}
+
+/// Starts a child with the limit [`LIMIT`].
+///
+/// # Panics
+///
+/// If the system cannot start it.
+#[track_caller]
+pub fn spawn(command: &mut Command) -> Child {
+    spawn_within(LIMIT, command)
+}
+
+/// Starts a child with a limit of its own.
+///
+/// # Panics
+///
+/// If the system cannot start it.
+#[track_caller]
+pub fn spawn_within(limit: Duration, command: &mut Command) -> Child {
+    let process = match command.spawn() {
+        Ok(process) => process,
+        Err(error) => panic!("cannot start {command:?}: {error}"),
+    };
+    let (id, (alive, ended)) = (process.id(), mpsc::channel::<()>());
+    let name = format!("{command:?}");
+    thread::spawn(move || {
+        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("killed after {limit:?}: {name}");
+            send("KILL", id);
+        }
+    });
+    Child { process: Some(process), alive: Some(alive) }
+}
+
+/// Runs a child to its end, within [`LIMIT`]. Gives its status and what it has printed.
+///
+/// # Panics
+///
+/// If the system cannot start it or read from it.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    output_within(LIMIT, command)
+}
+
+/// [`output`], within a limit of its own.
+///
+/// # Panics
+///
+/// If the system cannot start it or read from it.
+#[track_caller]
+pub fn output_within(limit: Duration, command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    spawn_within(limit, command).wait_with_output()
+}
+
+/// Sends a signal, by its name without `SIG`, to a process.
+///
+/// # Panics
+///
+/// If there is no such process.
+#[track_caller]
+pub fn send(signal: &str, process: u32) {
+    // The shell's own `kill`: nothing else needs to be installed.
+    let kill = format!("kill -{signal} {process}");
+    let sent = Command::new("sh").args(["-c", &kill]).status();
+    assert!(sent.expect("a shell").success(), "{kill}");
+}
+
+/// `cargo`, as a user calls it in a shell.
+///
+/// Cargo tells a program that it runs about the package of the program, by variables of the
+/// environment. A cargo that the program starts must not see them. Otherwise a build script that
+/// asks for one, like that of ring, runs again, and all that depends on it is built again; and so
+/// it is by the next cargo of the user.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os() {
+        let is_of_a_package = name.to_str().is_some_and(|name| {
+            let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_EXE_"];
+            let names = ["CARGO", "CARGO_PRIMARY_PACKAGE", "CARGO_CRATE_NAME", "OUT_DIR"];
+            prefixes.iter().any(|prefix| name.starts_with(prefix)) || names.contains(&name)
+        });
+        if is_of_a_package {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
+impl Child {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        let ended = (**self).wait();
+        self.alive = None;
+        ended
+    }
+
+    /// Waits for its end, and reads what it prints where that is piped.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot read from it.
+    #[must_use]
+    #[track_caller]
+    pub fn wait_with_output(mut self) -> Output {
+        let process = self.process.take().expect("it is taken once");
+        process.wait_with_output().expect("its output can be read")
+    }
+
+    /// Sends it a signal, by its name without `SIG`.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    #[track_caller]
+    pub fn send(&self, signal: &str) {
+        send(signal, self.id());
+    }
+}
+
+impl Deref for Child {
+    type Target = process::Child;
+    fn deref(&self) -> &process::Child {
+        self.process.as_ref().expect("it is taken once")
+    }
+}
+
+impl DerefMut for Child {
+    fn deref_mut(&mut self) -> &mut process::Child {
+        self.process.as_mut().expect("it is taken once")
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            // It fails if the child has ended.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdout(Stdio::piped());
+        shell
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_killed_and_so_is_one_that_is_let_go() {
+        let mut endless = spawn_within(Duration::ZERO, &mut shell("exec tail -f /dev/null"));
+        assert_eq!(endless.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap(), 0);
+        assert!(!endless.wait().unwrap().success());
+        let limit = Duration::from_millis(1);
+        assert!(!output_within(limit, &mut shell("exec tail -f /dev/null")).status.success());
+
+        let mut endless = spawn(&mut shell("echo; exec tail -f /dev/null"));
+        let mut out = endless.stdout.take().unwrap();
+        drop(endless);
+        out.read_to_end(&mut Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_ends_is_left_alone() {
+        let ran = output(&mut shell("echo out; echo err >&2; exit 3"));
+        assert_eq!(ran.status.code(), Some(3));
+        assert_eq!((&ran.stdout[..], &ran.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
+    }
+
+    #[test]
+    fn a_cargo_of_a_test_knows_nothing_of_the_package_of_the_test() {
+        assert!(env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this test");
+        let cargo = cargo();
+        for name in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION", "CARGO_MANIFEST_DIR"] {
+            let mut changed = cargo.get_envs();
+            assert!(changed.any(|(found, value)| found == name && value.is_none()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The trace tool as a user runs it: its exit status, and what it writes where.
+
+mod example;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use testing::child;
+
+fn tool(args: &[&str]) -> Output {
+    child::output(Command::new(example::build("trace")).args(args))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn golden(name: &str) -> String {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    fs::read_to_string(golden.join(name).with_extension("trace")).unwrap()
+}
+
+/// A file of this test.
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[test]
+fn check_fails_for_a_log_that_is_not_whole_and_other_commands_warn() {
+    let whole = golden("hello");
+    let path = file("whole.trace");
+    let path = path.to_str().unwrap();
+    fs::write(path, &whole).unwrap();
+    let ran = tool(&["check", path]);
+    assert_eq!((ran.status.code(), text(&ran.stderr).as_str()), (Some(0), ""));
+    let end = whole.find(" halt ").and_then(|end| whole[..end].rfind('\n')).unwrap();
+    fs::write(path, &whole[..=end]).unwrap();
+    let ran = tool(&["check", path]);
+    assert_eq!((ran.status.code(), text(&ran.stdout).as_str()), (Some(1), ""));
+    let said = text(&ran.stderr);
+    assert!(
+        said.contains(" without a `halt` line: ") && said.ends_with(" is incomplete\n"),
+        "{said}"
+    );
+    for command in ["tasks", "lanes", "idle"] {
+        let ran = tool(&[command, path]);
+        assert_eq!(ran.status.code(), Some(0), "{command}");
+        assert!(text(&ran.stderr).contains(" without a `halt` line: "), "{command}");
+    }
+    // This process writes it: it has no end yet.
+    let writer = fs::File::options().append(true).open(path).unwrap();
+    let ran = tool(&["check", path]);
+    assert_eq!((ran.status.code(), text(&ran.stderr).as_str()), (Some(0), ""));
+    let said = text(&ran.stdout);
+    let pid = std::process::id();
+    assert!(said.ends_with(&format!("; process {pid} is writing the trace\n")), "{said}");
+    drop(writer);
+}
+
+#[test]
+fn a_picture_is_not_written_over_its_log() {
+    let path = file("itself.trace");
+    let link = file("itself.link");
+    let log = golden("hello");
+    fs::write(&path, &log).unwrap();
+    drop(fs::remove_file(&link));
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let path = path.to_str().unwrap();
+    for (command, output) in
+        [("timeline", path), ("perfetto", path), ("timeline", link.to_str().unwrap())]
+    {
+        let ran = tool(&[command, "-o", output, path]);
+        let said = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(said.ends_with("that is the trace itself, expected another file\n"), "{said}");
+        assert_eq!(fs::read_to_string(path).unwrap(), log);
+    }
+    let [piped, printed] = [&["timeline", "-o", "-", path][..], &["timeline", path]].map(tool);
+    assert_eq!(piped.status.code(), Some(0));
+    assert!(piped.stdout == printed.stdout && piped.stdout.starts_with(b"<!doctype html>"));
+    assert!(!Path::new("-").exists());
+    let full = tool(&["timeline", "-o", "/dev/full", path]);
+    assert_eq!(full.status.code(), Some(2));
+    assert!(text(&full.stderr).starts_with("trace: cannot write /dev/full: "));
+}

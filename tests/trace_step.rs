@@ -1,0 +1,77 @@
+//! `trace step` at a terminal, which `script` provides: keys in, screens out.
+
+mod example;
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use testing::child::{self, Child};
+
+/// The tool at a terminal of 100 columns and 24 rows. Then the modes of the terminal are printed.
+struct Terminal {
+    child: Child,
+    shown: String,
+}
+
+impl Terminal {
+    fn of(log: &str) -> Terminal {
+        let tool = example::build("trace");
+        let root = env!("CARGO_MANIFEST_DIR");
+        let command = format!(
+            "stty cols 100 rows 24; {} step {root}/tests/golden/{log}.trace; stty -a",
+            tool.display()
+        );
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+        script.env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
+        Terminal { child: child::spawn(&mut script), shown: String::new() }
+    }
+
+    /// Waits for a text on the screen. The child has a limit, and its end ends this.
+    fn wait_for(&mut self, text: &str) {
+        let out = self.child.stdout.as_mut().unwrap();
+        let mut bytes = [0; 4096];
+        while !self.shown.contains(text) {
+            let count = out.read(&mut bytes).unwrap();
+            assert!(count > 0, "there is no {text} in {}", self.shown);
+            self.shown += &String::from_utf8_lossy(&bytes[..count]);
+        }
+    }
+
+    /// Sends a key, and waits for what it shows.
+    fn key(&mut self, key: &str, text: &str) {
+        self.shown.clear();
+        self.child.stdin.as_mut().unwrap().write_all(key.as_bytes()).unwrap();
+        self.wait_for(text);
+    }
+}
+
+#[test]
+fn keys_walk_through_the_log_and_the_terminal_is_restored() {
+    let mut terminal = Terminal::of("nested");
+    terminal.wait_for("line 1 of 29");
+    assert!(terminal.shown.contains("\x1b[?1049h"), "{}", terminal.shown);
+    for (key, line) in [
+        ("\x1b[C", 2),
+        ("\x1b[B", 3),
+        ("\x1b[B", 5),
+        ("\x1b[D", 4),
+        ("\x1b[6~", 10),
+        ("\x1b[5~", 3),
+        ("\x1b[F", 29),
+        ("\x1b[A", 26),
+        ("\x1b[H", 1),
+    ] {
+        terminal.key(key, &format!("line {line} of 29"));
+    }
+    terminal.key("\x1b[6~", "line 3 of 29");
+    terminal.key("\x1b[6~", "line 10 of 29");
+    assert!(terminal.shown.contains("pending: s2"), "{}", terminal.shown);
+    terminal.key("q", "\x1b[?1049l");
+    terminal.wait_for(" echoe");
+    for mode in [" icanon", " echo "] {
+        assert!(terminal.shown.contains(mode), "{mode}: {}", terminal.shown);
+    }
+    assert!(terminal.shown.contains("\x1b[?25h"), "{}", terminal.shown);
+    assert!(terminal.child.wait().unwrap().success());
+}

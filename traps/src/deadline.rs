@@ -1,0 +1,504 @@
+//! The connection deadline: one deadline that is armed again and again, once per phase of a
+//! connection.
+//!
+//! A deadline is a slot of the deadline table, which the kernel scans once a tick. So arming and
+//! disarming are one store each. A [`Guard`] runs a future under the deadline: it opens a scope,
+//! and the slot names that scope while the guard runs. With no guard, the slot names a scope around
+//! the whole task. A guard inside another guard of the same deadline cannot have the slot, so it
+//! gets a timer of its own.
+
+use std::cell::Cell;
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::core::gate::Shared;
+use crate::core::interrupt::Interruptible;
+use crate::core::protocol::{DeadlineEvent, Left, Note, Post, ScopeKind};
+use crate::core::scope::{Limit, Opener, left, poll_inside, relabel};
+use crate::core::table::{ScopeId, Site};
+use crate::core::{gate, scope};
+use crate::parts::deadlines::Was;
+use crate::time::Time;
+
+/// One deadline for a whole connection. It is bound to the task that made it, and armed again for
+/// each phase.
+///
+/// There are two ways to use it, and they can be mixed. [`guard`](ConnectionDeadline::guard) runs a
+/// future under the deadline: blocking traps inside are interrupted, and the guard returns the
+/// timeout. [`arm`](ConnectionDeadline::arm) sets the deadline between the steps of straight code:
+/// when it fires, the task that made it is interrupted in its current or its next trap.
+///
+/// The deadline never fires early. It is at most one tick of the kernel late, because the kernel
+/// checks all connection deadlines once a tick. **In the turn in which it fires, it wins** against
+/// a value that arrives for the task in the same turn. (A [`timeout_after`](crate::timeout_after)
+/// loses there.) Nothing is lost by that: the trap has had no effect, and the bytes are still in
+/// the socket. A value of an earlier turn stays, and so does a cancellation that was delivered
+/// before. A cancellation that comes later is pending behind the timeout.
+///
+/// Arming costs one reading of the clock and one store: no trap, no allocation, no timer.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use traps::{Interrupt, connection_deadline, sleep};
+/// # async fn example() -> Result<(), Interrupt> {
+/// let deadline = connection_deadline().await;
+/// deadline.guard(Duration::from_secs(10), sleep(Duration::from_secs(1))).await?; // the head
+/// deadline.guard(Duration::from_secs(5), sleep(Duration::from_secs(9))).await.unwrap_err();
+/// assert!(deadline.fired());
+/// # Ok(())
+/// # }
+/// ```
+pub struct ConnectionDeadline {
+    kernel: Rc<Shared>,
+    slot: u32,
+    number: u32,
+    /// The scope around the task that made the deadline.
+    scope: ScopeId,
+    /// The scope of the guard that runs on the slot.
+    guarding: Cell<Option<ScopeId>>,
+    /// The point to which the deadline was last armed.
+    until: Cell<Time>,
+    /// Whether a guard uses the deadline now, so that an inner guard needs a timer of its own.
+    guards: Cell<bool>,
+    /// The word for the limited phase, for the log.
+    phase: Cell<&'static str>,
+}
+
+/// Makes a connection deadline, disarmed. Does not wait.
+#[track_caller]
+pub fn connection_deadline() -> impl Future<Output = ConnectionDeadline> {
+    let site = Location::caller();
+    async move { ConnectionDeadline::new(site) }
+}
+
+impl ConnectionDeadline {
+    fn new(site: Site) -> ConnectionDeadline {
+        let (Some(kernel), Some(task)) = (gate::shared(), gate::task()) else {
+            gate::refuse_outside_a_task(site)
+        };
+        let (slot, number) = kernel.deadlines.make();
+        let scope = scope::open_around(task, ScopeKind::Deadline(slot), site);
+        let scope = scope.expect("the task that is being polled has a scope");
+        kernel.deadlines.set_scope(slot, scope);
+        let (until, guards, guarding) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(None));
+        let phase = Cell::new("");
+        let deadline =
+            ConnectionDeadline { kernel, slot, number, scope, guarding, until, guards, phase };
+        deadline.note(DeadlineEvent::Made, site);
+        deadline
+    }
+
+    /// Checks that the deadline is used in its own kernel, and not in a later kernel of the thread.
+    #[inline]
+    fn assert_here(&self) {
+        let rule = "rule: a connection deadline is used in the kernel that made it";
+        assert!(self.kernel.epoch == gate::epoch(), "{rule}");
+    }
+
+    /// Returns whether the kernel of the deadline is still the kernel of this thread.
+    fn is_here(&self) -> bool {
+        gate::with_shared(|kernel| kernel.epoch) == Some(self.kernel.epoch)
+    }
+
+    /// Returns the number of the deadline in its kernel, counted from 1. The log shows number 1 as
+    /// `d1`.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Names the phase that the deadline limits from now on. `word` is the `phase=` of the
+    /// following `arm` lines in the log. The call costs one store.
+    #[inline]
+    pub fn phase(&self, word: &'static str) {
+        self.phase.set(word);
+    }
+
+    /// Sets the deadline to a duration from now or to a point of kernel time. The new limit
+    /// replaces the old one, whether it is sooner or later. The deadline also forgets that it
+    /// fired. Inside a guard, this moves the deadline of the guard. A point in the past fires when
+    /// the kernel next checks. A zero duration, a duration that never ends, [`Time::NEVER`] and
+    /// [`Limit::Never`] disarm the deadline.
+    ///
+    /// Does not trap. A duration is rounded up to a microsecond. Outside a guard,
+    /// [`current_deadline`](crate::current_deadline()) does not count this deadline.
+    #[inline]
+    #[track_caller]
+    pub fn arm(&self, limit: impl Into<Limit>) {
+        self.set(self.point_of(limit.into()), Location::caller());
+    }
+
+    /// Fires the deadline when the kernel next looks at the machine, instead of up to a tick later.
+    /// This is for code that ends the wait of another task. Does not trap.
+    #[track_caller]
+    pub fn fire(&self) {
+        self.set(self.now(), Location::caller());
+        self.kernel.deadlines.hurry();
+    }
+
+    /// Returns the point in time of a limit that begins now. A zero duration means no limit.
+    #[inline]
+    fn point_of(&self, limit: Limit) -> Time {
+        match limit {
+            Limit::Never | Limit::After(Duration::ZERO) => Time::NEVER,
+            Limit::After(span) => self.now() + span,
+            Limit::At(point) => point,
+        }
+    }
+
+    #[inline]
+    fn set(&self, until: Time, site: Site) {
+        self.until.set(until);
+        let was = self.kernel.deadlines.set(self.slot, until);
+        if was == Was::Fired && self.forget_interrupt() && until == Time::NEVER {
+            return self.note(DeadlineEvent::Disarmed, site);
+        }
+        if until != Time::NEVER {
+            self.note(DeadlineEvent::Armed(until, self.phase.get()), site);
+        } else if was == Was::Armed {
+            self.note(DeadlineEvent::Disarmed, site);
+        }
+    }
+
+    /// Withdraws the interrupts of a fired deadline that have not ended a trap yet. Returns whether
+    /// the scope of a guard had fired.
+    #[cold]
+    fn forget_interrupt(&self) -> bool {
+        scope::forget(self.scope);
+        self.guarding.get().is_some_and(scope::forget)
+    }
+
+    /// Logs an event of the deadline, if the log is on.
+    #[inline]
+    fn note(&self, what: DeadlineEvent, site: Site) {
+        if gate::is_listening() && self.is_here() {
+            gate::post(Post::Note(Note::Deadline(self.number, what, site)));
+        }
+    }
+
+    /// Reads the kernel clock. Does not trap.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        (self.kernel.clock)()
+    }
+
+    /// Returns the point to which the deadline was last armed, even if this point has passed or the
+    /// guard has ended. Returns [`Time::NEVER`] if the deadline was never armed, or was disarmed.
+    #[must_use]
+    pub fn until(&self) -> Time {
+        self.until.get()
+    }
+
+    /// Disarms the deadline. Does nothing if it is not armed. Does not trap.
+    /// [`fired`](ConnectionDeadline::fired) keeps its value, but an interrupt that has ended no
+    /// trap yet is withdrawn.
+    #[track_caller]
+    pub fn disarm(&self) {
+        self.until.set(Time::NEVER);
+        let site = Location::caller();
+        if self.clear(site) == Was::Fired && self.forget_interrupt() {
+            self.note(DeadlineEvent::Disarmed, site);
+        }
+    }
+
+    fn clear(&self, site: Site) -> Was {
+        let was = self.kernel.deadlines.clear(self.slot);
+        if was == Was::Armed {
+            self.note(DeadlineEvent::Disarmed, site);
+        }
+        was
+    }
+
+    /// Returns whether the deadline has fired since it was last armed.
+    #[must_use]
+    pub fn fired(&self) -> bool {
+        self.kernel.deadlines.has_fired(self.slot)
+    }
+
+    /// Runs `future` under this deadline. The first poll arms the deadline, and every way out
+    /// disarms it. The limit is a duration from the first poll, or a point of kernel time. If the
+    /// point is the [`until`](ConnectionDeadline::until) of an earlier guard, several waits share
+    /// one limit. With a zero duration, [`Time::NEVER`] or [`Limit::Never`] the future runs without
+    /// a limit.
+    ///
+    /// A guard makes no trap of its own. It is filed together with the first blocking trap inside.
+    /// If `future` is ready at its first poll, the guard files nothing.
+    ///
+    /// If `future` handles the timeout itself, the guard returns the result of `future`.
+    /// [`fired`](ConnectionDeadline::fired) then shows that the deadline passed.
+    ///
+    /// A guard may run inside another guard of the same deadline. Both limits are then in force,
+    /// and [`arm`](ConnectionDeadline::arm) moves the outer one. Guards and timeouts nest like
+    /// timeouts, see [`timeout_after`](crate::timeout_after).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `future`. Interrupts in them get the same kinds as in `timeout_after`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the kernel that made the deadline was dropped, and a later one polls the guard.
+    #[track_caller]
+    pub fn guard<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> Guard<'_, F>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: Interruptible,
+    {
+        let limit = match limit.into() {
+            Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Limit::Never,
+            limit => limit,
+        };
+        Guard::new(self, limit, Location::caller(), future)
+    }
+
+    /// Runs `future` under this deadline, like [`guard`](ConnectionDeadline::guard), but without a
+    /// scope. The call arms the deadline at once, and every way out disarms it. The cost is that of
+    /// [`arm`](ConnectionDeadline::arm).
+    ///
+    /// When the deadline fires, it interrupts the whole task that made it. So use this only in that
+    /// task, and only if the task waits for nothing else at the same time: not in a branch of a
+    /// combinator, and not for a future that is handed to another task. The interrupt comes from
+    /// outside all scopes: a shield holds it back, and inside a timeout it is a
+    /// [`TimeoutCancellation`](crate::Kind::TimeoutCancellation).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `future`, with their interrupts unchanged.
+    ///
+    /// # Panics
+    ///
+    /// Panics inside a guard of the same deadline.
+    #[track_caller]
+    pub fn guard_task<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> TaskGuard<'_, F>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: Interruptible,
+    {
+        let rule = "rule: a task's guard is not inside another guard of the same deadline";
+        assert!(!self.guards.get(), "{rule}");
+        self.set(self.point_of(limit.into()), Location::caller());
+        TaskGuard::new(self, future)
+    }
+}
+
+impl fmt::Debug for ConnectionDeadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = self.until.get();
+        write!(f, "ConnectionDeadline(d{} until {until})", self.number)
+    }
+}
+
+impl Drop for ConnectionDeadline {
+    fn drop(&mut self) {
+        // A leaked guard still uses the slot, so the slot must not be released.
+        if !self.guards.get() {
+            self.disarm();
+            self.kernel.deadlines.release(self.slot);
+        }
+        scope::close_scope(self.scope, Left::Other);
+    }
+}
+
+pin_project! {
+    /// The future of [`ConnectionDeadline::guard`]. The inner future is dropped before the guard
+    /// ends.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Guard<'a, F> {
+        #[pin]
+        inner: Option<F>,
+        stage: Stage<'a>,
+    }
+}
+
+/// The state of a guard.
+#[derive(Debug)]
+enum Stage<'a> {
+    /// The guard was not polled yet.
+    New { deadline: &'a ConnectionDeadline, limit: Limit, site: Site },
+    /// The guard has no limit.
+    Free,
+    /// The guard uses the slot of its deadline.
+    OnSlot(OnSlot<'a>),
+    /// The guard is inside another guard of the same deadline, so it has a scope with its own
+    /// timer.
+    Nested(Opener),
+}
+
+/// The scope of a guard that uses the slot of its deadline. Dropping it closes the scope.
+#[derive(Debug)]
+struct OnSlot<'a> {
+    deadline: &'a ConnectionDeadline,
+    opener: Opener,
+}
+
+impl Stage<'_> {
+    /// Begins the guard at its first poll. Arms the deadline, unless an outer guard uses the slot.
+    fn begin(&mut self) {
+        let Stage::New { deadline, limit, site } = *self else { return };
+        deadline.assert_here();
+        let is_nested = deadline.guards.get();
+        *self = match limit {
+            Limit::Never => {
+                if !is_nested {
+                    deadline.set(Time::NEVER, site);
+                }
+                Stage::Free
+            }
+            _ if is_nested => {
+                let kind = ScopeKind::Guard { slot: None, number: deadline.number };
+                Stage::Nested(Opener::new(limit, kind, site))
+            }
+            _ => Stage::OnSlot(OnSlot::begin(deadline, limit, site)),
+        };
+    }
+}
+
+impl<'a> OnSlot<'a> {
+    fn begin(deadline: &'a ConnectionDeadline, limit: Limit, site: Site) -> OnSlot<'a> {
+        deadline.guards.set(true);
+        let until = match limit {
+            Limit::Never => Time::NEVER,
+            Limit::After(span) => deadline.now() + span,
+            Limit::At(until) => until,
+        };
+        deadline.set(until, site);
+        let kind = ScopeKind::Guard { slot: Some(deadline.slot), number: deadline.number };
+        OnSlot { deadline, opener: Opener::new(Limit::Never, kind, site) }
+    }
+
+    fn end(&mut self, left: Left) {
+        let ConnectionDeadline { kernel, slot, scope, guards, .. } = self.deadline;
+        if guards.replace(false) {
+            kernel.deadlines.set_scope(*slot, *scope);
+            self.deadline.guarding.set(None);
+            self.opener.close(left);
+            self.deadline.clear(self.opener.site);
+        }
+    }
+}
+
+impl Drop for OnSlot<'_> {
+    fn drop(&mut self) {
+        self.end(Left::Other);
+    }
+}
+
+impl<'a, F: Future> Guard<'a, F> {
+    pub(super) fn new(
+        deadline: &'a ConnectionDeadline,
+        limit: Limit,
+        site: Site,
+        future: F,
+    ) -> Guard<'a, F> {
+        Guard { inner: Some(future), stage: Stage::New { deadline, limit, site } }
+    }
+}
+
+impl<F, T, E> Future for Guard<'_, F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let mut this = self.project();
+        this.stage.begin();
+        let (open, site) = match this.stage {
+            Stage::OnSlot(OnSlot { deadline, opener }) => {
+                deadline.assert_here();
+                let mut open = opener.open();
+                // Another task polled the guard before, and the deadline fired in the scope there.
+                // It is due in this new scope, too.
+                if deadline.guarding.get() != Some(open.scope) && deadline.fired() {
+                    deadline.set(deadline.until(), opener.site);
+                }
+                deadline.kernel.deadlines.set_scope(deadline.slot, open.scope);
+                deadline.guarding.set(Some(open.scope));
+                open.deadline = deadline.until();
+                (open, opener.site)
+            }
+            Stage::Nested(opener) => (opener.open(), opener.site),
+            Stage::Free | Stage::New { .. } => {
+                let rule = "rule: a future is not polled after it was ready";
+                return this.inner.as_pin_mut().expect(rule).poll(cx);
+            }
+        };
+        let polled = poll_inside(this.inner.as_mut(), open.scope, cx);
+        if let (Poll::Pending, Stage::Nested(opener)) = (&polled, &mut *this.stage) {
+            opener.pends();
+        }
+        let inner = ready!(polled);
+        // The future inside may have armed the deadline again.
+        let until = match this.stage {
+            Stage::OnSlot(OnSlot { deadline, .. }) => deadline.until(),
+            _ => open.deadline,
+        };
+        let (result, _) = relabel(inner, open.scope, until, site);
+        this.inner.set(None);
+        match this.stage {
+            Stage::OnSlot(on_slot) => on_slot.end(left(&result)),
+            Stage::Nested(opener) => opener.close(left(&result)),
+            Stage::Free | Stage::New { .. } => {}
+        }
+        Poll::Ready(result)
+    }
+}
+
+pin_project! {
+    /// The future of [`ConnectionDeadline::guard_task`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct TaskGuard<'a, F> {
+        #[pin]
+        inner: F,
+        armed: Armed<'a>,
+    }
+}
+
+/// The armed deadline of a task guard. The end of the guard, or a drop, disarms it.
+#[derive(Debug)]
+struct Armed<'a>(Option<(&'a ConnectionDeadline, Site)>);
+
+impl Armed<'_> {
+    fn end(&mut self) {
+        if let Some((deadline, site)) = self.0.take()
+            && deadline.clear(site) == Was::Fired
+        {
+            deadline.forget_interrupt();
+        }
+    }
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<'a, F> TaskGuard<'a, F> {
+    #[track_caller]
+    pub(super) fn new(deadline: &'a ConnectionDeadline, inner: F) -> TaskGuard<'a, F> {
+        let site = std::panic::Location::caller();
+        TaskGuard { inner, armed: Armed(Some((deadline, site))) }
+    }
+}
+
+impl<F: Future> Future for TaskGuard<'_, F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let result = ready!(this.inner.poll(cx));
+        this.armed.end();
+        Poll::Ready(result)
+    }
+}

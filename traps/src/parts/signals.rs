@@ -1,0 +1,130 @@
+//! Signals of the process as plain data: the signals that exist, and the state of a stream of
+//! signals.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::{fmt, io};
+
+use crate::core::table::{Label, Queue};
+
+/// A signal that a task can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Signal {
+    /// `SIGHUP`
+    Hangup,
+    /// `SIGINT`, Ctrl-C.
+    Interrupt,
+    /// `SIGUSR1`
+    User1,
+    /// `SIGTERM`
+    Terminate,
+}
+
+impl Signal {
+    /// All signals, in the order of their numbers on Linux.
+    pub const ALL: [Signal; 4] =
+        [Signal::Hangup, Signal::Interrupt, Signal::User1, Signal::Terminate];
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Writes the name from the manual, such as `SIGINT`.
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Signal::Hangup => "SIGHUP",
+            Signal::Interrupt => "SIGINT",
+            Signal::User1 => "SIGUSR1",
+            Signal::Terminate => "SIGTERM",
+        })
+    }
+}
+
+/// A set of signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SignalSet(u8);
+
+impl SignalSet {
+    /// Returns whether the set contains `signal`.
+    #[must_use]
+    pub fn contains(self, signal: Signal) -> bool {
+        self.0 & signal.bit() != 0
+    }
+
+    /// Returns the set with `signal` added.
+    #[must_use]
+    pub fn with(self, signal: Signal) -> SignalSet {
+        SignalSet(self.0 | signal.bit())
+    }
+
+    /// Returns the set with `signal` removed.
+    #[must_use]
+    pub fn without(self, signal: Signal) -> SignalSet {
+        SignalSet(self.0 & !signal.bit())
+    }
+
+    /// Iterates over the signals of the set, the lowest number first.
+    pub fn iter(self) -> impl Iterator<Item = Signal> {
+        Signal::ALL.into_iter().filter(move |signal| self.contains(*signal))
+    }
+
+    /// Takes the lowest-numbered signal that is also in `wanted`.
+    pub fn take(&mut self, wanted: SignalSet) -> Option<Signal> {
+        let found = self.iter().find(|signal| wanted.contains(*signal))?;
+        *self = self.without(found);
+        Some(found)
+    }
+}
+
+impl FromIterator<Signal> for SignalSet {
+    fn from_iter<I: IntoIterator<Item = Signal>>(signals: I) -> SignalSet {
+        signals.into_iter().fold(SignalSet::default(), SignalSet::with)
+    }
+}
+
+/// A *signal line*: the state that a kernel shares with the tasks that wait for signals. It keeps
+/// the signals that have arrived and were not taken yet, and a queue of waits.
+#[derive(Debug)]
+pub struct SignalLine {
+    /// The signals that are delivered to this signal line. A kernel's own line has all signals that
+    /// a task ever waited for.
+    pub wanted: Cell<SignalSet>,
+    /// The signals that have arrived and were not taken yet, at most one of each.
+    pub kept: Cell<SignalSet>,
+    /// The signals that the system refused to report, with the error. One entry for each wait.
+    pub refused: RefCell<Vec<(Signal, io::Error)>>,
+    /// The waits for a signal.
+    pub queue: Rc<Queue>,
+}
+
+impl SignalLine {
+    /// Makes a signal line for the signals in `wanted`.
+    #[must_use]
+    pub fn new(wanted: SignalSet) -> SignalLine {
+        SignalLine {
+            wanted: Cell::new(wanted),
+            kept: Cell::default(),
+            refused: RefCell::default(),
+            queue: Rc::new(Queue::labelled(Label::Signal)),
+        }
+    }
+
+    /// Takes the error of a refused signal of `wanted`, if there is one.
+    #[must_use]
+    pub fn take_refusal(&self, wanted: SignalSet) -> Option<io::Error> {
+        let mut refused = self.refused.borrow_mut();
+        let place = refused.iter().position(|(signal, _)| wanted.contains(*signal))?;
+        Some(refused.remove(place).1)
+    }
+
+    /// Takes the lowest-numbered signal of `wanted` that has arrived.
+    #[must_use]
+    pub fn take(&self, wanted: SignalSet) -> Option<Signal> {
+        let mut kept = self.kept.get();
+        let found = kept.take(wanted);
+        self.kept.set(kept);
+        found
+    }
+}

@@ -1,0 +1,571 @@
+//! The tape: everything that comes from outside, in the order in which a thread takes it.
+//!
+//! A program and its kernel are deterministic, except for what they take from outside: a reading of
+//! a clock, the arrivals of a wait, the result of a system call. Code that takes such a value asks
+//! [`take`], and names the kind of the value. If a tape records, `take` gets the value from outside
+//! and writes it down. If a tape plays, `take` returns the next value of the record, and nothing
+//! outside is touched. So a recorded run can be run again, and makes the same log.
+//!
+//! A record is text. A line that begins with `<` is one answer from outside: its kind, then its
+//! words. All other lines are those of the log, if the log was on. An answer comes before the lines
+//! of the log that it caused:
+//!
+//! ```text
+//! <read ok 18 GET / HTTP/1.0\r\n\r\n
+//!  0.013121       3  #0021   4 conn-1   io       c1 read = 18
+//! ```
+//!
+//! When a tape plays, the next line must be the answer to the next question, or the next line of
+//! the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
+//! report. A question may come from a `Drop`, which cannot fail. So after the stop every question
+//! gets an answer at once: zero, or an error. The kernel ends its run at its next line of the log.
+//!
+//! A tape belongs to a thread. Without one, `take` costs one test.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, BufRead, Write};
+use std::mem;
+use std::panic::Location;
+use std::str::FromStr;
+
+use crate::core::gate;
+
+/// The state of the tape of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// There is no tape.
+    Off,
+    /// The tape writes down what comes from outside.
+    Records,
+    /// The tape answers in place of the outside.
+    Plays,
+    /// The tape was playing and has stopped. It answers every question with zero or an error.
+    Stopped,
+}
+
+/// The number of bytes that a record keeps before it writes them to its file.
+const KEPT: usize = 1 << 16;
+
+thread_local! {
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Off) };
+    /// The last reading of the clock.
+    static CLOCK: Cell<u64> = const { Cell::new(0) };
+    static TAPE: RefCell<Tape> = RefCell::new(Tape::default());
+}
+
+#[derive(Default)]
+struct Tape {
+    out: Option<Box<dyn Write>>,
+    from: Option<Box<dyn BufRead>>,
+    /// The lines for the file, or the next line of the record, without its end.
+    line: Vec<u8>,
+    /// The number of `line` in the record.
+    number: u64,
+    /// The number of bytes that the record may still take.
+    room: u64,
+    /// The first error of the file.
+    failed: Option<io::Error>,
+    /// The serial numbers of the newest wait, scope and descriptor before the tape began.
+    serials: [u32; 3],
+    /// The call site of the last operation.
+    site: Option<&'static Location<'static>>,
+    /// Whether the record has the log.
+    has_log: bool,
+    /// The reason why the tape stopped.
+    stop: Option<Stop>,
+}
+
+/// The reason why a tape has stopped playing.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// Whether the program differs from the record.
+    pub is_divergence: bool,
+    /// What the record has, what the program did, and where.
+    pub report: String,
+}
+
+/// Returns the state of the tape of this thread.
+#[inline]
+#[must_use]
+pub fn mode() -> Mode {
+    MODE.get()
+}
+
+/// Returns whether a tape answers in place of the outside.
+#[inline]
+#[must_use]
+pub fn is_playing() -> bool {
+    matches!(MODE.get(), Mode::Plays | Mode::Stopped)
+}
+
+/// Begins to record what this thread takes from outside. The record ends with a line when it has
+/// taken `room` bytes.
+pub fn record(out: Box<dyn Write>, room: u64) {
+    begin(Mode::Records, Tape { out: Some(out), room, ..Tape::default() });
+}
+
+/// Begins to answer this thread's questions from a record.
+pub fn play(from: Box<dyn BufRead>) {
+    begin(Mode::Plays, Tape { from: Some(from), ..Tape::default() });
+    with(Tape::advance);
+}
+
+fn begin(mode: Mode, tape: Tape) {
+    drop(TAPE.replace(Tape { serials: gate::serials(), ..tape }));
+    MODE.set(mode);
+    CLOCK.set(0);
+    gate::listen(true);
+}
+
+/// Ends the tape of this thread.
+///
+/// # Errors
+///
+/// Returns the first error of the file of a record.
+pub fn end() -> io::Result<()> {
+    flush();
+    MODE.set(Mode::Off);
+    let Tape { failed, .. } = TAPE.take();
+    failed.map_or(Ok(()), Err)
+}
+
+/// Writes what was recorded to its file.
+pub fn flush() {
+    with(Tape::flush);
+}
+
+/// Takes the next value of this kind: from outside with `live`, or from the record with `get`. A
+/// recorded value is written down with `put`.
+#[inline]
+pub fn take<T>(
+    kind: &'static str,
+    live: impl FnOnce() -> T,
+    put: impl FnOnce(&T, &mut Words),
+    get: impl FnOnce(&mut Answer<'_>) -> T,
+) -> T {
+    match MODE.get() {
+        Mode::Off => live(),
+        Mode::Records => {
+            let value = live();
+            write(kind, |words| put(&value, words));
+            value
+        }
+        Mode::Plays | Mode::Stopped => {
+            let words = with(|tape| tape.words(kind));
+            let rest = words.as_deref().unwrap_or_default();
+            let mut answer = Answer { rest, is_wrong: words.is_none() };
+            let value = get(&mut answer);
+            if answer.is_wrong || !answer.rest.is_empty() {
+                diverge(&format!("the program asks for `{kind}`"));
+            } else {
+                with(Tape::advance);
+            }
+            value
+        }
+    }
+}
+
+/// Returns the reading of a clock, which never goes back. The record has the differences.
+pub fn clock(live: impl FnOnce() -> u64) -> u64 {
+    let last = CLOCK.get();
+    let live = || live().saturating_sub(last);
+    let now = last + take("now", live, |step, words| words.number(*step), |it| it.number());
+    CLOCK.set(now);
+    now
+}
+
+/// Records that something has happened, or takes that from the record.
+pub fn mark(kind: &'static str) {
+    take(kind, || (), |(), _| (), |_| ());
+}
+
+/// Returns whether the next line of the record is an answer that begins with these words.
+#[must_use]
+pub fn is_next(words: &str) -> bool {
+    MODE.get() == Mode::Plays && with(|tape| tape.has(words))
+}
+
+/// Returns the serial numbers of the newest wait, scope and descriptor before the tape began. An
+/// earlier kernel of the thread may have made some, so a record has the differences to these.
+#[must_use]
+pub fn serials() -> [u32; 3] {
+    with(|tape| tape.serials)
+}
+
+/// Stores the call site of an operation, for the report of a divergence.
+#[cold]
+pub fn at(site: &'static Location<'static>) {
+    with(|tape| tape.site = Some(site));
+}
+
+/// Records a line of the log, with its end.
+pub fn log(line: &[u8]) {
+    if MODE.get() == Mode::Records {
+        with(|tape| {
+            let start = tape.line.len();
+            tape.line.extend_from_slice(line);
+            tape.keep(start);
+        });
+    }
+}
+
+/// Compares a line of the log with the next line of a record that has the log, and takes that if
+/// they are the same. `compare` returns `None` for a line that need not be in the record.
+pub fn follow(line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
+    if MODE.get() == Mode::Plays && with(|tape| tape.has_log) {
+        match with(|tape| compare(&tape.line)) {
+            Some(true) => with(Tape::advance),
+            Some(false) => diverge(&format!("the log of the program has:\n  {}", line.trim_end())),
+            None => {}
+        }
+    }
+}
+
+/// Stops a tape that plays, because the program differs from the record as `how` says.
+#[cold]
+pub fn diverge(how: &str) {
+    let task = gate::task_number().map_or(String::new(), |task| format!(", in task {task}"));
+    with(|tape| {
+        let site = tape.site.map_or(String::new(), |site| format!(", after {site}"));
+        let (number, line) = (tape.number, String::from_utf8_lossy(&tape.line));
+        let has = if line.is_empty() { "ends" } else { "has" };
+        let report = format!("line {number} of the record {has}:\n  {line}\n{how}{task}{site}");
+        // A record that was cut off ends where the program goes on.
+        let is_divergence = !line.is_empty() && !line.starts_with("<end ");
+        tape.stop(is_divergence, report);
+    });
+}
+
+/// Stops a tape that plays at a line of the log that its user has chosen.
+pub fn stop(report: String) {
+    with(|tape| tape.stop(false, report));
+}
+
+/// Returns why the tape of this thread has stopped playing, if it has.
+#[must_use]
+pub fn stopped() -> Option<Stop> {
+    if MODE.get() == Mode::Stopped { with(|tape| tape.stop.clone()) } else { None }
+}
+
+/// Computes the hash that a record has in place of sent bytes: FNV-1a over words of eight bytes,
+/// and then over the last bytes, folded to 32 bits.
+#[must_use]
+pub fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3);
+    let (words, last) = bytes.as_chunks();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let last = last.iter().map(|byte| u64::from(*byte));
+    let hash = words.chain(last).fold(0xcbf2_9ce4_8422_2325, step);
+    (hash ^ hash >> 32) & 0xffff_ffff
+}
+
+fn with<R>(use_it: impl FnOnce(&mut Tape) -> R) -> R {
+    TAPE.with_borrow_mut(use_it)
+}
+
+fn write(kind: &str, put: impl FnOnce(&mut Words)) {
+    let mut words = Words(with(|tape| mem::take(&mut tape.line)));
+    let start = words.0.len();
+    words.0.push(b'<');
+    words.0.extend_from_slice(kind.as_bytes());
+    put(&mut words);
+    words.0.push(b'\n');
+    with(|tape| {
+        tape.line = words.0;
+        tape.keep(start);
+    });
+}
+
+impl Tape {
+    /// Keeps the lines from `start` on for the file. If the record has no room for them, ends the
+    /// recording with a line.
+    fn keep(&mut self, start: usize) {
+        let size = (self.line.len() - start) as u64;
+        if size > self.room {
+            self.line.truncate(start);
+            self.line.extend_from_slice(b"<end the record has reached its limit\n");
+            MODE.set(Mode::Off);
+        }
+        self.room = self.room.saturating_sub(size);
+        if self.line.len() >= KEPT || MODE.get() == Mode::Off {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(out) = &mut self.out else { return };
+        if let Err(error) = out.write_all(&self.line) {
+            self.failed.get_or_insert(error);
+            MODE.set(Mode::Off);
+        }
+        self.line.clear();
+    }
+
+    /// Reads the next line of the record. A line that begins with `#` is the head of the log.
+    fn advance(&mut self) {
+        self.read();
+        while self.line.starts_with(b"#") {
+            self.has_log = true;
+            self.read();
+        }
+    }
+
+    fn read(&mut self) {
+        self.line.clear();
+        self.number += 1;
+        let Some(from) = &mut self.from else { return };
+        if let Err(error) = from.read_until(b'\n', &mut self.line) {
+            self.line = format!("<end the record cannot be read: {error}\n").into_bytes();
+        }
+        if self.line.pop() != Some(b'\n') {
+            // The program that recorded was killed as it wrote this line.
+            self.line.clear();
+        }
+    }
+
+    /// Returns whether the next line is an answer that begins with these words.
+    fn has(&self, words: &str) -> bool {
+        let rest = self.line.strip_prefix(b"<").and_then(|it| it.strip_prefix(words.as_bytes()));
+        rest.is_some_and(|rest| rest.is_empty() || rest[0] == b' ')
+    }
+
+    /// Returns the words of the next answer, if it is of this kind.
+    fn words(&self, kind: &str) -> Option<Vec<u8>> {
+        let is_it = MODE.get() == Mode::Plays && self.has(kind);
+        is_it.then(|| self.line[1 + kind.len()..].to_owned())
+    }
+
+    fn stop(&mut self, is_divergence: bool, report: String) {
+        if MODE.get() == Mode::Plays {
+            MODE.set(Mode::Stopped);
+            self.stop = Some(Stop { is_divergence, report });
+        }
+    }
+}
+
+/// Whether a byte is written as it is.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = b' ';
+    while byte <= b'~' {
+        plain[byte as usize] = byte != b'\\';
+        byte += 1;
+    }
+    plain
+};
+
+/// The words of an answer, as they are written.
+#[derive(Debug)]
+pub struct Words(Vec<u8>);
+
+impl Words {
+    /// Writes a number.
+    pub fn number(&mut self, mut number: u64) {
+        let (mut digits, mut start) = ([b' '; 21], 20);
+        digits[start] = b'0' + (number % 10) as u8;
+        while number > 9 {
+            number /= 10;
+            start -= 1;
+            digits[start] = b'0' + (number % 10) as u8;
+        }
+        self.0.extend_from_slice(&digits[start - 1..]);
+    }
+
+    /// Writes a word, which has no space.
+    pub fn word(&mut self, word: &str) {
+        self.0.push(b' ');
+        self.0.extend_from_slice(word.as_bytes());
+    }
+
+    /// Writes bytes as the last part of the answer: ASCII as it is, anything else as in a byte
+    /// string of Rust.
+    pub fn bytes(&mut self, mut bytes: &[u8]) {
+        self.0.push(b' ');
+        while let Some(at) = bytes.iter().position(|byte| !PLAIN[usize::from(*byte)]) {
+            self.0.extend_from_slice(&bytes[..at]);
+            match bytes[at] {
+                b'\r' => self.0.extend_from_slice(b"\\r"),
+                b'\n' => self.0.extend_from_slice(b"\\n"),
+                other => self.0.extend(other.escape_ascii()),
+            }
+            bytes = &bytes[at + 1..];
+        }
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Writes a result: `ok` and its value, or `error`, its number and its text.
+    pub fn result<T>(&mut self, result: &io::Result<T>, put: impl FnOnce(&T, &mut Words)) {
+        match result {
+            Ok(value) => {
+                self.word("ok");
+                put(value, self);
+            }
+            Err(error) => {
+                self.word("error");
+                self.number(error.raw_os_error().unwrap_or(0).unsigned_abs().into());
+                self.bytes(error.to_string().as_bytes());
+            }
+        }
+    }
+}
+
+/// An answer of the record, as its words are read. Each word that is not there, or is no such word,
+/// is read as nothing, and the program then diverges from the record.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    rest: &'a [u8],
+    is_wrong: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// Reads a word. Returns an empty word at the end.
+    pub fn word(&mut self) -> &'a str {
+        let rest = self.rest.strip_prefix(b" ").unwrap_or_default();
+        let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+        self.rest = &rest[end..];
+        std::str::from_utf8(&rest[..end]).unwrap_or_default()
+    }
+
+    /// Takes the next word if it is this one.
+    pub fn takes(&mut self, word: &str) -> bool {
+        let before = self.rest;
+        let is_it = self.word() == word;
+        if !is_it {
+            self.rest = before;
+        }
+        is_it
+    }
+
+    /// Returns whether no word is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Reads a word as a value of its type, or the default of the type if it is none.
+    pub fn parsed<T: FromStr + Default>(&mut self) -> T {
+        self.word().parse().unwrap_or_else(|_| self.wrong())
+    }
+
+    /// Reads a number.
+    pub fn number(&mut self) -> u64 {
+        self.parsed()
+    }
+
+    /// Reads the rest of the answer as bytes.
+    pub fn bytes(&mut self) -> Vec<u8> {
+        let rest = mem::take(&mut self.rest).strip_prefix(b" ");
+        rest.map_or_else(|| self.wrong(), unescaped)
+    }
+
+    /// Reads a result.
+    ///
+    /// # Errors
+    ///
+    /// Returns the recorded error, and an error if the answer is no result.
+    pub fn result<T>(&mut self, get: impl FnOnce(&mut Self) -> T) -> io::Result<T> {
+        match self.word() {
+            "ok" => Ok(get(self)),
+            "error" => {
+                let (number, text) = (self.parsed(), self.bytes());
+                Err(match number {
+                    0 => io::Error::other(String::from_utf8_lossy(&text).into_owned()),
+                    number => io::Error::from_raw_os_error(number),
+                })
+            }
+            _ => {
+                self.is_wrong = true;
+                Err(io::Error::other("the replay has stopped"))
+            }
+        }
+    }
+
+    /// Notes that the answer is wrong.
+    pub fn wrong<T: Default>(&mut self) -> T {
+        self.is_wrong = true;
+        T::default()
+    }
+}
+
+/// Returns bytes as a word, with escapes as in a byte string of Rust.
+#[must_use]
+pub fn escaped(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string().replace(' ', "\\x20")
+}
+
+/// Returns the bytes for which a text with escapes stands.
+#[must_use]
+pub fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut text = text.iter().copied();
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let byte = || match text.next()? {
+        b'\\' => match text.next()? {
+            b'r' => Some(b'\r'),
+            b'n' => Some(b'\n'),
+            b't' => Some(b'\t'),
+            b'x' => Some(digit(text.next()?)? << 4 | digit(text.next()?)?),
+            other => Some(other),
+        },
+        other => Some(other),
+    };
+    std::iter::from_fn(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records some answers, plays them, and gives what is read.
+    fn replayed<T>(put: impl FnOnce(&(), &mut Words), get: impl FnOnce(&mut Answer<'_>) -> T) -> T {
+        let mut words = Words(Vec::new());
+        put(&(), &mut words);
+        let line = [b"<kind", &words.0[..], b"\n"].concat();
+        play(Box::new(io::Cursor::new(line)));
+        let read = Cell::new(None);
+        take("kind", || (), |(), _| (), |answer| read.set(Some(get(answer))));
+        assert!(stopped().is_none(), "{:?}", stopped());
+        end().unwrap();
+        read.take().unwrap()
+    }
+
+    #[test]
+    fn all_bytes_come_back_from_a_line_of_text() {
+        let all: Vec<u8> = (0..=255).chain(*b"\\x41 \\ end ").collect();
+        let put = |(): &(), words: &mut Words| {
+            words.number(all.len() as u64);
+            words.bytes(&all);
+            assert!(words.0.is_ascii() && !words.0.contains(&b'\n'));
+        };
+        let (count, bytes) = replayed(put, |answer| (answer.number(), answer.bytes()));
+        assert_eq!((count, bytes), (all.len() as u64, all.clone()));
+        let put = |(): &(), words: &mut Words| words.word(&escaped(&all));
+        assert_eq!(replayed(put, |answer| unescaped(answer.word().as_bytes())), all);
+    }
+
+    #[test]
+    fn numbers_and_errors_come_back() {
+        for number in [0, 9, 10, 99, 100, u64::MAX] {
+            assert_eq!(replayed(|(), words| words.number(number), |it| it.number()), number);
+        }
+        let errors = [io::Error::from_raw_os_error(104), io::Error::other("no such name\n")];
+        for error in errors {
+            let (text, code) = (error.to_string(), error.raw_os_error());
+            let failed: io::Result<()> = Err(error);
+            let put = |(): &(), words: &mut Words| words.result(&failed, |(), _| ());
+            let read = replayed(put, |answer| answer.result(|_| ())).unwrap_err();
+            assert_eq!((read.to_string(), read.raw_os_error()), (text, code));
+        }
+    }
+
+    #[test]
+    fn a_tape_that_has_stopped_answers_at_once_and_keeps_its_first_report() {
+        play(Box::new(io::Cursor::new("<one 1\n<two 2\n")));
+        let number = |kind| take(kind, || 0, |_, _| (), |answer| answer.number());
+        assert_eq!((number("one"), number("three"), number("two")), (1, 0, 0));
+        let stop = stopped().unwrap();
+        let report = "line 2 of the record has:\n  <two 2\nthe program asks for `three`";
+        assert_eq!((stop.is_divergence, &*stop.report), (true, report));
+        end().unwrap();
+        assert_eq!((mode(), take("one", || 7, |_, _| (), |_| 0)), (Mode::Off, 7));
+    }
+}

@@ -1,0 +1,562 @@
+//! Tasks: how they are made, the handle of their owner, and the values that belong to them.
+//!
+//! [`spawn`] boxes the future of a task into a [`Job`] and posts it to the kernel. The kernel polls
+//! the job. When the future ends, the job moves the output into the [`TaskCell`] that it shares
+//! with the [`Task`] handle, and the waits for that end are woken. A [`Join`] then takes the output
+//! out of the cell. A detached task has no cell.
+//!
+//! Task-local values are stored per task in a table of this thread. Some stay with their task, and
+//! inherited ones are copied to its children. The values are user code, so no value is dropped
+//! while the table is borrowed.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::protocol::{Body, End, NewTask, Note, Post, Reply, Trap};
+use crate::core::scopes::Records;
+use crate::core::table::{Site, TaskId, TaskRef};
+use crate::core::wait::Call;
+use crate::error::{Error, drop_of_task};
+use crate::notes::note_warning;
+
+/// The state that a task shares with its handle, including the output of the task.
+pub(crate) struct TaskCell<T> {
+    task: TaskRef,
+    id: TaskId,
+    output: RefCell<Output<T>>,
+    /// The callback of the group that the task was added to. It sees the output before a join can.
+    seer: Cell<Option<Seer<T>>>,
+    /// Whether the task was joined, awaited or cancelled, or belongs to a group.
+    is_attended: Cell<bool>,
+}
+
+type Seer<T> = Box<dyn FnOnce(&Output<T>)>;
+
+/// The output of a task, or the reason why there is none.
+pub(crate) enum Output<T> {
+    /// The task has not ended.
+    Running,
+    /// The task has ended with this output.
+    Value(T),
+    /// An earlier join took the output.
+    Taken,
+    /// The task panicked, with this message.
+    Panicked(String),
+    /// The future of the task was dropped before its end.
+    Dropped,
+}
+
+impl<T> TaskCell<T> {
+    pub(crate) fn new(task: TaskRef, id: TaskId) -> TaskCell<T> {
+        let output = RefCell::new(Output::Running);
+        TaskCell { task, id, output, seer: Cell::default(), is_attended: Cell::default() }
+    }
+
+    /// Stores the output of a task that has ended.
+    fn fill(&self, output: Output<T>) {
+        if let Some(seer) = self.seer.take() {
+            seer(&output);
+        }
+        self.output.replace(output);
+    }
+
+    /// Takes the output out of the cell, or returns an error if there is none.
+    fn take(&self) -> Result<T, Error> {
+        let mut output = self.output.borrow_mut();
+        match mem::replace(&mut *output, Output::Taken) {
+            Output::Value(value) => return Ok(value),
+            other => *output = other,
+        }
+        Err(match &*output {
+            Output::Panicked(message) => Error::Panicked(message.clone()),
+            Output::Dropped => Error::Dropped,
+            _ => Error::Taken,
+        })
+    }
+}
+
+impl<T> Drop for TaskCell<T> {
+    fn drop(&mut self) {
+        if mem::needs_drop::<T>()
+            && let Output::Value(value) = self.output.replace(Output::Taken)
+        {
+            drop(Kept::new(self.id, value));
+        }
+    }
+}
+
+/// A part of a task's output that a handle keeps. If its drop panics, a `warn` line reports the
+/// panic.
+pub(crate) struct Kept<T> {
+    pub(crate) task: TaskId,
+    value: Option<T>,
+}
+
+impl<T> Kept<T> {
+    pub(crate) fn new(task: TaskId, value: T) -> Kept<T> {
+        Kept { task, value: Some(value) }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    pub(crate) fn take(mut self) -> Option<T> {
+        self.value.take()
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let value = self.value.take();
+        if let Some(text) = drop_of_task(self.task, "output", || drop(value)) {
+            note_warning(text);
+        }
+    }
+}
+
+impl<T> fmt::Debug for TaskCell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskCell").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A future that waits for the end of a task and leaves the output in the task. The task of a
+/// dropped kernel has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    task: TaskRef,
+    id: TaskId,
+    call: Call,
+}
+
+impl Ended {
+    pub(crate) fn new(task: TaskRef, id: TaskId, site: Site) -> Ended {
+        Ended { task, id, call: Call::from(site) }
+    }
+}
+
+impl Future for Ended {
+    type Output = Result<(), Interrupt>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ended { task, id, call } = &mut *self;
+        if call.ticket().is_none() && !gate::is_alive(*task) {
+            return Poll::Ready(Ok(()));
+        }
+        call.poll(cx, || Trap::Join { task: *task, id: *id }).map(Reply::done)
+    }
+}
+
+/// Asks for the cancellation of a task.
+pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
+    gate::post(Post::Cancel(task, reason));
+}
+
+/// The handle of a task, to join or cancel it. (A task that needs no handle is spawned
+/// [`detached`](crate::Spawn::detached).)
+///
+/// If the handle is dropped, the task continues. A `warn` line reports the drop, unless the handle
+/// was used to join, await or cancel the task, or an interrupt was delivered to the code that drops
+///
+/// If no task takes the output, the kernel drops it, or the last handle does. A panic in its `Drop`
+/// is a `warn` line that names the task. It strikes no task.
+/// it.
+#[derive(Debug)]
+pub struct Task<T> {
+    cell: Rc<TaskCell<T>>,
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if !self.cell.is_attended.get() {
+            tell_of_unattended(self.cell.id);
+        }
+    }
+}
+
+fn tell_of_unattended(task: TaskId) {
+    let is_interrupted = |records: &mut Records, from, _: &_| {
+        records.around(from).any(|(at, scope)| scope.was_taken(at))
+    };
+    // Outside a task, the drop is the kernel's: it drops whatever an ended task has left.
+    if gate::task().is_some()
+        && !std::thread::panicking()
+        && !gate::with_records(Location::caller(), is_interrupted)
+    {
+        note_warning(format!(
+            "the handle of task {task} was dropped unused; join it, cancel it, or spawn it detached"
+        ));
+    }
+}
+
+impl<T: 'static> Task<T> {
+    /// Returns the number of the task.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.cell.id
+    }
+
+    pub(crate) fn name(&self) -> TaskRef {
+        self.cell.task
+    }
+
+    /// Returns the future that waits for the end of the task.
+    pub(crate) fn ended(&self, site: Site) -> Ended {
+        Ended::new(self.cell.task, self.cell.id, site)
+    }
+
+    /// Marks the handle as used, so that no `warn` line reports its drop.
+    pub(crate) fn attend(&self) {
+        self.cell.is_attended.set(true);
+    }
+
+    /// Calls `see` with the output when the task ends, or at once if it has ended.
+    pub(crate) fn when_ended(&self, see: impl FnOnce(&Output<T>) + 'static) {
+        if gate::is_alive(self.cell.task) {
+            self.cell.seer.set(Some(Box::new(see)));
+        } else {
+            let output = self.cell.output.replace(Output::Taken);
+            see(&output);
+            self.cell.output.replace(output);
+        }
+    }
+
+    /// Waits for the end of the task and takes its output. *Blocks* unless the task has ended. A
+    /// join takes the output only when it returns it, so an interrupted, dropped or moved join can
+    /// be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Returns the interrupt if the wait was interrupted. Returns [`Error::Panicked`],
+    /// [`Error::Dropped`] or [`Error::Taken`] if there is no output to take.
+    #[track_caller]
+    pub fn join(&mut self) -> Join<'_, T> {
+        self.attend();
+        let ended = self.ended(Location::caller());
+        Join { task: self, ended }
+    }
+
+    /// Takes the output of a task that has ended, and logs the join.
+    pub(crate) fn take(&self) -> Result<T, Error> {
+        let output = self.cell.take()?;
+        if gate::is_listening() {
+            gate::post(Post::Note(Note::Joined(self.cell.id)));
+        }
+        Ok(output)
+    }
+
+    /// Waits for the end of the task and leaves the output in the task.
+    ///
+    /// # Errors
+    ///
+    /// Returns the interrupt that ended the wait.
+    #[track_caller]
+    pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
+        self.attend();
+        self.ended(Location::caller())
+    }
+
+    /// Cancels the task and waits for its end. A task is cancelled only once; later requests just
+    /// wait. The log and the interrupt show `reason`.
+    ///
+    /// The cancellation ends the traps that the task is parked in. A task that is ready keeps what
+    /// it has, a value or a timeout, and its next blocking trap gets the cancellation.
+    ///
+    /// # Errors
+    ///
+    /// Returns the interrupt that ended the wait. The request to cancel stays in force.
+    #[track_caller]
+    pub fn cancel(&self, reason: &'static str) -> impl Future<Output = Result<(), Interrupt>> {
+        let ended = self.ended(Location::caller());
+        async move {
+            self.cancel_now(reason);
+            ended.await
+        }
+    }
+
+    /// Cancels the task without waiting. *A post*.
+    pub fn cancel_now(&self, reason: &'static str) {
+        self.attend();
+        cancel(self.cell.task, reason);
+    }
+}
+
+/// The future of [`Task::join`].
+#[derive(Debug)]
+#[must_use = "a join that is not awaited waits for nothing: add `.await`"]
+pub struct Join<'a, T> {
+    task: &'a mut Task<T>,
+    ended: Ended,
+}
+
+impl<T: 'static> Future for Join<'_, T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(Pin::new(&mut self.ended).poll(cx))?;
+        Poll::Ready(self.task.take())
+    }
+}
+
+pin_project! {
+    /// The body of a task: its future, and afterwards the output, for the cell.
+    struct Job<F: Future> {
+        #[pin]
+        state: State<F>,
+        // `None` if the task is detached.
+        cell: Option<Rc<TaskCell<F::Output>>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F: Future> {
+        Running { #[pin] future: F },
+        Ended { output: Option<F::Output> },
+    }
+}
+
+impl<F: Future> Future for Job<F> {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.project().state;
+        let StateProjection::Running { future } = state.as_mut().project() else {
+            unreachable!("rule: an ended task is not polled")
+        };
+        let output = Some(ready!(future.poll(cx)));
+        state.set(State::Ended { output });
+        Poll::Ready(())
+    }
+}
+
+impl<F: Future> Body for Job<F> {
+    fn end(self: Pin<&mut Self>, how: End<'_>) {
+        let this = self.project();
+        let Some(cell) = this.cell.take() else { return };
+        cell.fill(match (how, this.state.project()) {
+            // If no handle is left, the output stays here and is dropped with the body.
+            (End::Output, StateProjection::Ended { output }) if Rc::strong_count(&cell) > 1 => {
+                output.take().map_or(Output::Dropped, Output::Value)
+            }
+            (End::Panicked(message), _) => Output::Panicked(message.to_owned()),
+            (End::Output | End::Dropped, _) => Output::Dropped,
+        });
+    }
+}
+
+/// Makes the body of a task whose output is dropped.
+#[must_use]
+pub fn body_without_handle(future: impl Future + 'static) -> Pin<Box<dyn Body>> {
+    Box::pin(Job { state: State::Running { future }, cell: None })
+}
+
+/// Makes a new task that runs `future`. Await it to get the [`Task`], whose [`join`](Task::join)
+/// returns the output. *A post*: the child is ready at once, and first runs in the next turn. It
+/// inherits [inherited locals](crate::InheritedLocal), but no deadline, scope or name. A spawn
+/// costs one allocation for the future and one for the output. A detached spawn costs one.
+///
+/// A panic of the task ends that task alone, and [`join`](Task::join) returns it. A panic in the
+/// `Drop` of what the task leaves, as an output that no task takes, is a `warn` line.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), traps::Error> {
+/// let mut child = traps::spawn("child", async { 6 * 7 }).await;
+/// assert_eq!(child.join().await?, 42);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn spawn<F>(name: impl Into<Cow<'static, str>>, future: F) -> Spawn<F>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    Spawn::new(name.into(), Location::caller(), future)
+}
+
+/// The future of [`spawn`]. Await it to get the [`Task`]. The compiler warns if it is not awaited:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn forgets() {
+///     traps::spawn("child", async {});
+/// }
+/// ```
+#[must_use = "a spawn that is not awaited makes no task: add `.await`"]
+pub struct Spawn<F> {
+    name: Cow<'static, str>,
+    site: Site,
+    /// The future of the task, or `None` once the task is made.
+    future: Option<F>,
+}
+
+impl<F: Future<Output: 'static> + 'static> Spawn<F> {
+    pub(crate) fn new(name: Cow<'static, str>, site: Site, future: F) -> Spawn<F> {
+        Spawn { name, site, future: Some(future) }
+    }
+
+    /// Spawns a task that is never joined or cancelled, such as one for each connection of a
+    /// server. The output of the task is thrown away.
+    ///
+    /// ```no_run
+    /// # async fn example() {
+    /// traps::spawn("logger", async { /* as long as it likes */ }).detached().await;
+    /// # }
+    /// ```
+    pub fn detached(self) -> SpawnDetached<F> {
+        SpawnDetached { spawn: self }
+    }
+
+    /// Makes the task and returns its handle.
+    #[inline]
+    pub(crate) fn make(&mut self) -> Task<F::Output> {
+        let (root, id) = self.begin();
+        let cell = Rc::new(TaskCell::new(root, id));
+        self.post(root, Some(cell.clone()));
+        Task { cell }
+    }
+
+    /// Chooses the name and the number of the task.
+    fn begin(&self) -> (TaskRef, TaskId) {
+        let Some(parent) = gate::task() else { gate::refuse_outside_a_task(self.site) };
+        let (root, id) = gate::new_task(self.site);
+        if any_locals() {
+            inherit_locals(parent, root);
+        }
+        (root, id)
+    }
+
+    fn post(&mut self, root: TaskRef, cell: Option<Rc<TaskCell<F::Output>>>) {
+        let future = self.future.take().expect("rule: a future is not polled after it was ready");
+        let body = Box::pin(Job { state: State::Running { future }, cell });
+        gate::post(Post::Spawn(NewTask { root, name: mem::take(&mut self.name), body }));
+    }
+}
+
+// The future is moved into its box before it is pinned.
+impl<F> Unpin for Spawn<F> {}
+
+impl<F> fmt::Debug for Spawn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawn").field("made", &self.future.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl<F: Future<Output: 'static> + 'static> Future for Spawn<F> {
+    type Output = Task<F::Output>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Task<F::Output>> {
+        Poll::Ready(self.make())
+    }
+}
+
+/// The future of [`Spawn::detached`].
+#[derive(Debug)]
+#[must_use = "a spawn that is not awaited makes no task: add `.await`"]
+pub struct SpawnDetached<F> {
+    spawn: Spawn<F>,
+}
+
+impl<F: Future<Output: 'static> + 'static> Future for SpawnDetached<F> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let (root, _) = self.spawn.begin();
+        self.spawn.post(root, None);
+        Poll::Ready(())
+    }
+}
+
+/// The key of a local value: the address of the static that the value belongs to. Keys are compared
+/// for equality, never ordered.
+pub(super) type Key = usize;
+/// The inherited local values of a task: its children and its jobs get copies of them.
+pub(crate) type Crossing = Vec<(Key, Arc<dyn Any + Send + Sync>)>;
+
+/// The local values of one task. There are only a few, so a linear search finds them.
+#[derive(Default)]
+pub(super) struct Locals {
+    pub(super) own: Vec<(Key, Rc<dyn Any>)>,
+    pub(super) inherited: Crossing,
+}
+
+thread_local! {
+    static LOCALS: RefCell<BTreeMap<TaskRef, Locals>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Returns whether any task of this thread has local values. This is a cheap test, to be made
+/// before calling [`inherit_locals`] or [`drop_locals`].
+#[inline]
+#[must_use]
+pub fn any_locals() -> bool {
+    LOCALS.try_with(|locals| !locals.borrow().is_empty()).unwrap_or(false)
+}
+
+/// Copies the inherited local values of a parent task to its child.
+pub fn inherit_locals(parent: TaskRef, child: TaskRef) {
+    let inherited = crossing(parent);
+    if !inherited.is_empty() {
+        let locals = Locals { own: Vec::new(), inherited };
+        LOCALS.with_borrow_mut(|tasks| tasks.insert(child, locals));
+    }
+}
+
+/// Drops the local values of an ended task. If the drop of one value panics, the panic is caught
+/// and the others are dropped all the same. Returns the texts of the `warn` lines.
+pub fn drop_locals(task: TaskRef, id: TaskId) -> Vec<String> {
+    let taken = LOCALS.try_with(|locals| locals.borrow_mut().remove(&task));
+    let Locals { own, inherited } = taken.ok().flatten().unwrap_or_default();
+    let own = own.into_iter().filter_map(|it| drop_of_task(id, "local", || drop(it)));
+    let inherited = inherited.into_iter().filter_map(|it| drop_of_task(id, "local", || drop(it)));
+    own.chain(inherited).collect()
+}
+
+/// Returns copies of the local values that a job of this task takes to its thread.
+pub(crate) fn crossing(task: TaskRef) -> Crossing {
+    let values = LOCALS.try_with(|locals| Some(locals.borrow().get(&task)?.inherited.clone()));
+    values.ok().flatten().unwrap_or_default()
+}
+
+/// Returns a copy of the local value with this key.
+pub(crate) fn find<V: Clone>(values: &[(Key, V)], key: Key) -> Option<V> {
+    values.iter().find(|(found, _)| *found == key).map(|(_, value)| value.clone())
+}
+
+/// Sets or removes the local value with this key. Returns the previous value.
+pub(crate) fn replace<V>(values: &mut Vec<(Key, V)>, key: Key, value: Option<V>) -> Option<V> {
+    let place = values.iter().position(|(found, _)| *found == key);
+    let before = place.map(|place| values.remove(place).1);
+    values.extend(value.map(|value| (key, value)));
+    before
+}
+
+/// Reads the local values of the task that is being polled. Returns `None` outside a poll.
+pub(crate) fn look<R>(read: impl FnOnce(&Locals) -> Option<R>) -> Option<R> {
+    let task = gate::task()?;
+    LOCALS.try_with(|locals| read(locals.borrow().get(&task)?)).ok().flatten()
+}
+
+/// Changes the local values of the task that is being polled. Returns `None` outside a poll.
+pub(crate) fn change<R>(write: impl FnOnce(&mut Locals) -> R) -> Option<R> {
+    let task = gate::task()?;
+    LOCALS.try_with(|locals| write(locals.borrow_mut().entry(task).or_default())).ok()
+}

@@ -1,0 +1,677 @@
+//! Blocking work on worker threads: jobs, limiters for classes of jobs, and iterators that block.
+//!
+//! A task hands a closure to the kernel as a *job*, and parks. A worker thread runs the job, and
+//! the task takes the value out of the `Job` that both share. A job needs a *token* of the
+//! kernel's pool, and also one of its [`Limiter`] if it has one. The kernel decides when a job gets
+//! its tokens.
+//!
+//! A job runs without a kernel. All that it knows of its task is in its [`ThreadContext`]. The
+//! kernel makes a context, and a worker runs one job in it. A context must not use the gate, except
+//! to ask which kernel runs. Normally none runs on the thread of a job, but a job can run a kernel
+//! of its own, and a kernel that plays its jobs by script runs them on its own thread.
+//!
+//! A source of items takes a blocking iterator, and makes one job for each item. The iterator is
+//! stored in a slot that the source and its jobs share. A job takes the iterator out, calls it
+//! once, and puts it back together with the item. So no item is ever inside a reply, and a dropped
+//! reply loses no item. If an earlier call's job still has the iterator, the next call waits until
+//! that job wakes it.
+//!
+//! Programs use [`run_in_thread`], [`iterate_in_thread`], [`Limiter`], [`thread_deadline`] and
+//! their errors. A kernel uses [`Work`], [`ThreadContext`] and [`ThreadClock`].
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{fmt, mem};
+
+use crate::combine::Either;
+use crate::core::gate;
+use crate::core::protocol::{LimiterCore, NewJob, Parked, Post, Reply, ServicePost, Trap};
+use crate::core::table::{Site, TaskRef};
+use crate::core::wait::{self, Call};
+use crate::error::{Error, caught};
+use crate::outside::{OutsideWaker, Wait};
+use crate::task::{Crossing, crossing};
+use crate::time::Time;
+use crate::verbs::in_force;
+
+pub use crate::core::protocol::Work;
+pub use crate::error::{drop_of_task, drop_quietly, into_panic_message, panic_message, quietly};
+
+/// A job: its closure, and afterwards its result. The caller of the job and the thread that runs it
+/// share this state.
+struct Job<F, T> {
+    state: Mutex<State<F, T>>,
+}
+
+enum State<F, T> {
+    Waiting(F),
+    Running,
+    /// The result of the job. `None` if the job did not run, stored its result elsewhere, or the
+    /// result was taken.
+    Ended(Option<Result<T, String>>),
+}
+
+impl<F, T> Job<F, T> {
+    /// Replaces the state. The caller drops the old state after the lock is released, because user
+    /// code must not run under the lock.
+    fn replace(&self, state: State<F, T>) -> State<F, T> {
+        mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
+    }
+}
+
+impl<F, T> Work for Job<F, T>
+where
+    F: FnOnce() -> Option<Result<T, String>> + Send,
+    T: Send + 'static,
+{
+    fn run(&self) {
+        if let State::Waiting(closure) = self.replace(State::Running) {
+            let ended = caught(closure).unwrap_or_else(|message| Some(Err(message)));
+            drop(self.replace(State::Ended(ended)));
+        }
+    }
+
+    fn take(&self) -> Option<Result<Box<dyn Any + Send>, String>> {
+        Some(self.take_value()?.map(|value| Box::new(value) as Box<_>))
+    }
+}
+
+/// The place from which the caller of a job takes the value.
+trait Slot<T>: Work {
+    fn take_value(&self) -> Option<Result<T, String>>;
+}
+
+impl<F, T> Slot<T> for Job<F, T>
+where
+    F: FnOnce() -> Option<Result<T, String>> + Send,
+    T: Send + 'static,
+{
+    fn take_value(&self) -> Option<Result<T, String>> {
+        match self.replace(State::Ended(None)) {
+            State::Ended(ended) => ended,
+            State::Waiting(_) | State::Running => None,
+        }
+    }
+}
+
+/// Runs `closure` on a worker thread and waits for its value. *Blocks* the task, always, but never
+/// the kernel. Costs one allocation for the job and two wake-ups of a thread.
+///
+/// The kernel's option `threads` is the number of jobs that run at one time. Further jobs wait in
+/// one queue, first in, first out. The job knows the deadline of its caller ([`thread_deadline`]),
+/// and sees the present values of its [`InheritedLocal`](crate::InheritedLocal)s.
+///
+/// # Errors
+///
+/// Returns [`Error::Interrupt`], [`Error::Panicked`] if the closure panicked, [`Error::WouldNest`]
+/// inside a job, and [`Error::Moved`]. After an interrupt, a job without a token never runs. A job
+/// with a token keeps it until it ends, even if its thread has not begun it yet, and its value goes
+/// to the kernel's hook for orphans. The hook also gets a value that was never read, such as that
+/// of a branch that lost a race.
+#[track_caller]
+pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    RunInThread::new(move || Some(Ok(closure())), None, Location::caller())
+}
+
+/// The future of [`run_in_thread`].
+#[must_use = "a trap that is not awaited is never made"]
+pub struct RunInThread<T> {
+    job: Arc<dyn Slot<T>>,
+    /// Whether the job was handed over to the kernel.
+    is_submitted: bool,
+    limiter: Option<Rc<LimiterCore>>,
+    call: Call,
+}
+
+impl<T: Send + 'static> RunInThread<T> {
+    /// Makes the future of a job. The closure returns the result of the job, or `None` if it stores
+    /// the result elsewhere.
+    fn new<F>(closure: F, limiter: Option<Rc<LimiterCore>>, site: Site) -> RunInThread<T>
+    where
+        F: FnOnce() -> Option<Result<T, String>> + Send + 'static,
+    {
+        let job = Arc::new(Job { state: Mutex::new(State::Waiting(closure)) });
+        RunInThread { job, is_submitted: false, limiter, call: Call::from(site) }
+    }
+}
+
+impl<T> fmt::Debug for RunInThread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunInThread").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+impl<T: 'static> Future for RunInThread<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let RunInThread { job, is_submitted, limiter, call } = &mut *self;
+        if !*is_submitted {
+            if is_in_job() {
+                return Poll::Ready(Err(Error::WouldNest));
+            }
+        } else if !call.ticket().is_some_and(wait::is_here) {
+            return Poll::Ready(Err(Error::Moved));
+        }
+        let mut number = 0;
+        let polled = call.poll(cx, || {
+            number = gate::with_shared(|kernel| {
+                kernel.jobs.set(kernel.jobs.get() + 1);
+                kernel.jobs.get()
+            })
+            .expect("who polls a task is a kernel");
+            Trap::Park { what: Parked::Job(number), external: false }
+        });
+        let Poll::Ready(reply) = polled else {
+            if !mem::replace(is_submitted, true) {
+                submit(number, call, job.clone(), limiter.clone());
+            }
+            return Poll::Pending;
+        };
+        Poll::Ready(match reply {
+            Reply::Job(_) => match job.take_value() {
+                Some(Ok(value)) => Ok(value),
+                Some(Err(message)) => Err(Error::Panicked(message)),
+                None => Err(Error::Panicked("the job has no value".to_owned())),
+            },
+            Reply::Interrupt(interrupt) => Err(Error::Interrupt(interrupt)),
+            other => other.wrong(),
+        })
+    }
+}
+
+/// Hands a job over to the kernel. The wait of the job was filed just before, so the kernel sees
+/// the wait first.
+fn submit<T: 'static>(
+    job: u64,
+    call: &Call,
+    work: Arc<dyn Slot<T>>,
+    limiter: Option<Rc<LimiterCore>>,
+) {
+    let (Some(ticket), Some(task)) = (call.ticket(), gate::task()) else { return };
+    let until = in_force(call.site()).map_or(Time::NEVER, |found| found.deadline);
+    let work: Arc<dyn Work> = work;
+    let job = NewJob { job, ticket, task, site: call.site(), work, limiter, until };
+    gate::post(Post::Service(ServicePost::Submit(Box::new(job))));
+}
+
+/// A limit on the number of threads that one class of jobs has at a time, so that a slow class
+/// leaves threads for the others. Further jobs wait in the limiter's own queue, first in, first
+/// out, and not in that of the pool. The queue has no bound. To refuse work instead of queueing it,
+/// put a [`Limit`](crate::admission::Limit) in front.
+///
+/// A job takes one token of the limiter and one of the pool. It keeps both until its thread has
+/// finished, even if the caller stopped waiting before. Clones share one limiter.
+///
+/// ```no_run
+/// use traps::threads::Limiter;
+///
+/// # async fn example() -> Result<(), traps::Error> {
+/// let disk = Limiter::new("disk", 4);
+/// let text = disk.run_in_thread(|| std::fs::read_to_string("/etc/hostname")).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limiter(Rc<LimiterCore>);
+
+impl Limiter {
+    /// Makes a limiter with `tokens` tokens; 0 counts as 1. The name is one word for the log.
+    #[must_use]
+    pub fn new(name: &'static str, tokens: usize) -> Limiter {
+        let tokens = tokens.max(1);
+        Limiter(Rc::new(LimiterCore { name, tokens, ..LimiterCore::default() }))
+    }
+
+    /// Runs `closure` like [`run_in_thread`](crate::run_in_thread()), within this limit. *Blocks*.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`run_in_thread`](crate::run_in_thread()).
+    #[track_caller]
+    pub fn run_in_thread<F, T>(&self, closure: F) -> RunInThread<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        RunInThread::new(move || Some(Ok(closure())), Some(self.0.clone()), Location::caller())
+    }
+
+    /// Makes a source like [`iterate_in_thread`](crate::iterate_in_thread()), with each item within
+    /// this limit.
+    #[must_use]
+    pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
+        &self,
+        iterator: I,
+    ) -> IterateInThread<I> {
+        IterateInThread::new(iterator, Some(self.0.clone()))
+    }
+
+    /// Returns the number of tokens that jobs have now. Abandoned jobs count.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.0.in_use.get()
+    }
+
+    /// Returns the largest number of tokens that were in use at one time.
+    #[must_use]
+    pub fn peak(&self) -> usize {
+        self.0.peak.get()
+    }
+
+    /// Returns the number of jobs that wait for a token of this limiter.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.line.borrow().len()
+    }
+}
+
+/// The clock of a kernel, in the form in which its jobs read it.
+pub type ThreadClock = dyn Fn() -> Time + Send + Sync;
+
+/// The data that a job takes to its thread: the deadline in force at its call, and the inherited
+/// locals of its task.
+#[derive(Debug)]
+pub struct ThreadContext {
+    deadline: ThreadDeadline,
+    locals: Crossing,
+}
+
+impl ThreadContext {
+    /// Makes the context for a job of `task`. `until` is the deadline of the caller, or
+    /// [`Time::NEVER`].
+    #[must_use]
+    pub fn new(until: Time, clock: &Arc<ThreadClock>, task: TaskRef) -> ThreadContext {
+        let deadline = ThreadDeadline { until, clock: clock.clone(), abandoned: Arc::default() };
+        ThreadContext { deadline, locals: crossing(task) }
+    }
+
+    /// Returns the flag to set when the caller no longer waits for the job.
+    #[must_use]
+    pub fn abandoned(&self) -> Arc<AtomicBool> {
+        self.deadline.abandoned.clone()
+    }
+
+    /// Runs a job in this context, on this thread, and drops the context afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message if the job panics.
+    pub fn run<R>(self, job: impl FnOnce() -> R) -> Result<R, String> {
+        let entered = Entered { context: self, epoch: gate::epoch() };
+        // There can be an outer context: a job can run a kernel, and that kernel can play this job
+        // by script.
+        let before = CONTEXT.replace(Some(entered));
+        let result = caught(job);
+        let left = CONTEXT.replace(before);
+        drop(left);
+        result
+    }
+}
+
+impl Drop for ThreadContext {
+    fn drop(&mut self) {
+        // The values of locals are user code, and the drop of each can panic.
+        mem::take(&mut self.locals).into_iter().for_each(drop_quietly);
+    }
+}
+
+/// The context of the job on this thread, and the kernel that ran on the thread when the job
+/// started.
+struct Entered {
+    context: ThreadContext,
+    epoch: u32,
+}
+
+thread_local! {
+    static CONTEXT: RefCell<Option<Entered>> = const { RefCell::new(None) };
+}
+
+fn look<R>(read: impl FnOnce(&Entered) -> Option<R>) -> Option<R> {
+    CONTEXT.try_with(|entered| read(entered.borrow().as_ref()?)).ok().flatten()
+}
+
+/// Returns whether this thread runs a job now. `false` inside a kernel that the job runs.
+#[must_use]
+pub fn is_in_job() -> bool {
+    look(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
+}
+
+/// Returns the inherited local values of the job on this thread. Returns `None` outside a job.
+pub(crate) fn crossed() -> Option<Crossing> {
+    look(|entered| (entered.epoch == gate::epoch()).then(|| entered.context.locals.clone()))
+}
+
+/// Returns the deadline of the job on this thread. Returns `None` outside a job.
+///
+/// ```no_run
+/// use traps::threads::{run_in_thread, thread_deadline};
+///
+/// # async fn example() -> Result<(), traps::Error> {
+/// let found = run_in_thread(|| {
+///     let deadline = thread_deadline().expect("this is a job");
+///     (1..u64::MAX).take_while(|_| deadline.check().is_ok()).find(|n| n * n == 1_522_756)
+/// });
+/// assert_eq!(found.await?, Some(1234));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn thread_deadline() -> Option<ThreadDeadline> {
+    look(|entered| Some(entered.context.deadline.clone()))
+}
+
+/// The deadline of a job's caller, and whether the caller still waits.
+///
+/// It is the deadline in force at the call of `run_in_thread`, like that of
+/// [`current_deadline`](crate::current_deadline) there. It does not end the job: the job must check
+/// it from time to time. Cheap to clone. Can be sent to other threads.
+#[derive(Clone)]
+pub struct ThreadDeadline {
+    until: Time,
+    clock: Arc<ThreadClock>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl ThreadDeadline {
+    /// Returns the time for which the caller will still wait, on the clock of its kernel. Returns
+    /// `None` if it has no deadline, and zero if the deadline has passed. Reads a clock, which
+    /// takes tens of nanoseconds.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        (self.until != Time::NEVER).then(|| self.until.since((self.clock)()))
+    }
+
+    /// Returns whether the caller's deadline has passed.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.remaining() == Some(Duration::ZERO)
+    }
+
+    /// Returns whether the caller no longer waits for the job: its deadline or a cancellation ended
+    /// its wait, or the caller is gone. Costs one load.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
+    }
+
+    /// Returns an error if the caller will not use the result, for use with `?`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Gone`] if the deadline has passed or the caller no longer waits.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_abandoned() || self.is_expired() { Err(Error::Gone) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for ThreadDeadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadDeadline").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+/// Makes a source of items from a blocking iterator, such as one that reads a file piece by piece.
+/// Each item is a job of its own, as with [`run_in_thread`](crate::run_in_thread()). The job has a
+/// token while it makes the item. Between items, the source has none. So many slow readers can
+/// share few threads.
+///
+/// The call itself does not use the iterator. The iterator is called only when an item is asked
+/// for, and no item is made ahead.
+///
+/// # The drop of the iterator
+///
+/// An iterator that has ended or panicked is dropped at once, on the worker thread. If the source
+/// is dropped first, the iterator is dropped at once on the thread that drops the source, so that a
+/// file is closed together with its reader. This can block the kernel as long as that drop takes.
+/// If a job has the iterator at that moment, the worker drops it, with the item, when the job ends.
+///
+/// ```no_run
+/// use std::fs::File;
+/// use std::io::{self, BufRead, BufReader};
+///
+/// # async fn example() -> io::Result<()> {
+/// let lines = BufReader::new(File::open("/etc/services")?).lines();
+/// let mut lines = traps::iterate_in_thread(lines);
+/// let mut longest = 0;
+/// while let Some(line) = lines.next().await? {
+///     longest = longest.max(line?.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
+    iterator: I,
+) -> IterateInThread<I> {
+    IterateInThread::new(iterator, None)
+}
+
+/// The source of items that [`iterate_in_thread`] makes.
+pub struct IterateInThread<I: Iterator> {
+    slot: SharedSlot<I>,
+    limiter: Option<Rc<LimiterCore>>,
+}
+
+/// The state that the source and its jobs share. No user code is called or dropped under the lock.
+type SharedSlot<I> = Arc<Mutex<ItemSlot<I>>>;
+
+struct ItemSlot<I: Iterator> {
+    /// The iterator. `None` while a job has it, and once it has ended.
+    iterator: Option<I>,
+    /// An item, or the message of a panic, that a job has stored here.
+    found: Option<Result<I::Item, String>>,
+    source: Source,
+    /// The waker of the source, while the source waits for a job of an earlier call.
+    waker: Option<OutsideWaker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Source {
+    Idle,
+    /// The source has asked for an item, and the job has not ended.
+    Asks,
+    /// The source was dropped, together with the content of the slot.
+    Gone,
+}
+
+fn lock<I: Iterator>(slot: &SharedSlot<I>) -> MutexGuard<'_, ItemSlot<I>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
+    fn new(iterator: I, limiter: Option<Rc<LimiterCore>>) -> IterateInThread<I> {
+        let iterator = Some(iterator);
+        let state = ItemSlot { iterator, found: None, source: Source::Idle, waker: None };
+        IterateInThread { slot: Arc::new(Mutex::new(state)), limiter }
+    }
+
+    /// Returns the next item, made on a worker thread. Returns `None` once there are no more items.
+    /// *Blocks*, unless the job of an earlier, interrupted call has already made the item. Costs
+    /// two allocations and two wake-ups of a thread.
+    ///
+    /// The job sees the deadline and the inherited locals of the call that began it. If that call
+    /// is interrupted, the job counts as abandoned
+    /// ([`is_abandoned`](ThreadDeadline::is_abandoned)), although its item is kept. An
+    /// iterator that gives up for that reason ends early.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Interrupt`] if the wait was interrupted. No item is lost: a job with a
+    /// token continues, and the next call returns its item. A job without a token is withdrawn
+    /// before it calls the iterator. The same holds if the future is dropped. The log shows the
+    /// late end of the job as an `orphan` line, but the kernel's hook for orphans is not called.
+    ///
+    /// Returns [`Error::Panicked`], once, if the iterator panicked, which ends the iterator.
+    /// Returns [`Error::WouldNest`] inside a job; call the iterator directly there.
+    #[track_caller]
+    #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
+    pub fn next(&mut self) -> NextItem<'_, I> {
+        NextItem { items: self, site: Location::caller(), stage: Stage::Look }
+    }
+
+    /// Takes the content of the slot. If there is none, returns how to wait for it, as `Right`.
+    fn look(&self, site: Site) -> Either<Result<Option<I::Item>, String>, Stage> {
+        let mut state = lock(&self.slot);
+        if let Some(found) = state.found.take() {
+            return Either::Left(found.map(Some));
+        }
+        if state.source == Source::Asks {
+            return Either::Right(Stage::Wait(Wait::from(Parked::Outside("item"), site)));
+        }
+        if state.iterator.is_none() {
+            return Either::Left(Ok(None));
+        }
+        state.source = Source::Asks;
+        let next = NextJob(Some(self.slot.clone()));
+        let job = move || next.make().map(Err);
+        Either::Right(Stage::Job(RunInThread::new(job, self.limiter.clone(), site)))
+    }
+}
+
+impl<I: Iterator> Drop for IterateInThread<I> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.slot);
+        state.source = Source::Gone;
+        let left = (state.iterator.take(), state.found.take());
+        drop(state);
+        drop(left);
+    }
+}
+
+impl<I: Iterator> fmt::Debug for IterateInThread<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IterateInThread").field("limiter", &self.limiter).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`IterateInThread::next`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct NextItem<'a, I: Iterator> {
+    items: &'a mut IterateInThread<I>,
+    site: Site,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The future has to look into the slot.
+    Look,
+    /// The future waits for a job of its own.
+    Job(RunInThread<()>),
+    /// The future waits for the job of an earlier call.
+    Wait(Wait),
+}
+
+impl<I: Iterator> Unpin for NextItem<'_, I> {}
+
+impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
+    type Output = Result<Option<I::Item>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let NextItem { items, site, stage } = &mut *self;
+        loop {
+            match stage {
+                Stage::Look => match items.look(site) {
+                    Either::Left(found) => {
+                        return Poll::Ready(found.map_err(Error::Panicked));
+                    }
+                    Either::Right(next) => *stage = next,
+                },
+                Stage::Job(job) => {
+                    let ended = ready!(Pin::new(job).poll(cx));
+                    *stage = Stage::Look;
+                    match ended {
+                        // The result of the job is in the slot.
+                        Ok(()) | Err(Error::Panicked(_)) => {}
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+                Stage::Wait(wait) => {
+                    let ended = ready!(wait.poll(cx, |waker| leave_waker(&items.slot, waker)));
+                    *stage = Stage::Look;
+                    if let Either::Right(woken) = ended {
+                        woken?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stores the waker where the job finds it. Returns `Some` if there is no job to wait for any more.
+fn leave_waker<I: Iterator>(slot: &SharedSlot<I>, waker: OutsideWaker) -> Option<()> {
+    let mut state = lock(slot);
+    if state.source != Source::Asks {
+        return Some(());
+    }
+    let earlier = state.waker.replace(waker);
+    drop(state);
+    drop(earlier);
+    None
+}
+
+/// The job that makes one item. If it is dropped before it has begun, the iterator is unchanged.
+struct NextJob<I: Iterator>(Option<SharedSlot<I>>);
+
+impl<I: Iterator> NextJob<I> {
+    /// Calls the iterator for its next item. Does not panic. Returns the message of a panic if the
+    /// source will not see it.
+    fn make(mut self) -> Option<String> {
+        let slot = self.0.take()?;
+        let mut iterator = lock(&slot).iterator.take()?;
+        let (iterator, found) = match caught(|| iterator.next()) {
+            Ok(Some(item)) => (Some(iterator), Some(Ok(item))),
+            // Drop the iterator here, on the worker, so that a file is closed at once.
+            Ok(None) => (None, caught(|| drop(iterator)).err().map(Err)),
+            Err(message) => {
+                // Ignore a panic of this drop. The first panic is the one to report.
+                let _ = caught(|| drop(iterator));
+                (None, Some(Err(message)))
+            }
+        };
+        let mut state = lock(&slot);
+        if state.source == Source::Gone {
+            drop(state);
+            return match found {
+                Some(Err(message)) => Some(message),
+                found => caught(|| drop((iterator, found))).err(),
+            };
+        }
+        (state.iterator, state.found) = (iterator, found);
+        finish(state);
+        None
+    }
+}
+
+/// Ends the job, and wakes the call that waits for it.
+fn finish<I: Iterator>(mut state: MutexGuard<'_, ItemSlot<I>>) {
+    if state.source == Source::Asks {
+        state.source = Source::Idle;
+    }
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl<I: Iterator> Drop for NextJob<I> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            finish(lock(&slot));
+        }
+    }
+}
