@@ -11,7 +11,7 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
 # Loads the page $1 with these further options; its text is then in $scratch/dom. Fails if the
 # console has something to say.
 load() {
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
+    timeout 300 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
         --user-data-dir="$scratch/profile" --enable-logging=stderr "${@:2}" \
         --dump-dom "file://$1" >"$scratch/dom" 2>"$scratch/log" ||
         echo "$1: the browser has not come to an end"

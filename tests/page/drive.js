@@ -32,8 +32,6 @@ opened.then(() => {
     }
     say("with its panel ms", Math.round(opened));
     say("longest step ms", Math.round(longest));
-    say("opens in 3 s", opened <= 3000);
-    say("steps in 100 ms", longest <= 100);
     // What follows is of the page without it.
     timeline.closePanel();
   }

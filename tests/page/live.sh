@@ -21,13 +21,13 @@ done
 sleepers=()
 for _ in $(seq 12); do
     exec {socket}<>"/dev/tcp/${addr%:*}/${addr##*:}"
-    printf 'GET /sleep?ms=25000 HTTP/1.1\r\nHost: x\r\n\r\n' >&"$socket"
+    printf 'GET /sleep?ms=60000 HTTP/1.1\r\nHost: x\r\n\r\n' >&"$socket"
     sleepers+=("$socket")
 done
-# Of the same origin as the page. The image keeps the document from being complete until the script
-# is done.
+# Of the same origin as the page. An open frame keeps the document from being complete until the
+# script is done.
 cat >"$scratch/files/frames.html" <<HTML
-<!doctype html><link rel="icon" href="data:,"><img src="/sleep?ms=14000" alt="">
+<!doctype html><link rel="icon" href="data:,">
 <iframe src="/kernel" style="width:1280px;height:800px;border:0"></iframe>
 <iframe src="/kernel" style="width:400px;height:800px;border:0"></iframe>
 <script>$(cat "$here/live.js")</script>
