@@ -1,6 +1,7 @@
 //! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`,
 //! `GET /stream?chunks=N`, `GET /events`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
 
+#[path = "common/servers.rs"]
 mod common;
 
 use std::io;
@@ -12,9 +13,9 @@ use std::time::Duration;
 
 use common::access;
 use common::http_flags::HttpFlags;
+use common::http_lines;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
-use common::message;
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
@@ -238,7 +239,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
         });
     }
     let config = Rc::new(config);
-    message::in_force(&config).iter().for_each(|line| log::info!("{line}"));
+    http_lines::in_force(&config).iter().for_each(|line| log::info!("{line}"));
     serve(listener, Rc::new(app), config).await
 }
 

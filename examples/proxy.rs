@@ -1,5 +1,6 @@
 //! A TCP proxy: what comes on a connection goes on to another server, and back.
 
+#[path = "common/servers.rs"]
 mod common;
 
 use std::io;

@@ -3,6 +3,8 @@
 
 #[path = "../examples/common/access.rs"]
 mod access;
+#[path = "../examples/common/http_lines.rs"]
+mod http_lines;
 #[path = "../examples/common/message.rs"]
 mod message;
 
@@ -833,7 +835,7 @@ fn each_event_of_importance_has_a_message() {
     assert_eq!(message::of("listening").as_deref(), Some("listening"));
     let mut config = Config::default();
     config.deadlines.handler = Duration::MAX;
-    assert!(message::in_force(&config)[1].contains(", handler off, "));
+    assert!(http_lines::in_force(&config)[1].contains(", handler off, "));
 }
 
 #[test]

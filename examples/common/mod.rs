@@ -5,13 +5,10 @@
 
 #![allow(dead_code, reason = "each example uses a part")]
 
-pub mod access;
-pub mod http_flags;
-pub mod kernel_page;
 pub mod limits;
 pub mod log;
 pub mod message;
-pub mod server;
+pub mod signals;
 pub mod stderr;
 pub mod taped;
 pub mod values;
@@ -118,9 +115,9 @@ impl Common {
     }
 
     /// Returns a kernel that a signal shuts down, for an example that serves but does not use
-    /// [`server`]. If these options ask for a list, prints the list and ends the process instead.
+    /// `server`. If these options ask for a list, prints the list and ends the process instead.
     pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
-        let options = self.options().shutdown_on(server::signals());
+        let options = self.options().shutdown_on(signals::of_shutdown());
         self.print_lists(&options, &[]);
         log::prepare(false);
         self.kernel(Real::new()?, options)
@@ -139,7 +136,7 @@ impl Common {
 
     /// Returns whether to print to standard output where a server listens. Returns `false` if the
     /// trace goes there, or if it is a terminal on which the log has just reported this.
-    fn is_out_for_a_greeting(&self) -> bool {
+    pub fn is_out_for_a_greeting(&self) -> bool {
         let is_said = ::log::log_enabled!(::log::Level::Info)
             && io::stdout().is_terminal()
             && io::stderr().is_terminal();
@@ -234,7 +231,7 @@ where
 /// Runs a main future to its end, and shuts the kernel down. Returns the text of the error, if
 /// there is one.
 #[track_caller]
-fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
+pub fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
 where
     F::Output: Outcome,
 {
@@ -274,7 +271,7 @@ fn cut_off(left: u64) -> Option<String> {
 
 /// Writes the error to standard error, if there is one, and returns the exit code. A trace that is
 /// not complete is an error, which [`Complaining`] has reported.
-fn report(error: Option<String>) -> ExitCode {
+pub fn report(error: Option<String>) -> ExitCode {
     match error {
         None if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::FAILURE,
         None => ExitCode::SUCCESS,

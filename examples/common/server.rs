@@ -13,13 +13,12 @@ use std::time::Duration;
 use kernel::{Kernel, Machine, Policy, Real, Remote, Taped};
 use net::TcpListener;
 use net::listener::Options;
-use traps::Signal;
 
 use super::limits::{Limit, limit};
 use super::stderr::FlushAtEnd;
 use super::taped::Tape;
 use super::values::{Span, address, between};
-use super::{Common, Outcome, complain, fail, kernel_page, log, outcome, report, run};
+use super::{Common, Outcome, complain, fail, kernel_page, log, outcome, report, run, signals};
 
 /// The time that a signal may take to reach all workers: a busy worker looks for signals only now
 /// and then.
@@ -92,7 +91,7 @@ impl Server {
     fn options(&self) -> kernel::Options {
         let options = self.common.options().policy(self.policy).drain(self.drain.0);
         let threads = self.threads.max(options.threads);
-        options.threads(threads).shutdown_on(signals())
+        options.threads(threads).shutdown_on(signals::of_shutdown())
     }
 
     fn listener(&self) -> Options {
@@ -158,21 +157,6 @@ impl Server {
         worker.common.trace = self.common.trace.as_ref().map(|path| format!("{path}.{number}"));
         worker
     }
-}
-
-/// Returns the signals that shut a server down.
-pub fn signals() -> &'static [Signal] {
-    const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
-    if is_hangup_ignored() { &SIGNALS[..2] } else { &SIGNALS }
-}
-
-/// Returns whether this process ignores SIGHUP, and so survives its terminal, as after `nohup`.
-fn is_hangup_ignored() -> bool {
-    const HANGUP: u64 = 1;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask & HANGUP != 0)
 }
 
 /// The message for the user when all workers listen.

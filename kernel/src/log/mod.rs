@@ -136,6 +136,9 @@ impl<W: io::Write> Activation for Writer<W> {
 pub(crate) struct Log {
     /// The number of the last event. Events are counted only while there is an observer.
     pub(crate) seq: Seq,
+    /// The turn of the last line. The view of the state reads it: a turn begins in the log with its
+    /// first line.
+    pub(crate) turn: u64,
     /// The log line of the event that is being handled, which is the cause of the next line.
     pub(crate) cause: Seq,
     /// Whether an observer wants every event. Always false without the feature `trace`.
@@ -230,6 +233,7 @@ impl Log {
         // Count the event whatever the levels and filters are, so that they do not change the
         // numbers.
         self.seq += u64::from(!matches!(event, Event::Boot { .. }));
+        self.turn = turn;
         if begins(&event) {
             self.cause = self.seq;
         }

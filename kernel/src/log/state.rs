@@ -53,7 +53,7 @@ impl<M: Machine> Core<M> {
             _ => {}
         }
         let (now, next) = self.ready.parts();
-        let is_first = self.ready.ran_in != Some(self.turn);
+        let is_first = self.ready.ran_in != Some(self.log.turn);
         let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
             true => (now.iter().chain(next).copied().collect(), Vec::new()),
             false => (now.to_vec(), next.to_vec()),

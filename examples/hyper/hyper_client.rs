@@ -1,5 +1,6 @@
 //! hyper's own HTTP client on trapline: fetches a path and prints what comes.
 
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::error::Error;

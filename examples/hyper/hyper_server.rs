@@ -1,5 +1,6 @@
 //! hyper's own HTTP server on trapline: one task per connection, and traps in the service.
 
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io;

@@ -1,6 +1,7 @@
 //! The echo server behind TLS, by rustls. Its certificate is its own, made anew at each start; try
 //! `openssl s_client -connect 127.0.0.1:8080`.
 
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::error::Error;
