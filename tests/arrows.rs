@@ -45,10 +45,12 @@ fn code(text: &str) -> String {
 
 #[test]
 fn arrows_point_at_traps_and_nowhere_else() {
-    let interop = ["futures-io", "hyper", "send_wrapper", "listenfd"];
+    let net = ["traps", "socket2", "httparse", "httpdate", "rustix", "matchit"];
+    let web = ["form_urlencoded", "percent-encoding", "mime_guess"];
+    let interop = ["futures-io", "hyper", "send_wrapper", "listenfd", "serde", "serde_json"];
     for (member, always, optional) in [
         ("traps", &["pin-project-lite", "slab"][..], &["futures-core"][..]),
-        ("net", &["traps", "socket2", "httparse", "httpdate", "rustix"], &interop),
+        ("net", &[&net[..], &web].concat(), &interop),
     ] {
         let mut all = [always, optional].concat();
         let mut found = dependencies(member);
