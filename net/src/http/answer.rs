@@ -343,8 +343,12 @@ impl Rejection {
         Rejection { status, why: why.into() }
     }
 
-    fn of(error: &io::Error) -> Option<&Rejection> {
+    pub(crate) fn of(error: &io::Error) -> Option<&Rejection> {
         error.get_ref()?.downcast_ref()
+    }
+
+    pub(crate) fn response(&self, page: ErrorPage) -> Response {
+        page(self.status, &self.why)
     }
 }
 
@@ -526,7 +530,7 @@ impl<S: Stream> Writer<'_, S> {
                 late.ask_again().and_close()
             }
             _ => match Rejection::of(error) {
-                Some(Rejection { status, why }) => (self.error_page)(*status, why),
+                Some(rejection) => rejection.response(self.error_page),
                 None => (self.error_page)(500, "something went wrong\n").and_close(),
             },
         }

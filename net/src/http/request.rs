@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 
 use traps::Time;
 
-use super::answer::{ErrorPage, Fault, Response, Writer};
+use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
 use super::config::{Config, Input};
 use super::head::{Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
@@ -93,6 +93,19 @@ impl<S> Request<'_, S> {
     #[must_use]
     pub fn error_page(&self) -> ErrorPage {
         self.writer.error_page
+    }
+
+    /// Makes the response to a [`Rejection`] that a handler returned as its error. So a handler
+    /// around it can add fields to the response, or log it.
+    ///
+    /// # Errors
+    ///
+    /// Returns any other error as it is.
+    pub fn rejected(&self, error: io::Error) -> io::Result<Response> {
+        match Rejection::of(&error) {
+            Some(rejection) => Ok(rejection.response(self.error_page())),
+            None => Err(error),
+        }
     }
 }
 

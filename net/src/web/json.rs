@@ -2,8 +2,8 @@
 
 use std::io;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_core::Serialize;
+use serde_core::de::DeserializeOwned;
 
 use crate::http::{Rejection, Request, Response};
 use crate::stream::Stream;

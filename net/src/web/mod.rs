@@ -1,6 +1,8 @@
 //! Tools for HTTP handlers: a [`Router`], [`Files`], [`Events`], [`Blocking`] handlers.
 //! With the feature `json`, requests and responses have bodies as JSON. Also a [`Client`].
 //!
+//! The page [`services`](crate::guide::services) shows them together.
+//!
 //! This module uses only the public parts of `http`, except for the parts that the client shares
 //! with the server: the classes of bytes, the chunked coding, and the grammar of hosts.
 

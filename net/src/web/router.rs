@@ -162,7 +162,7 @@ impl<T> Router<T> {
     #[inline(always)]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<&T, Response> {
         let method = request.method();
-        let Some(path) = self.path_of(request.path()) else {
+        let Some(path) = self.path_of(request.path_bytes()) else {
             return Err(self.nowhere(request));
         };
         request.set_route(path.pattern);
@@ -183,13 +183,22 @@ impl<T> Router<T> {
         self.form.error(404, "there is nothing here\n")
     }
 
-    /// Finds the path that matches `asked`.
-    fn path_of(&self, asked: &str) -> Option<&Path<T>> {
-        let found = match asked.contains('%') {
-            false => self.table.at(asked),
-            true => return self.table.at(&decoded(asked)).ok().map(|it| &self.paths[*it.value]),
+    /// Finds the path that matches `asked`. A pattern matches itself. So compare first, because
+    /// most paths have no parameter, and the walk through the tree costs ten times as much.
+    #[inline(always)]
+    fn path_of(&self, asked: &[u8]) -> Option<&Path<T>> {
+        let same = self.paths.iter().find(|path| path.pattern.as_bytes() == asked);
+        same.or_else(|| self.path_in_tree(asked))
+    }
+
+    #[inline(never)]
+    fn path_in_tree(&self, asked: &[u8]) -> Option<&Path<T>> {
+        let asked = std::str::from_utf8(asked).expect("a target is ASCII");
+        let place = match asked.contains('%') {
+            false => *self.table.at(asked).ok()?.value,
+            true => *self.table.at(&decoded(asked)).ok()?.value,
         };
-        found.ok().map(|it| &self.paths[*it.value])
+        Some(&self.paths[place])
     }
 }
 
@@ -262,7 +271,7 @@ mod tests {
 
     /// Finds the pattern of a path.
     fn find(router: &Router<()>, path: &str) -> Option<&'static str> {
-        Some(router.path_of(path)?.pattern)
+        Some(router.path_of(path.as_bytes())?.pattern)
     }
 
     #[test]
@@ -290,6 +299,8 @@ mod tests {
             ("/%ff", "/{*all}"),
             ("/a/b/%", "/a/b/{id}"),
             ("/a/b/%7bid%7d", "/a/b/{id}"),
+            ("/a/b/{id}", "/a/b/{id}"),
+            ("/{id}", "/{*all}"),
         ] {
             assert_eq!(find(&router, path), Some(pattern), "{path}");
         }
