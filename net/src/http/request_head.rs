@@ -1,6 +1,8 @@
-//! The header section of a request: what a handler can look at before, and while, it reads the body.
+//! The head of a request as a handler sees it: the header section, the route, and the data that
+//! outer handlers have stored.
 //!
-//! This module must not use a stream, so that a helper of a handler needs no type parameter for it.
+//! This module must not use a stream, so that a helper of a handler needs no type parameter for
+//! one.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -173,8 +175,8 @@ impl<'r> RequestHead<'r> {
         Some(percent_encoding::percent_decode_str(self.raw_param(name)?).decode_utf8_lossy())
     }
 
-    /// The value of a parameter like [`RequestHead::param`], not decoded. So a slash in the value of
-    /// `{*name}` separates two segments, and an encoded slash is part of one.
+    /// The value of a parameter like [`RequestHead::param`], not decoded. So a slash in the value
+    /// of `{*name}` separates two segments, and an encoded slash is part of one.
     #[must_use]
     pub fn raw_param(&self, name: &str) -> Option<&str> {
         param(self.route, self.path(), name)
