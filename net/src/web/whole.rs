@@ -53,7 +53,7 @@ impl Whole {
         self.head.version
     }
 
-    /// Returns the path, like [`Request::path`].
+    /// Returns the path, like [`RequestHead::path`](crate::http::RequestHead::path).
     #[must_use]
     pub fn path(&self) -> &str {
         let path = self.head.shown_path(self.head.path.of(&self.bytes));
