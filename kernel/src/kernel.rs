@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io, mem};
 
-use traps::core::protocol::{End, ScopeKind};
-use traps::core::table::Site;
+use traps::Site;
+use traps::internal::protocol::{End, ScopeKind};
 use traps::tape;
 use traps::threads::drop_quietly;
 use traps::{Signal, Time};

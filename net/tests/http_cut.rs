@@ -12,7 +12,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::core::table::Site;
+use traps::Site;
 use traps::{Either, ignore_after, race, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use kernel::{Kernel, Real};
 use net::http::{Config, Handler, Request, Response, serve, serve_connection};
 use net::{Stream, TcpListener};
 use served::{GET, ask, connect, read_all, serve_while};
-use traps::core::table::Site;
+use traps::Site;
 
 // ---- The cap on connections --------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use traps::Kind;
-use traps::core::table::Direction;
+use traps::internal::table::Direction;
 use traps::time::Time;
 
 use super::form::*;

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::core::table::Descriptor;
+use traps::internal::table::Descriptor;
 use traps::threads::{ThreadContext, Work};
 use traps::{Signal, Time};
 

@@ -19,7 +19,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 use std::{io, mem};
 
-use traps::core::table::{Descriptor, Direction};
+use traps::internal::table::{Descriptor, Direction};
 use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 

@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use traps::core::table::TaskRef;
+use traps::internal::table::TaskRef;
 use traps::threads::{drop_of_task, drop_quietly, panic_message};
 use traps::{Error, body_without_handle, current_task, note_warning};
 
