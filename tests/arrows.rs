@@ -47,7 +47,7 @@ fn code(text: &str) -> String {
 fn arrows_point_at_traps_and_nowhere_else() {
     let interop = ["futures-io", "hyper", "send_wrapper", "listenfd"];
     for (member, always, optional) in [
-        ("traps", &["pin-project-lite", "slab"][..], &["futures-core"][..]),
+        ("traps", &["pin-project-lite", "slab"][..], &["anyhow", "eyre", "futures-core"][..]),
         ("net", &["traps", "socket2", "httparse", "httpdate", "rustix"], &interop),
     ] {
         let mut all = [always, optional].concat();
