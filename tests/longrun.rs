@@ -214,7 +214,7 @@ fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
             let mut reader = spawn("reader", reader).await;
             let slept = sleep(30 * MS).await.unwrap();
             let read = reader.join().await.unwrap();
-            busy.cancel("enough").await.unwrap();
+            busy.cancel_because("enough").await.unwrap();
             (read, slept)
         });
         let (read, slept) = ran.output;

@@ -109,7 +109,7 @@ fn end_of(config: Config, request: &str, cancel: bool) -> io::Result<usize> {
         let conn = spawn("conn", serve).await;
         sleep(5 * SECOND).await.unwrap();
         if cancel {
-            conn.cancel("enough").await.unwrap();
+            conn.cancel_because("enough").await.unwrap();
         }
         let (mut buf, mut read) = (vec![0; 10_000], 0);
         loop {

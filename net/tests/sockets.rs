@@ -148,7 +148,7 @@ fn a_half_whose_task_is_cancelled_ends_what_its_peer_reads_and_the_other_half_re
         let write = async move { writer.write_all(&pattern(BIG)).await };
         let mut writer = spawn("writer", write).await;
         yield_now().await.unwrap();
-        writer.cancel("").await.unwrap();
+        writer.cancel_because("").await.unwrap();
         assert!(writer.join().await.unwrap().unwrap_err().interrupt().unwrap().is_cancelled());
         let read = read_to_end(&mut client).await.unwrap();
         assert!(!read.is_empty() && read.len() < BIG && read == pattern(BIG)[..read.len()]);

@@ -20,7 +20,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
+//! | time | [`sleep()`], [`interval()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
 //! | other tasks | [`sync`], [`channel`]; [`WaitQueue`], the base of both |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
@@ -79,6 +79,7 @@ mod core;
 pub mod deadline;
 mod error;
 mod group;
+mod interval;
 #[doc(hidden)]
 pub mod internal {
     //! The seam between this crate and a kernel. Its items are no public promise: they can change
@@ -109,19 +110,20 @@ mod timeout;
 pub mod universal;
 mod verbs;
 
-pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
+pub use combine::{Either, Join2, Join3, JoinAll, Race, join, join_all, join3, race};
 pub use core::interrupt::{Delivery, Interrupt, Interruptible, Kind};
 pub use core::scope::{Branch, Shield, branch, shield};
 pub use core::table::{Site, TaskId};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use group::{Member, Spawner, TaskGroup};
+pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
 pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};
 pub use sync::{Wait, WaitQueue};
-pub use task::{Join, Task};
+pub use task::{IntoJoin, Join, Task};
 pub use task::{Spawn, SpawnDetached, spawn};
 pub use task::{any_locals, body_without_handle, drop_locals, inherit_locals};
 pub use threads::{iterate_in_thread, run_in_thread};

@@ -15,7 +15,6 @@ use traps::{Signal, Time};
 
 pub use crate::machine::real::Real;
 pub use crate::machine::sim::{Sim, SimClock};
-pub use crate::machine::sys::raise_descriptor_limit;
 pub use crate::machine::taped::Taped;
 pub(crate) use crate::machine::taped::{Teed, command};
 

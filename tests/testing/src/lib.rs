@@ -181,7 +181,7 @@ pub struct Replayed<T> {
 }
 
 /// What a test chooses for its run. All of it has a default.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Setup {
     sim: Sim,
     options: Options,
