@@ -23,11 +23,18 @@
 //!   results, so that the task sees an interrupt. Ending the stream instead would hide the
 //!   interrupt.
 //!
-//! A handle belongs to its thread. Between threads, use [`universal`](crate::universal).
+//! A handle belongs to its thread. Between threads, use [`universal`](crate::universal). The error of
+//! the compiler says so, too:
+//!
+//! ```compile_fail,E0277
+//! let (sender, _receiver) = traps::channel::mpsc::channel::<u32>(1);
+//! std::thread::spawn(move || sender.try_send(1));
+//! ```
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -66,12 +73,18 @@ const BOTH: usize = 2;
 /// A handle of a channel, which keeps its side of the channel open. Each type of sender, receiver
 /// and queue is an `End`.
 pub struct End<C: State, const SIDE: usize> {
+    /// First, so that the compiler names it before the fields below.
+    home: PhantomData<dyn UseTrapsUniversalQueueBetweenThreads>,
     shared: Rc<Shared<C>>,
     /// The position of a receiver in the channel; see [`State::attempt`].
     at: u64,
     /// The wait of a receiver that is polled as a stream or a future.
     wait: Option<Wait>,
 }
+
+/// A name for the compiler's error if a handle is sent to another thread: use
+/// [`UniversalQueue`](crate::universal::UniversalQueue) between threads.
+trait UseTrapsUniversalQueueBetweenThreads: Unpin {}
 
 struct Shared<C> {
     state: C,
@@ -114,7 +127,7 @@ impl<C: State, const SIDE: usize> End<C, SIDE> {
     /// Makes one more handle of a channel, with the position `at`.
     fn of(shared: &Rc<Shared<C>>, at: u64) -> Self {
         shared.handles[SIDE].update(|handles| handles + 1);
-        End { shared: shared.clone(), at, wait: None }
+        End { home: PhantomData, shared: shared.clone(), at, wait: None }
     }
 
     /// Returns whether the channel is closed: one side is gone, or its only receiver was closed.
