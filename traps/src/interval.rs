@@ -72,8 +72,9 @@ impl Interval {
         self
     }
 
-    /// Waits for the next tick, and returns the point at which it was due. *Blocks*, for one turn if
-    /// the tick is due already. If this future is interrupted or dropped, the tick is still to come.
+    /// Waits for the next tick, and returns the point at which it was due. *Blocks*, for one turn
+    /// if the tick is due already. If this future is interrupted or dropped, the tick is still to
+    /// come.
     ///
     /// # Errors
     ///
