@@ -253,7 +253,7 @@ impl StdError for Interrupt {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry an interrupt out of a scope",
-    note = "wrap it in an async block that ends in `Ok::<_, Box<dyn Error>>(future.await?)`; if the \
+    note = "wrap it in an async block ending in `Ok::<_, Box<dyn Error>>(future.await?)`; if the \
             type is yours, you can implement `From<Interrupt>` and `Interruptible` for it instead"
 )]
 pub trait Interruptible: From<Interrupt> {
