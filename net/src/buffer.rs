@@ -282,6 +282,11 @@ impl<S: Stream> Stream for BufReader<S> {
         self.stream.write_from(bufs, site).await
     }
 
+    #[track_caller]
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.stream.flush()
+    }
+
     fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }

@@ -40,6 +40,7 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
                 n => (rest, copied) = (&rest[n..], copied + n as u64),
             }
         }
+        to.flush().await?;
     }
 }
 

@@ -73,7 +73,7 @@ pub use inherited::{Inherited, inherited_listeners};
 pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
 pub use resolve::resolve;
-pub use serve::{Connection, Slot, serve};
+pub use serve::{Connection, serve};
 pub use stream::Stream;
 pub use stream_socket::{
     OwnedReadHalf, OwnedWriteHalf, ReadHalf, StreamSocket, WriteHalf, WriteSide,
