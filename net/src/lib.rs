@@ -72,7 +72,7 @@ pub use halves::Split;
 pub use inherited::{Inherited, inherited_listeners};
 pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
-pub use resolve::resolve;
+pub use resolve::{ToAddress, resolve};
 pub use serve::{Connection, serve};
 pub use stream::Stream;
 pub use stream_socket::{

@@ -38,6 +38,13 @@ impl<F: Family> StreamSocket<F> {
         StreamSocket { io: Io::new(Socket::new(socket)), family: PhantomData }
     }
 
+    /// Takes ownership of a connected socket in non-blocking mode that may have duplicates.
+    pub(crate) fn from_std(socket: Handle<'c'>) -> StreamSocket<F> {
+        let stream = StreamSocket::from_socket(socket);
+        stream.io.lent();
+        stream
+    }
+
     /// Returns the socket, for a read. If a short read does not prove the socket empty, makes the
     /// next read try.
     #[inline(always)]
@@ -83,7 +90,7 @@ impl<F: Family> StreamSocket<F> {
     /// failed `write_all` got.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.io.written.get()
+        self.io.written()
     }
 
     /// Returns two halves for two branches of a join: one reads while the other writes. Each is a
