@@ -226,12 +226,12 @@ impl<F: Family> Stream for StreamSocket<F> {
 /// The reading half of a connection, borrowed or owned. It is a [`Stream`] whose writes all fail
 /// with `Unsupported`.
 #[derive(Debug)]
-pub struct ReadHalf<C>(C);
+pub struct ReadHalf<C>(pub(crate) C);
 
 /// The writing half of a connection, borrowed or owned. It is a [`Stream`] whose reads all fail
 /// with `Unsupported`. It cannot reset: only the whole connection can.
 #[derive(Debug)]
-pub struct WriteHalf<C>(C);
+pub struct WriteHalf<C>(pub(crate) C);
 
 /// The reading half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
 pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;

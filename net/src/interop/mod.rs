@@ -1,9 +1,14 @@
-//! Adapters of the streams to the traits of other libraries. Each library has its own feature.
+//! Adapters between the streams and the traits of other libraries. Each library has its own feature.
 //!
 //! [`Compat`] implements the polled traits: those of `futures-io` with the feature `futures-io`,
 //! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
 //! executor and a conversion of errors.
+//!
+//! `FromFutures` is the other way: a stream of `futures-io`, for example a TLS stream, as a
+//! [`Stream`]. It needs the feature `futures-io`, and has hyper's traits as well.
 
+#[cfg(feature = "futures-io")]
+mod from_futures;
 #[cfg(feature = "futures-io")]
 mod futures_io;
 #[cfg(feature = "hyper")]
@@ -11,6 +16,7 @@ mod hyper;
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
+use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,13 +26,17 @@ use traps::core::table::Site;
 use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 
+use crate::buffer::BufReader;
 use crate::family::Family;
 use crate::pipe::PipeEnd;
 use crate::process::{Pipe, read_from, write_to};
+use crate::serve::Connection;
 use crate::socket::{self, receive, transmit};
 use crate::stream::Stream;
-use crate::stream_socket::StreamSocket;
+use crate::stream_socket::{ReadHalf, StreamSocket, WriteHalf};
 
+#[cfg(feature = "futures-io")]
+pub use self::from_futures::FromFutures;
 #[cfg(feature = "hyper")]
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
 
@@ -114,7 +124,7 @@ impl<S: TwoWay> Compat<S> {
 
     fn poll_end(&mut self) -> Polled<()> {
         self.writing = None;
-        Poll::Ready(S::end(&mut self.stream))
+        Poll::Ready(S::end_shared(&mut self.stream))
     }
 }
 
@@ -155,7 +165,13 @@ pub trait TwoWay: 'static {
     /// # Errors
     ///
     /// Returns the system's error.
-    fn end(this: &mut Rc<Self>) -> io::Result<()>;
+    fn end(&self) -> io::Result<()>;
+
+    /// Shuts the writing direction of a stream down that no writing wait shares.
+    #[doc(hidden)]
+    fn end_shared(this: &mut Rc<Self>) -> io::Result<()> {
+        this.end()
+    }
 }
 
 impl<F: Family + 'static> TwoWay for StreamSocket<F> {
@@ -178,8 +194,85 @@ impl<F: Family + 'static> TwoWay for StreamSocket<F> {
         Ok(self.io.ready(direction, site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        socket::shutdown(&this.io, Shutdown::Write)
+    fn end(&self) -> io::Result<()> {
+        socket::shutdown(&self.io, Shutdown::Write)
+    }
+}
+
+/// A served connection keeps its slot inside the wrapper.
+impl<S: TwoWay> TwoWay for Connection<S> {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        (**self).take(buf)
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        (**self).put(buf)
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        (**self).wait(direction, site).await
+    }
+
+    fn end(&self) -> io::Result<()> {
+        (**self).end()
+    }
+}
+
+/// The bytes in the buffer are read first.
+impl<S: TwoWay + Stream> TwoWay for BufReader<S> {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        match self.buffer().is_empty() {
+            true => self.stream.take(buf),
+            false => Some(Ok(self.take_shared(buf))),
+        }
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        self.stream.put(buf)
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        self.stream.wait(direction, site).await
+    }
+
+    fn end(&self) -> io::Result<()> {
+        self.stream.end()
+    }
+}
+
+impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for ReadHalf<C> {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        self.0.take(buf)
+    }
+
+    fn put(&self, _: &[u8]) -> Option<io::Result<usize>> {
+        Some(Err(ErrorKind::Unsupported.into()))
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        self.0.wait(direction, site).await
+    }
+
+    fn end(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for WriteHalf<C> {
+    fn take(&self, _: &mut [u8]) -> Option<io::Result<usize>> {
+        Some(Err(ErrorKind::Unsupported.into()))
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        self.0.put(buf)
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        self.0.wait(direction, site).await
+    }
+
+    fn end(&self) -> io::Result<()> {
+        self.0.end()
     }
 }
 
@@ -199,8 +292,8 @@ impl TwoWay for PipeEnd {
         Ok(line.wait_from(site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        this.outgoing.close();
+    fn end(&self) -> io::Result<()> {
+        self.outgoing.close();
         Ok(())
     }
 }
@@ -227,7 +320,12 @@ impl TwoWay for Pipe {
         Ok(io.ready(direction, site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
+    /// Does nothing: only dropping the pipe closes it, unless [`Compat`] owns it.
+    fn end(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end_shared(this: &mut Rc<Self>) -> io::Result<()> {
         // No task waits to read from a writing end, and `poll_end` has dropped the writing wait. So
         // no other reference exists, and the pipe closes.
         Rc::get_mut(this).map_or(Ok(()), Pipe::shutdown)
