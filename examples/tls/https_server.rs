@@ -1,6 +1,5 @@
-//! An HTTP server behind TLS. It makes a certificate for `localhost` at each start, and writes it to
-//! a file for its clients. `https_server 127.0.0.1:8443 localhost.pem`, and then
-//! `curl --cacert localhost.pem https://localhost:8443/`.
+//! An HTTP server behind TLS. It makes a certificate at each start, and writes it to a file:
+//! `https_server 127.0.0.1:8443 own.pem`, and then `curl --cacert own.pem https://localhost:8443/`.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -15,11 +14,8 @@ use kernel::{Kernel, Options, Real};
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::interop::{Compat, FromFutures};
 use net::{Connection, Stream, TcpListener, TcpStream, serve};
-use traps::shutdown::{begun, until_begun};
+use traps::shutdown::begun;
 use traps::{Signal, spawn, timeout_after};
-
-/// The time that a client has for its part of the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 
 struct Hello;
 
@@ -31,9 +27,8 @@ impl Handler for Hello {
 
 async fn client(tcp: Connection<TcpStream>, tls: TlsAcceptor, http: Rc<Config>) -> io::Result<()> {
     let peer = Stream::peer_addr(&tcp);
-    let accepted = timeout_after(HANDSHAKE, tls.accept(Compat::new(tcp)));
-    let Some(stream) = until_begun(accepted).await.transpose()? else { return Ok(()) };
-    let stream = FromFutures::new(stream).with_peer_addr(peer);
+    let accepted = timeout_after(Duration::from_secs(10), tls.accept(Compat::new(tcp))).await?;
+    let stream = FromFutures::new(accepted).with_peer_addr(peer);
     match serve_connection(stream, &Hello, &http).await {
         // Some clients leave without the `close_notify` of TLS.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
@@ -51,8 +46,7 @@ async fn server() -> Result<(), Box<dyn Error>> {
     println!("listening on {}", listener.local_addr()?);
     let http = Rc::new(Config::default());
     let drained = http.clone();
-    let drain = async move { begun().await.map(|()| drained.drain()) };
-    spawn("drain", drain).detached().await;
+    spawn("drain", async move { begun().await.map(|()| drained.drain()) }).detached().await;
     let accept = async || listener.accept_until_shutdown().await;
     Ok(serve(accept, 1000, |tcp| client(tcp, tls.clone(), http.clone())).await?)
 }

@@ -89,6 +89,7 @@ async fn direction(mut from: impl Stream, mut to: impl Stream, site: Site) -> io
     match to.shutdown() {
         // The peer of `to` has gone already, so it needs no end.
         Err(error) if error.kind() != ErrorKind::NotConnected => Err(error),
-        _ => Ok(copied),
+        // The end can be held back, too.
+        _ => to.flush().await.map(|()| copied),
     }
 }

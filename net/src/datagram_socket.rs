@@ -76,7 +76,8 @@ impl DatagramSocket<Inet> {
     }
 
     /// Connects the socket to an address. From now on [`send`](DatagramSocket::send) sends to this
-    /// address, and the socket receives only datagrams from it. Never blocks, so it looks up no names.
+    /// address, and the socket receives only datagrams from it. Never blocks, so it looks up no
+    /// names.
     ///
     /// # Errors
     ///

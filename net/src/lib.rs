@@ -2,7 +2,8 @@
 //!
 //! - Sockets: a [`Listener`] and a [`StreamSocket`] are generic over a [`Family`] of addresses. The
 //!   concrete types are [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]. A
-//!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`].
+//!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`]. Each converts from and to
+//!   its type in `std`, and lends its descriptor ([`AsFd`](std::os::fd::AsFd)).
 //! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
@@ -17,6 +18,7 @@
 //! responses. For these waits the log names the line in this crate, which identifies the phase.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod attempt;
 mod back_off;

@@ -57,7 +57,8 @@ pub struct FromFutures<T> {
     peer: Option<SocketAddr>,
 }
 
-struct Shared<T> {
+/// The stream, and what its two directions know.
+pub(super) struct Shared<T> {
     io: T,
     /// The byte that was read ahead.
     ahead: Option<u8>,
@@ -88,60 +89,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> FromFutures<T> {
         FromFutures { peer, ..self }
     }
 
-    pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Polled<usize> {
-        let shared = &mut *self.shared.borrow_mut();
-        let read = shared.poll_read(cx, buf);
-        shared.or_flush(read, cx)
-    }
-
-    pub(super) fn poll_write(&self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Polled<usize> {
-        self.shared.borrow_mut().poll_write(cx, bufs)
-    }
-
-    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Polled<()> {
-        self.shared.borrow_mut().poll_flush(cx)
-    }
-
-    pub(super) fn poll_close(&self, cx: &mut Context<'_>) -> Polled<()> {
-        let shared = &mut *self.shared.borrow_mut();
-        if shared.end == End::Open {
-            shared.end = End::Closing;
-        }
-        shared.poll_flush(cx)
-    }
-
-    fn poll_readable(&self, cx: &mut Context<'_>) -> Polled<()> {
-        let shared = &mut *self.shared.borrow_mut();
-        let looked = shared.poll_ahead(cx);
-        shared.or_flush(looked, cx).map_ok(drop)
-    }
-
-    fn poll_closed(&self, cx: &mut Context<'_>) -> Polled<()> {
-        let shared = &mut *self.shared.borrow_mut();
-        let looked = match shared.poll_ahead(cx) {
-            // No more can be read ahead, so nothing can show the end.
-            Poll::Ready(Ok(true)) => Poll::Pending,
-            looked => looked,
-        };
-        let failed = match ready!(shared.or_flush(looked, cx)) {
-            Ok(_) => return Poll::Ready(Ok(())),
-            Err(error) => error,
-        };
-        Poll::Ready(if failed.interrupt().is_some() { Err(failed) } else { Ok(()) })
-    }
-
-    /// Begins to close the stream, from a function that has no context.
-    fn close(&self) -> io::Result<()> {
-        match self.poll_close(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(closed) => closed,
-            // A later wait continues.
-            Poll::Pending => Ok(()),
-        }
+    /// The stream, for a poll that has it alone.
+    #[cfg(feature = "hyper")]
+    pub(super) fn shared(&mut self) -> &mut Shared<T> {
+        self.shared.get_mut()
     }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Polled<usize> {
+    /// Reads, and sends what is held back if the read has to wait: the peer may be waiting for it.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Polled<usize> {
+        let read = self.poll_read_only(cx, buf);
+        self.or_flush(read, cx)
+    }
+
+    fn poll_read_only(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Polled<usize> {
         if let Some(error) = self.late.take()
             && !is_over(&error)
         {
@@ -177,7 +139,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         Poll::Ready(Ok(n == 1))
     }
 
-    /// Sends what is held back, if a read has to wait: the peer may be waiting for it.
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Polled<()> {
+        let looked = match self.poll_ahead(cx) {
+            // No more can be read ahead, so nothing can show the end.
+            Poll::Ready(Ok(true)) => Poll::Pending,
+            looked => looked,
+        };
+        match ready!(self.or_flush(looked, cx)) {
+            Err(error) if error.interrupt().is_some() => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
     fn or_flush<R>(&mut self, read: Polled<R>, cx: &mut Context<'_>) -> Polled<R> {
         if read.is_pending()
             && let Poll::Ready(Err(error)) = self.poll_flush(cx)
@@ -189,7 +162,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         read
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Polled<usize> {
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Polled<usize> {
         if self.end != End::Open {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
@@ -199,8 +176,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Polled<()> {
+        if self.end == End::Open {
+            self.end = End::Closing;
+        }
+        self.poll_flush(cx)
+    }
+
+    /// Begins to close the stream, from a function that has no context.
+    fn close(&mut self) -> io::Result<()> {
+        match self.poll_close(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(closed) => closed,
+            // A later wait continues.
+            Poll::Pending => Ok(()),
+        }
+    }
+
     /// Sends what is held back, or continues to close.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Polled<()> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Polled<()> {
         match self.end {
             End::Open => Pin::new(&mut self.io).poll_flush(cx),
             End::Closing => {
@@ -222,23 +215,27 @@ impl<T> fmt::Debug for FromFutures<T> {
 /// The inner stream knows no call sites, so the log shows the location where it was made.
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for FromFutures<T> {
     fn read_from(&mut self, buf: &mut [u8], _: Site) -> impl Future<Output = io::Result<usize>> {
-        poll_fn(|cx| self.poll_read(cx, buf))
+        poll_fn(|cx| self.shared.get_mut().poll_read(cx, buf))
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], _: Site) -> io::Result<usize> {
-        poll_fn(|cx| self.poll_write(cx, bufs)).await
+        poll_fn(|cx| self.shared.get_mut().poll_write(cx, bufs)).await
     }
 
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| self.poll_flush(cx))
+        poll_fn(|cx| self.shared.get_mut().poll_flush(cx))
     }
 
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| self.poll_readable(cx))
+        let shared = self.shared.get_mut();
+        poll_fn(move |cx| {
+            let looked = shared.poll_ahead(cx);
+            shared.or_flush(looked, cx).map_ok(drop)
+        })
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
-        self.close()
+        self.shared.get_mut().close()
     }
 
     fn reset(&mut self) -> io::Result<()> {
@@ -247,7 +244,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for FromFutures<T> {
     }
 
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| self.poll_closed(cx))
+        poll_fn(|cx| self.shared.get_mut().poll_closed(cx))
     }
 
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
@@ -261,32 +258,32 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for FromFutures<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Split for FromFutures<T> {
     fn split(&mut self) -> (impl Stream, impl Stream) {
-        (Half(self), Half(self))
+        (Half(&self.shared), Half(&self.shared))
     }
 }
 
 /// A borrowed stream, shared by two halves: one reads, and the other writes. A wait to read must not
 /// flush, because it would take the waker of the other half's wait.
-struct Half<'s, T>(&'s FromFutures<T>);
+struct Half<'s, T>(&'s RefCell<Shared<T>>);
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for Half<'_, T> {
     fn read_from(&mut self, buf: &mut [u8], _: Site) -> impl Future<Output = io::Result<usize>> {
-        poll_fn(|cx| self.0.shared.borrow_mut().poll_read(cx, buf))
+        poll_fn(|cx| self.0.borrow_mut().poll_read_only(cx, buf))
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], _: Site) -> io::Result<usize> {
-        poll_fn(|cx| self.0.poll_write(cx, bufs)).await
+        poll_fn(|cx| self.0.borrow_mut().poll_write(cx, bufs)).await
     }
 
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| self.0.poll_flush(cx))
+        poll_fn(|cx| self.0.borrow_mut().poll_flush(cx))
     }
 
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| self.0.shared.borrow_mut().poll_ahead(cx).map_ok(drop))
+        poll_fn(|cx| self.0.borrow_mut().poll_ahead(cx).map_ok(drop))
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
-        self.0.close()
+        self.0.borrow_mut().close()
     }
 }

@@ -53,13 +53,13 @@ impl<S: TwoWay> Write for Compat<S> {
 #[cfg(feature = "futures-io")]
 impl<T: AsyncRead + AsyncWrite + Unpin> Read for FromFutures<T> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Polled<()> {
         let mut piece = [0; 8 * 1024];
         let most = buf.remaining().min(piece.len());
-        let n = ready!((*self).poll_read(cx, &mut piece[..most]))?;
+        let n = ready!(self.shared().poll_read(cx, &mut piece[..most]))?;
         buf.put_slice(&piece[..n]);
         Poll::Ready(Ok(()))
     }
@@ -67,16 +67,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Read for FromFutures<T> {
 
 #[cfg(feature = "futures-io")]
 impl<T: AsyncRead + AsyncWrite + Unpin> Write for FromFutures<T> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Polled<usize> {
-        (*self).poll_write(cx, &[IoSlice::new(buf)])
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Polled<usize> {
+        self.shared().poll_write(cx, &[IoSlice::new(buf)])
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
-        (*self).poll_flush(cx)
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
+        self.shared().poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
-        self.poll_close(cx)
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
+        self.shared().poll_close(cx)
     }
 }
 

@@ -14,6 +14,7 @@ mod futures_io;
 #[cfg(feature = "hyper")]
 mod hyper;
 
+use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
 use std::ops::Deref;
@@ -74,6 +75,12 @@ pub struct Compat<S> {
     reading: Option<Wait>,
     writing: Option<Wait>,
     site: Site,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Compat<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compat").field("stream", &self.stream).finish_non_exhaustive()
+    }
 }
 
 /// The wait of an operation, for readiness or for a new budget.
@@ -199,58 +206,52 @@ impl<F: Family + 'static> TwoWay for StreamSocket<F> {
     }
 }
 
+/// Implements functions of [`TwoWay`] for a wrapper, by those of the stream `$to`.
+macro_rules! forward {
+    ($self:ident, $to:expr, take $($rest:ident)*) => {
+        fn take(&$self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+            $to.take(buf)
+        }
+        forward!($self, $to, $($rest)*);
+    };
+    ($self:ident, $to:expr, put) => {
+        fn put(&$self, buf: &[u8]) -> Option<io::Result<usize>> {
+            $to.put(buf)
+        }
+        fn end(&$self) -> io::Result<()> {
+            $to.end()
+        }
+        forward!($self, $to,);
+    };
+    ($self:ident, $to:expr,) => {
+        async fn wait(&$self, direction: Direction, site: Site) -> io::Result<()> {
+            $to.wait(direction, site).await
+        }
+    };
+}
+
 /// A served connection keeps its slot inside the wrapper.
 impl<S: TwoWay> TwoWay for Connection<S> {
-    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
-        (**self).take(buf)
-    }
-
-    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
-        (**self).put(buf)
-    }
-
-    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        (**self).wait(direction, site).await
-    }
-
-    fn end(&self) -> io::Result<()> {
-        (**self).end()
-    }
+    forward!(self, (**self), take put);
 }
 
 /// The bytes in the buffer are read first.
 impl<S: TwoWay + Stream> TwoWay for BufReader<S> {
+    forward!(self, self.stream, put);
+
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         match self.buffer().is_empty() {
             true => self.stream.take(buf),
             false => Some(Ok(self.take_shared(buf))),
         }
     }
-
-    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
-        self.stream.put(buf)
-    }
-
-    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        self.stream.wait(direction, site).await
-    }
-
-    fn end(&self) -> io::Result<()> {
-        self.stream.end()
-    }
 }
 
 impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for ReadHalf<C> {
-    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
-        self.0.take(buf)
-    }
+    forward!(self, self.0, take);
 
     fn put(&self, _: &[u8]) -> Option<io::Result<usize>> {
         Some(Err(ErrorKind::Unsupported.into()))
-    }
-
-    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        self.0.wait(direction, site).await
     }
 
     fn end(&self) -> io::Result<()> {
@@ -259,20 +260,10 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for ReadHal
 }
 
 impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for WriteHalf<C> {
+    forward!(self, self.0, put);
+
     fn take(&self, _: &mut [u8]) -> Option<io::Result<usize>> {
         Some(Err(ErrorKind::Unsupported.into()))
-    }
-
-    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
-        self.0.put(buf)
-    }
-
-    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        self.0.wait(direction, site).await
-    }
-
-    fn end(&self) -> io::Result<()> {
-        self.0.end()
     }
 }
 
