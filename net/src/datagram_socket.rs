@@ -107,8 +107,8 @@ impl DatagramSocket<Inet> {
         self.send_by(buf, send, Location::caller())
     }
 
-    /// Sets whether the socket may send to a broadcast address. Without this, such a send fails with
-    /// `PermissionDenied`.
+    /// Sets whether the socket may send to a broadcast address. Without this, such a send fails
+    /// with `PermissionDenied`.
     ///
     /// # Errors
     ///
@@ -118,8 +118,9 @@ impl DatagramSocket<Inet> {
     }
 
     /// Joins a multicast group at the interface with this address, or at one that the system
-    /// chooses if the address is unspecified. From now on the socket receives the datagrams that are
-    /// sent to the group and to its port. (`socket2::SockRef` has the other options of multicast.)
+    /// chooses if the address is unspecified. From now on the socket receives the datagrams that
+    /// are sent to the group and to its port. (`socket2::SockRef` has the other options of
+    /// multicast.)
     ///
     /// # Errors
     ///
@@ -128,8 +129,8 @@ impl DatagramSocket<Inet> {
         self.set("join", |socket| socket.join_multicast_v4(group, interface))
     }
 
-    /// Joins a multicast group, as [`join_multicast_v4`](DatagramSocket::join_multicast_v4) does, at
-    /// the interface with this index, or at one that the system chooses for index zero.
+    /// Joins a multicast group, as [`join_multicast_v4`](DatagramSocket::join_multicast_v4) does,
+    /// at the interface with this index, or at one that the system chooses for index zero.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Descriptors: sockets of the standard library as ours and back, and the descriptor of a socket for
-//! other libraries.
+//! Descriptors: sockets of the standard library as ours and back, and the descriptor of a socket
+//! for other libraries.
 //!
 //! In a replayed run a socket has no descriptor. There, other libraries get a stand-in.
 

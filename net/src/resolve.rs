@@ -17,8 +17,10 @@ use crate::door;
 /// use std::io;
 /// use net::TcpStream;
 ///
-/// async fn both() -> io::Result<[TcpStream; 2]> {
-///     Ok([TcpStream::connect("localhost:80").await?, TcpStream::connect(("localhost", 80)).await?])
+/// async fn both() -> io::Result<(TcpStream, TcpStream)> {
+///     let by_text = TcpStream::connect("localhost:80").await?;
+///     let by_pair = TcpStream::connect(("localhost", 80)).await?;
+///     Ok((by_text, by_pair))
 /// }
 /// ```
 pub trait ToAddress {

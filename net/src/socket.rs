@@ -63,7 +63,8 @@ pub(crate) struct Socket {
 }
 
 /// The bit of [`Socket::written`] that says that other code has had the descriptor, so that the
-/// socket may have a duplicate. The bit costs no memory, and the paths that count do not look at it.
+/// socket may have a duplicate. The bit costs no memory, and the paths that count do not look at
+/// it.
 const LENT: u64 = 1 << 63;
 
 impl Socket {

@@ -83,8 +83,8 @@ pub trait Stream {
         read_to_end(self, out, limit, Location::caller())
     }
 
-    /// Reads up to the end of the stream, and appends the text to `out`, which may hold `limit` bytes
-    /// at most.
+    /// Reads up to the end of the stream, and appends the text to `out`, which may hold `limit`
+    /// bytes at most.
     ///
     /// # Errors
     ///
@@ -123,7 +123,8 @@ pub trait Stream {
     /// Writes like `write_vectored`, for a wrapper; see [`read_from`](Stream::read_from).
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize>;
 
-    /// Writes all of `buf`, and waits when there is no room. Then [flushes](Stream::flush) the stream.
+    /// Writes all of `buf`, and waits when there is no room. Then [flushes](Stream::flush) the
+    /// stream.
     ///
     /// # Errors
     ///
@@ -144,8 +145,9 @@ pub trait Stream {
         }
     }
 
-    /// Waits until the stream holds back no written bytes. A socket or a pipe passes its bytes on at
-    /// once, so it does not wait. A TLS stream may hold back bytes for which its socket had no room.
+    /// Waits until the stream holds back no written bytes. A socket or a pipe passes its bytes on
+    /// at once, so it does not wait. A TLS stream may hold back bytes for which its socket had no
+    /// room.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }

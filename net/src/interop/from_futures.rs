@@ -1,7 +1,8 @@
 //! Streams of `futures-io` as streams of this crate.
 //!
 //! Such a stream may hold bytes back, and it cannot be asked whether there are bytes to read. So
-//! each wait to read also sends what is held back, and a wait without a buffer reads one byte ahead.
+//! each wait to read also sends what is held back, and a wait without a buffer reads one byte
+//! ahead.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -29,9 +30,9 @@ use crate::stream::Stream;
 ///
 /// If the inner stream holds written bytes back, because its socket has no room, every later wait
 /// to read or write sends them. (The wait of a reading [half](Split) does not.)
-/// [`flush`](Stream::flush) waits until they are sent; [`write_all`](Stream::write_all) does so too. [`shutdown`](Stream::shutdown) closes the inner
-/// stream, which sends the `close_notify` of TLS. If there is no room for it, every later wait
-/// continues the closing.
+/// [`flush`](Stream::flush) waits until they are sent; [`write_all`](Stream::write_all) does so
+/// too. [`shutdown`](Stream::shutdown) closes the inner stream, which sends the `close_notify` of
+/// TLS. If there is no room for it, every later wait continues the closing.
 ///
 /// [`reset`](Stream::reset) leaves the inner stream as it is, and refuses later writes. Once the
 /// stream is dropped, the peer of a TLS stream meets an end without `close_notify`, which is an
@@ -262,8 +263,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Split for FromFutures<T> {
     }
 }
 
-/// A borrowed stream, shared by two halves: one reads, and the other writes. A wait to read must not
-/// flush, because it would take the waker of the other half's wait.
+/// A borrowed stream, shared by two halves: one reads, and the other writes. A wait to read must
+/// not flush, because it would take the waker of the other half's wait.
 struct Half<'s, T>(&'s RefCell<Shared<T>>);
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for Half<'_, T> {

@@ -1,4 +1,5 @@
-//! Adapters between the streams and the traits of other libraries. Each library has its own feature.
+//! Adapters between the streams and the traits of other libraries. Each library has its own
+//! feature.
 //!
 //! [`Compat`] implements the polled traits: those of `futures-io` with the feature `futures-io`,
 //! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
