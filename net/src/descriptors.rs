@@ -16,6 +16,7 @@ use crate::datagram_socket::DatagramSocket;
 use crate::door::{self, Handle};
 use crate::family::{Family, Inet, Unix};
 use crate::listener::Listener;
+use crate::serve::Connection;
 use crate::stream_socket::StreamSocket;
 
 /// Raises the soft limit of open files to the hard limit, which any process is allowed to do.
@@ -92,6 +93,13 @@ impl<F: Family> AsFd for Listener<F> {
 impl<F: Family> AsFd for DatagramSocket<F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         lend(&self.io, SocketType::DGRAM)
+    }
+}
+
+/// The descriptor of the stream.
+impl<S: AsFd> AsFd for Connection<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
     }
 }
 

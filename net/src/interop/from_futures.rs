@@ -140,6 +140,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         Poll::Ready(Ok(n == 1))
     }
 
+    /// Waits until the peer has closed its side, and sends what is held back in the meantime.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Polled<()> {
         let looked = match self.poll_ahead(cx) {
             // No more can be read ahead, so nothing can show the end.
@@ -152,6 +153,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         }
     }
 
+    /// Sends what is held back, if a read has to wait. Returns the result of the read.
     fn or_flush<R>(&mut self, read: Polled<R>, cx: &mut Context<'_>) -> Polled<R> {
         if read.is_pending()
             && let Poll::Ready(Err(error)) = self.poll_flush(cx)
