@@ -133,6 +133,7 @@ fn a_server_that_is_given_its_listeners() {
                 Inherited::Unix(mut unix) => {
                     unix.accept().await.unwrap().0.write_all(b"by a path").await.unwrap();
                 }
+                other => panic!("a listener of a third kind: {other:?}"),
             }
         }
     };

@@ -11,11 +11,12 @@ use support::golden;
 /// The pages, and the test file of those blocks that are no lines of a trace.
 const PAGES: [&str; 2] = ["time", "outside"];
 /// The pages that show the program of each trace.
-const WITH_PROGRAMS: [&str; 4] = [
+const WITH_PROGRAMS: [&str; 5] = [
     "README.md",
     "kernel/src/guide/reading.md",
     "kernel/src/guide/time.md",
     "kernel/src/guide/outside.md",
+    "kernel/src/guide/tls.md",
 ];
 const SAID: &str = include_str!("outside_world.rs");
 

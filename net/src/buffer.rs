@@ -1,5 +1,6 @@
 //! A buffer in front of a stream, to read lines and fixed counts of bytes.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
@@ -34,11 +35,11 @@ use crate::stream::Stream;
 /// ```
 #[derive(Debug)]
 pub struct BufReader<S> {
-    stream: S,
+    pub(crate) stream: S,
     /// The storage of the buffer. The bytes from `start` to `end` were read and are not consumed
     /// yet.
     room: Vec<u8>,
-    start: usize,
+    start: Cell<usize>,
     end: usize,
     /// The size to which `room` shrinks when it becomes empty.
     capacity: usize,
@@ -56,13 +57,13 @@ impl<S: Stream> BufReader<S> {
     #[must_use]
     pub fn with_capacity(capacity: usize, stream: S) -> BufReader<S> {
         let capacity = capacity.max(1);
-        BufReader { stream, room: vec![0; capacity], start: 0, end: 0, capacity }
+        BufReader { stream, room: vec![0; capacity], start: Cell::new(0), end: 0, capacity }
     }
 
     /// Returns the bytes that were read and are not consumed yet.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
-        &self.room[self.start..self.end]
+        &self.room[self.start.get()..self.end]
     }
 
     /// Consumes the first `n` bytes of the buffer.
@@ -72,9 +73,10 @@ impl<S: Stream> BufReader<S> {
     /// Panics if the buffer has fewer than `n` bytes.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.buffer().len(), "rule: only what is in the buffer can be consumed");
-        self.start += n;
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+        let start = self.start.get_mut();
+        *start += n;
+        if *start == self.end {
+            (*start, self.end) = (0, 0);
             self.room.truncate(self.capacity);
             self.room.shrink_to(self.capacity);
         }
@@ -199,17 +201,26 @@ impl<S: Stream> BufReader<S> {
 
     /// Moves bytes from the buffer to `buf`: as many as there are, up to the length of `buf`.
     fn take(&mut self, buf: &mut [u8]) -> usize {
+        let n = self.take_shared(buf);
+        // Shrinks an empty buffer.
+        self.consume(0);
+        n
+    }
+
+    /// Moves bytes like `take`, and leaves the size of the buffer as it is.
+    pub(crate) fn take_shared(&self, buf: &mut [u8]) -> usize {
         let n = buf.len().min(self.buffer().len());
         buf[..n].copy_from_slice(&self.buffer()[..n]);
-        self.consume(n);
+        self.start.set(self.start.get() + n);
         n
     }
 
     /// Reads once, and appends the bytes to the buffer. Makes the buffer at least `want` bytes
     /// large first, and at least one byte larger than its contents.
     pub(crate) async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
-        self.room.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
+        let start = self.start.take();
+        self.room.copy_within(start..self.end, 0);
+        self.end -= start;
         let want = want.max(self.end + 1);
         if self.room.len() < want {
             // Double the size, so that growth byte by byte copies each byte only a few times.
@@ -280,6 +291,11 @@ impl<S: Stream> Stream for BufReader<S> {
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
         self.stream.write_from(bufs, site).await
+    }
+
+    #[track_caller]
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.stream.flush()
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

@@ -40,6 +40,7 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
                 n => (rest, copied) = (&rest[n..], copied + n as u64),
             }
         }
+        to.flush().await?;
     }
 }
 
@@ -88,6 +89,7 @@ async fn direction(mut from: impl Stream, mut to: impl Stream, site: Site) -> io
     match to.shutdown() {
         // The peer of `to` has gone already, so it needs no end.
         Err(error) if error.kind() != ErrorKind::NotConnected => Err(error),
-        _ => Ok(copied),
+        // The end can be held back, too.
+        _ => to.flush().await.map(|()| copied),
     }
 }

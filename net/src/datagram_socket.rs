@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::marker::PhantomData;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::panic::Location;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, connect, recvfrom, send, sendto};
+use socket2::SockRef;
 use traps::Site;
 use traps::ignore_after;
 use traps::io::{Direction, Io};
@@ -18,7 +19,7 @@ use crate::attempt::{attempt, tell, until_done};
 use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::BACK_OFF_FIRST;
-use crate::resolve::{failed, ip_address};
+use crate::resolve::{ToAddress, failed, ip_address};
 use crate::socket::bound;
 
 /// A datagram socket of an address family: a [`UdpSocket`] or a
@@ -66,8 +67,8 @@ impl DatagramSocket<Inet> {
     ///
     /// Returns the system's error, with the same kind and with the address in its text:
     /// `AddrInUse`, `PermissionDenied`. Returns `InvalidInput` if `address` is a name.
-    pub fn bind(address: impl ToString) -> io::Result<UdpSocket> {
-        let address = address.to_string();
+    pub fn bind(address: impl ToAddress) -> io::Result<UdpSocket> {
+        let address = address.to_address();
         let bound = |ip| door::call("bind", || Ok(bound(SocketType::DGRAM, &ip)?.into()));
         let socket = ip_address(&address).and_then(bound);
         let socket = socket.map_err(|error| failed(format!("bind {address}"), error))?;
@@ -75,14 +76,19 @@ impl DatagramSocket<Inet> {
     }
 
     /// Connects the socket to an address. From now on [`send`](DatagramSocket::send) sends to this
-    /// address, and the socket receives only datagrams from it. Never blocks.
+    /// address, and the socket receives only datagrams from it. Never blocks, so it looks up no
+    /// names.
     ///
     /// # Errors
     ///
-    /// Returns the system's error, with the same kind and with the address in its text.
-    pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
-        let connected = door::call("connect", || Ok(connect(self.io.get()?, &address)?));
-        connected.map_err(|error| failed(format!("connect to {address}"), error))
+    /// Returns the system's error, with the same kind and with the address in its text. Returns
+    /// `InvalidInput` if `address` is a name.
+    pub fn connect(&self, address: impl ToAddress) -> io::Result<()> {
+        let address = address.to_address();
+        let connect = |ip| door::call("connect", || Ok(connect(self.io.get()?, &ip)?));
+        ip_address(&address)
+            .and_then(connect)
+            .map_err(|error| failed(format!("connect to {address}"), error))
     }
 
     /// Sends a datagram to `address`. Blocks while the system has no room for it. Returns the
@@ -99,6 +105,64 @@ impl DatagramSocket<Inet> {
     ) -> impl Future<Output = io::Result<usize>> {
         let send = move |fd: BorrowedFd<'_>| sendto(fd, buf, SendFlags::NOSIGNAL, &address);
         self.send_by(buf, send, Location::caller())
+    }
+
+    /// Sets whether the socket may send to a broadcast address. Without this, such a send fails
+    /// with `PermissionDenied`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    pub fn set_broadcast(&self, broadcast: bool) -> io::Result<()> {
+        self.set("broadcast", |socket| socket.set_broadcast(broadcast))
+    }
+
+    /// Joins a multicast group at the interface with this address, or at one that the system
+    /// chooses if the address is unspecified. From now on the socket receives the datagrams that
+    /// are sent to the group and to its port. (`socket2::SockRef` has the other options of
+    /// multicast.)
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error: `AddrInUse` if the socket has joined the group before.
+    pub fn join_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
+        self.set("join", |socket| socket.join_multicast_v4(group, interface))
+    }
+
+    /// Joins a multicast group, as [`join_multicast_v4`](DatagramSocket::join_multicast_v4) does,
+    /// at the interface with this index, or at one that the system chooses for index zero.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error: `AddrInUse` if the socket has joined the group before.
+    pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.set("join", |socket| socket.join_multicast_v6(group, interface))
+    }
+
+    /// Leaves a multicast group at an interface, both as they were joined.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error: `AddrNotAvailable` if the socket is not in the group.
+    pub fn leave_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
+        self.set("leave", |socket| socket.leave_multicast_v4(group, interface))
+    }
+
+    /// Leaves a multicast group at an interface, both as they were joined.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error: `AddrNotAvailable` if the socket is not in the group.
+    pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.set("leave", |socket| socket.leave_multicast_v6(group, interface))
+    }
+
+    fn set(
+        &self,
+        option: &'static str,
+        set: impl FnOnce(SockRef<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        door::call(option, || set(SockRef::from(&self.io.get()?)))
     }
 }
 

@@ -100,7 +100,7 @@ impl<S: Stream> Frames<S> {
                     n => IoSlice::advance_slices(&mut slices, n),
                 }
             }
-            Ok(())
+            self.reader.flush().await
         }
     }
 

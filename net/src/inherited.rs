@@ -15,6 +15,7 @@ use crate::unix::UnixListener;
 
 /// A listener that the process has inherited.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Inherited {
     /// A TCP listener.
     Tcp(TcpListener),

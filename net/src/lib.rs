@@ -2,10 +2,13 @@
 //!
 //! - Sockets: a [`Listener`] and a [`StreamSocket`] are generic over a [`Family`] of addresses. The
 //!   concrete types are [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]. A
-//!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`].
+//!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`]. Each converts from and to
+//!   its type in `std`, and lends its descriptor ([`AsFd`](std::os::fd::AsFd)).
 //! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
+//! - Other libraries: `interop`, with the features `futures-io` and `hyper`, converts streams both
+//!   ways. So TLS by rustls goes under everything here, and hyper over every stream.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes.
@@ -17,6 +20,7 @@
 //! responses. For these waits the log names the line in this crate, which identifies the phase.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod attempt;
 mod back_off;
@@ -75,8 +79,8 @@ pub use halves::Split;
 pub use inherited::{Inherited, inherited_listeners};
 pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
-pub use resolve::resolve;
-pub use serve::{Connection, Slot, serve};
+pub use resolve::{ToAddress, resolve};
+pub use serve::{Connection, serve};
 pub use stream::Stream;
 pub use stream_socket::{
     OwnedReadHalf, OwnedWriteHalf, ReadHalf, StreamSocket, WriteHalf, WriteSide,

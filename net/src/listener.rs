@@ -23,7 +23,7 @@ use crate::back_off::{BackOff, Trouble};
 use crate::door::{self, Attempt, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
-use crate::resolve::{failed, ip_address};
+use crate::resolve::{ToAddress, failed, ip_address};
 use crate::socket::{FLAGS, tcp_socket};
 use crate::stream_socket::StreamSocket;
 
@@ -50,7 +50,7 @@ impl Default for Options {
 /// A socket that accepts connections of an address family: a [`TcpListener`] or a
 /// [`UnixListener`](crate::UnixListener).
 pub struct Listener<F> {
-    io: Io<Handle<'l'>>,
+    pub(crate) io: Io<Handle<'l'>>,
     backlog: u32,
     back_off: BackOff,
     family: PhantomData<F>,
@@ -76,7 +76,7 @@ impl Listener<Inet> {
     ///
     /// Returns the system's error, with the same kind and with the address in its text:
     /// `AddrInUse`, `PermissionDenied`. Returns `InvalidInput` if `address` is a name.
-    pub fn bind(address: impl ToString) -> io::Result<TcpListener> {
+    pub fn bind(address: impl ToAddress) -> io::Result<TcpListener> {
         TcpListener::bind_with(address, Options::default())
     }
 
@@ -85,8 +85,8 @@ impl Listener<Inet> {
     /// # Errors
     ///
     /// Returns the errors of [`Listener::bind`].
-    pub fn bind_with(address: impl ToString, options: Options) -> io::Result<TcpListener> {
-        let address = address.to_string();
+    pub fn bind_with(address: impl ToAddress, options: Options) -> io::Result<TcpListener> {
+        let address = address.to_address();
         let listening = |known| door::call("listen", || Ok(listen(known, options)?.into()));
         let socket = ip_address(&address).and_then(listening);
         let socket = socket.map_err(|error| failed(format!("listen on {address}"), error))?;

@@ -4,11 +4,55 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
 use traps::{Interruptible, tape};
 
 use crate::door;
+
+/// An address, or a name that has addresses, with a port: a text such as `localhost:80` or
+/// `[::1]:80`, a [`SocketAddr`], or a pair of a host and a port.
+///
+/// ```
+/// use std::io;
+/// use net::TcpStream;
+///
+/// async fn both() -> io::Result<(TcpStream, TcpStream)> {
+///     let by_text = TcpStream::connect("localhost:80").await?;
+///     let by_pair = TcpStream::connect(("localhost", 80)).await?;
+///     Ok((by_text, by_pair))
+/// }
+/// ```
+pub trait ToAddress {
+    /// Returns the address as `host:port`. A host that is an IPv6 address has brackets.
+    fn to_address(&self) -> String;
+}
+
+macro_rules! texts {
+    ($($address:ty)*) => {$(
+        impl ToAddress for $address {
+            fn to_address(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+texts! { str String SocketAddr SocketAddrV4 SocketAddrV6 }
+
+impl<H: ToString> ToAddress for (H, u16) {
+    fn to_address(&self) -> String {
+        let (host, port) = (self.0.to_string(), self.1);
+        let is_v6 = host.parse::<Ipv6Addr>().is_ok();
+        if is_v6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+impl<A: ToAddress + ?Sized> ToAddress for &A {
+    fn to_address(&self) -> String {
+        (**self).to_address()
+    }
+}
 
 /// Finds the addresses of `name:port`, at least one, in the order in which the system prefers them.
 /// If `address` is an address already, such as a [`SocketAddr`] or `[::1]:80`, returns it.
@@ -20,10 +64,10 @@ use crate::door;
 /// Returns `InvalidInput` if the text is not `name:port`, the system's error if it finds no
 /// address, and the interrupt that ended the wait.
 #[track_caller]
-pub fn resolve<A: ToString>(
+pub fn resolve<A: ToAddress>(
     address: A,
 ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + use<A> {
-    let name = address.to_string();
+    let name = address.to_address();
     let known = name.parse();
     // No closure, because a closure would hide the call site from `track_caller`.
     let lookup = if known.is_err() && has_port(&name) {
@@ -92,7 +136,6 @@ pub(crate) fn failed(what: String, error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv6Addr;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
@@ -101,7 +144,7 @@ mod tests {
     /// This test runs outside a kernel, where nothing can wait.
     #[test]
     fn literals_need_no_lookup() {
-        let scoped = std::net::SocketAddrV6::new(Ipv6Addr::LOCALHOST, 80, 0, 3);
+        let scoped = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 80, 0, 3);
         for known in [
             ([127, 0, 0, 1], 80).into(),
             (Ipv6Addr::LOCALHOST, 80).into(),

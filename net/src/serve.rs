@@ -1,12 +1,22 @@
 //! A server for any protocol: one task per connection, a connection limit, and a clean end.
 
 use std::fmt::Display;
-use std::io;
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::task::Context;
 
+use traps::Site;
 use traps::shutdown::{Hold, has_begun, hold};
 use traps::sync::{Permit, Semaphore};
-use traps::{note, spawn};
+use traps::{note_warning, spawn};
+
+use crate::family::Family;
+use crate::halves::Split;
+use crate::stream::{Stream, forward};
+use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
 
 /// Accepts connections, and serves each one in its own task. Serves at most `limit` connections at
 /// a time: while all slots are taken it does not accept, and clients wait in the backlog. *Blocks*
@@ -19,8 +29,8 @@ use traps::{note, spawn};
 /// also decides which errors end the server: a [`TcpListener`] waits and tries again if descriptors
 /// run out, and skips failed connections.
 ///
-/// A connection that fails ends alone and frees its slot. Its error becomes a `note` in the log.
-/// The tasks are named `conn-1` and so on.
+/// A connection that fails ends alone and frees its slot. Its error becomes a `warn` line in the
+/// log. The tasks are named `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -73,11 +83,11 @@ where
         let Some(stream) = accept().await? else { break };
         accepted += 1;
         late -= u32::from(has_begun());
-        let slot = Slot { _permit: permit, _hold: hold() };
+        let slot = Rc::new(Slot { _permit: permit, _hold: hold() });
         let connection = handle(Connection { stream, slot });
         let noted = async move {
             if let Err(error) = connection.await {
-                note(error);
+                note_warning(error.to_string());
             }
         };
         spawn(format!("conn-{accepted}"), noted).detached().await;
@@ -85,27 +95,42 @@ where
     Ok(())
 }
 
-/// A [served](serve) connection: its stream, and its slot.
+/// A [served](serve) connection, or a half of one. It is a [`Stream`], and derefs to its stream for
+/// the methods that only this kind of stream has.
+///
+/// It owns a slot of the server and a [hold](traps::shutdown::hold) of the shutdown. Both are
+/// released when it is dropped, so a task that keeps the stream keeps the slot too.
 #[derive(Debug)]
 pub struct Connection<S> {
     // Dropped first: the next connection may need its descriptor.
     stream: S,
-    slot: Slot,
+    slot: Rc<Slot>,
 }
 
-/// A slot in a [server](serve), and a [hold](traps::shutdown::hold) of the shutdown. Dropping it
-/// releases both.
+/// A slot in a server, and a hold of the shutdown.
 #[derive(Debug)]
-#[must_use = "a slot that is dropped is given up at once"]
-pub struct Slot {
+struct Slot {
     _permit: Permit,
     _hold: Hold,
 }
 
-impl<S> Connection<S> {
-    /// Returns the stream and the slot. Keep the slot for as long as the stream.
-    pub fn into_parts(self) -> (S, Slot) {
-        (self.stream, self.slot)
+impl<F: Family> Connection<StreamSocket<F>> {
+    /// Splits the connection into two halves for two tasks, as
+    /// [`StreamSocket::into_split`] does. The slot is released when both are dropped.
+    #[must_use]
+    pub fn into_split(self) -> (Connection<OwnedReadHalf<F>>, Connection<OwnedWriteHalf<F>>) {
+        let (slot, (reader, writer)) = (self.slot, self.stream.into_split());
+        (Connection { stream: reader, slot: slot.clone() }, Connection { stream: writer, slot })
+    }
+}
+
+impl<S: Stream> Stream for Connection<S> {
+    forward!(self, self.stream);
+}
+
+impl<S: Split> Split for Connection<S> {
+    fn split(&mut self) -> (impl Stream, impl Stream) {
+        self.stream.split()
     }
 }
 

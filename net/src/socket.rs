@@ -20,13 +20,13 @@ use traps::{Budget, budget_from, is_traced, take_budget, tape};
 use crate::attempt::{attempt, for_one_call, is_any, until_done};
 use crate::door::{self, Attempt, Handle, read as read_by};
 
-/// A socket, and what is known about its buffers. The socket has no duplicate, and nothing here
-/// hands out its descriptor. One part of the program reads the socket and another part writes it;
+/// A socket, and what is known about its buffers. The socket has no duplicate unless it was
+/// [lent](Socket::lent). One part of the program reads the socket and another part writes it;
 /// each uses its own half of the state.
 pub(crate) struct Socket {
     pub(crate) fd: Handle<'c'>,
-    /// The number of written bytes that the system has taken so far.
-    pub(crate) written: Cell<u64>,
+    /// The number of written bytes that the system has taken so far. The top bit is [`LENT`].
+    written: Cell<u64>,
     /// Whether the socket is known to be empty, so that the next read waits without trying: the
     /// last read was short, or a try found nothing.
     ///
@@ -62,7 +62,22 @@ pub(crate) struct Socket {
     _is_here: bool,
 }
 
+/// The bit of [`Socket::written`] that says that other code has had the descriptor, so that the
+/// socket may have a duplicate. The bit costs no memory, and the paths that count do not look at
+/// it.
+const LENT: u64 = 1 << 63;
+
 impl Socket {
+    /// Records that other code gets the descriptor, or had it before.
+    pub(crate) fn lent(&self) {
+        self.written.set(self.written.get() | LENT);
+    }
+
+    /// Returns the number of written bytes that the system has taken so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.get() & !LENT
+    }
+
     pub(crate) fn new(fd: Handle<'c'>) -> Socket {
         let [drained, urgent, full] = [const { Cell::new(false) }; 3];
         Socket { fd, written: Cell::new(0), drained, urgent, full, _is_here: true }
@@ -80,7 +95,7 @@ impl Source for Socket {
         self.fd.into_owner()
     }
     fn is_sole(&self) -> bool {
-        true
+        self.written.get() & LENT == 0
     }
     fn note_urgent(&self) {
         self.urgent.set(true);

@@ -83,6 +83,30 @@ pub trait Stream {
         read_to_end(self, out, limit, Location::caller())
     }
 
+    /// Reads up to the end of the stream, and appends the text to `out`, which may hold `limit`
+    /// bytes at most.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidData` if the bytes are not UTF-8, and the errors of
+    /// [`read_to_end`](Stream::read_to_end). After an error, `out` is unchanged, and the bytes that
+    /// were read are lost.
+    #[track_caller]
+    fn read_to_string(
+        &mut self,
+        out: &mut String,
+        limit: usize,
+    ) -> impl Future<Output = io::Result<()>> {
+        let site = Location::caller();
+        async move {
+            let mut bytes = Vec::new();
+            read_to_end(self, &mut bytes, limit.saturating_sub(out.len()), site).await?;
+            let invalid = |error| io::Error::new(ErrorKind::InvalidData, error);
+            out.push_str(std::str::from_utf8(&bytes).map_err(invalid)?);
+            Ok(())
+        }
+    }
+
     /// Writes some of `buf`, and waits until there is room. Returns the number of bytes written.
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
@@ -99,7 +123,8 @@ pub trait Stream {
     /// Writes like `write_vectored`, for a wrapper; see [`read_from`](Stream::read_from).
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize>;
 
-    /// Writes all of `buf`, and waits when there is no room.
+    /// Writes all of `buf`, and waits when there is no room. Then [flushes](Stream::flush) the
+    /// stream.
     ///
     /// # Errors
     ///
@@ -116,8 +141,15 @@ pub trait Stream {
                     n => rest = &rest[n..],
                 }
             }
-            Ok(())
+            self.flush().await
         }
+    }
+
+    /// Waits until the stream holds back no written bytes. A socket or a pipe passes its bytes on
+    /// at once, so it does not wait. A TLS stream may hold back bytes for which its socket had no
+    /// room.
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
+        ready(Ok(()))
     }
 
     /// Waits until there are bytes to read, or the end of the stream, but does not read. So a
@@ -215,54 +247,75 @@ pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result
     }
 }
 
+/// Implements [`Stream`] for a wrapper, by the methods of the stream `$to`.
+macro_rules! forward {
+    ($self:ident, $to:expr) => {
+        fn read_from(
+            &mut $self,
+            buf: &mut [u8],
+            site: Site,
+        ) -> impl Future<Output = io::Result<usize>> {
+            $to.read_from(buf, site)
+        }
+
+        #[track_caller]
+        fn readable(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $to.readable()
+        }
+
+        #[inline(always)]
+        fn try_read(
+            &mut $self,
+            buf: &mut [u8],
+            cx: &mut Context<'_>,
+        ) -> Option<io::Result<usize>> {
+            $to.try_read(buf, cx)
+        }
+
+        #[inline(always)]
+        fn try_write(&mut $self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+            $to.try_write(buf, cx)
+        }
+
+        async fn write_from(&mut $self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+            $to.write_from(bufs, site).await
+        }
+
+        #[track_caller]
+        fn flush(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $to.flush()
+        }
+
+        fn shutdown(&mut $self) -> io::Result<()> {
+            Stream::shutdown(&mut $to)
+        }
+
+        fn reset(&mut $self) -> io::Result<()> {
+            $to.reset()
+        }
+
+        #[track_caller]
+        fn closed(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $to.closed()
+        }
+
+        fn has_failed(&$self) -> bool {
+            $to.has_failed()
+        }
+
+        #[track_caller]
+        fn sent(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $to.sent()
+        }
+
+        fn peer_addr(&$self) -> Option<SocketAddr> {
+            Stream::peer_addr(&$to)
+        }
+    };
+}
+pub(crate) use forward;
+
 /// Borrowed streams are streams, so a wrapper can borrow a stream and leave it to its owner.
 impl<S: Stream> Stream for &mut S {
-    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        (**self).read_from(buf, site)
-    }
-
-    #[track_caller]
-    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        (**self).readable()
-    }
-
-    #[inline(always)]
-    fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        (**self).try_read(buf, cx)
-    }
-
-    #[inline(always)]
-    fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        (**self).try_write(buf, cx)
-    }
-
-    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
-        (**self).write_from(bufs, site).await
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        (**self).shutdown()
-    }
-
-    fn reset(&mut self) -> io::Result<()> {
-        (**self).reset()
-    }
-
-    #[track_caller]
-    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
-        (**self).closed()
-    }
-
-    fn has_failed(&self) -> bool {
-        (**self).has_failed()
-    }
-
-    #[track_caller]
-    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
-        (**self).sent()
-    }
-
-    fn peer_addr(&self) -> Option<SocketAddr> {
-        (**self).peer_addr()
-    }
+    forward!(self, **self);
 }

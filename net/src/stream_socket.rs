@@ -38,6 +38,13 @@ impl<F: Family> StreamSocket<F> {
         StreamSocket { io: Io::new(Socket::new(socket)), family: PhantomData }
     }
 
+    /// Takes ownership of a connected socket in non-blocking mode that may have duplicates.
+    pub(crate) fn from_std(socket: Handle<'c'>) -> StreamSocket<F> {
+        let stream = StreamSocket::from_socket(socket);
+        stream.io.lent();
+        stream
+    }
+
     /// Returns the socket, for a read. If a short read does not prove the socket empty, makes the
     /// next read try.
     #[inline(always)]
@@ -83,7 +90,7 @@ impl<F: Family> StreamSocket<F> {
     /// failed `write_all` got.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.io.written.get()
+        self.io.written()
     }
 
     /// Returns two halves for two branches of a join: one reads while the other writes. Each is a
@@ -219,12 +226,12 @@ impl<F: Family> Stream for StreamSocket<F> {
 /// The reading half of a connection, borrowed or owned. It is a [`Stream`] whose writes all fail
 /// with `Unsupported`.
 #[derive(Debug)]
-pub struct ReadHalf<C>(C);
+pub struct ReadHalf<C>(pub(crate) C);
 
 /// The writing half of a connection, borrowed or owned. It is a [`Stream`] whose reads all fail
 /// with `Unsupported`. It cannot reset: only the whole connection can.
 #[derive(Debug)]
-pub struct WriteHalf<C>(C);
+pub struct WriteHalf<C>(pub(crate) C);
 
 /// The reading half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
 pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;

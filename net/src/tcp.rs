@@ -13,7 +13,7 @@ use traps::io::Direction;
 use crate::door;
 use crate::family::Inet;
 use crate::happy_eyeballs::first;
-use crate::resolve::{failed, resolve};
+use crate::resolve::{ToAddress, failed, resolve};
 use crate::socket::tcp_socket;
 use crate::stream_socket::StreamSocket;
 
@@ -39,11 +39,11 @@ impl StreamSocket<Inet> {
     /// same kind, and with the address and the number of addresses in its text. Returns the
     /// interrupt that ended the wait; then all attempts are closed.
     #[track_caller]
-    pub fn connect<A: ToString>(
+    pub fn connect<A: ToAddress>(
         address: A,
     ) -> impl Future<Output = io::Result<TcpStream>> + use<A> {
         let site = Location::caller();
-        let name = address.to_string();
+        let name = address.to_address();
         let lookup = resolve(name.clone());
         async move {
             let found = lookup.await?;

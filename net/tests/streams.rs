@@ -9,7 +9,8 @@ use std::time::Duration;
 use kernel::{Options, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{
-    BufReader, Connection, Frames, Stream, TcpListener, TcpStream, copy, copy_bidirectional, serve,
+    BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, copy,
+    copy_bidirectional, serve,
 };
 use testing::{Setup, run, sweep};
 use traps::shutdown::begun;
@@ -63,6 +64,20 @@ fn lines_have_either_end_and_the_last_one_may_have_none() {
             assert!(lines.next().await.unwrap().is_none(), "the end stays the end");
         });
     }
+}
+
+#[test]
+fn a_text_is_read_to_its_end_within_a_limit_and_must_be_utf_8() {
+    let ran = run(async {
+        let mut text = "so: ".to_owned();
+        says("schön".as_bytes()).await.read_to_string(&mut text, 10).await.unwrap();
+        assert_eq!(text, "so: schön");
+        let too_long = says(b"two").await.read_to_string(&mut text, 11).await;
+        let not_text = says(b"\xff").await.read_to_string(&mut text, 100).await;
+        assert_eq!(text, "so: schön");
+        [too_long, not_text].map(|read| read.unwrap_err().kind())
+    });
+    assert_eq!(ran.output, [ErrorKind::FileTooLarge, ErrorKind::InvalidData]);
 }
 
 #[test]
@@ -434,6 +449,36 @@ fn a_server_to_which_clients_never_stop_to_come_ends_at_a_shutdown() {
     let endless = serve(async || Ok(Some(duplex(1).0)), 2, handle);
     Setup::new().sim(sim).options(options).run(endless).output.unwrap();
     assert_eq!(served.get(), 8, "two at 0, 5 and 10 ms, and two more after the signal");
+}
+
+/// The handlers return at once: only the kept halves hold the slots.
+#[test]
+fn each_half_of_a_connection_keeps_its_slot() {
+    let ran = run(async {
+        let (accepted, kept) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
+        let (count, keep) = (accepted.clone(), kept.clone());
+        let accept = async move || {
+            count.set(count.get() + 1);
+            Ok((count.get() <= 6).then(|| UnixStream::pair().unwrap().0))
+        };
+        let handle = move |stream: Connection<UnixStream>| {
+            let (reader, writer) = stream.into_split();
+            keep.borrow_mut().push((Some(BufReader::new(reader)), Some(writer)));
+            async { io::Result::Ok(()) }
+        };
+        spawn("server", serve(accept, 2, handle)).detached().await;
+        let mut seen = Vec::new();
+        for step in 0..4 {
+            for _ in 0..10 {
+                yield_now().await.unwrap();
+            }
+            seen.push(accepted.get());
+            let first = &mut kept.borrow_mut()[step / 2];
+            if step % 2 == 0 { drop(first.0.take()) } else { drop(first.1.take()) }
+        }
+        seen
+    });
+    assert_eq!(ran.output, [2, 2, 3, 3]);
 }
 
 #[test]

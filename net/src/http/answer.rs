@@ -235,6 +235,7 @@ pub(crate) enum BodyField {
 
 /// The reason why a header field was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InvalidHeader {
     /// The name is not a token.
     Name,

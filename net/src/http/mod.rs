@@ -18,7 +18,7 @@
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
-//! is no TLS and no HTTP/2.
+//! is no HTTP/2. For TLS, wrap the stream in `interop::FromFutures`; the kernel's guide has a page.
 
 pub(crate) mod answer;
 mod config;

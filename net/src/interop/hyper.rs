@@ -2,15 +2,21 @@
 
 use std::error::Error as _;
 use std::io;
+#[cfg(feature = "futures-io")]
+use std::io::IoSlice;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "futures-io")]
+use ::futures_io::{AsyncRead, AsyncWrite};
 use ::hyper::rt::{Executor, Read, ReadBufCursor, Sleep, Timer, Write};
 use send_wrapper::SendWrapper;
 use traps::io::Direction;
 use traps::{Interruptible, Shield, shield, sleep, spawn};
 
+#[cfg(feature = "futures-io")]
+use super::FromFutures;
 use super::{Compat, Polled, TwoWay};
 
 impl<S: TwoWay> Read for Compat<S> {
@@ -41,6 +47,36 @@ impl<S: TwoWay> Write for Compat<S> {
     /// Shuts the writing direction down.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         self.poll_end()
+    }
+}
+
+#[cfg(feature = "futures-io")]
+impl<T: AsyncRead + AsyncWrite + Unpin> Read for FromFutures<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buf: ReadBufCursor<'_>,
+    ) -> Polled<()> {
+        let mut piece = [0; 8 * 1024];
+        let most = buf.remaining().min(piece.len());
+        let n = ready!(self.shared().poll_read(cx, &mut piece[..most]))?;
+        buf.put_slice(&piece[..n]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(feature = "futures-io")]
+impl<T: AsyncRead + AsyncWrite + Unpin> Write for FromFutures<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Polled<usize> {
+        self.shared().poll_write(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
+        self.shared().poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<()> {
+        self.shared().poll_close(cx)
     }
 }
 

@@ -1,16 +1,24 @@
-//! Adapters of the streams to the traits of other libraries. Each library has its own feature.
+//! Adapters between the streams and the traits of other libraries. Each library has its own
+//! feature.
 //!
 //! [`Compat`] implements the polled traits: those of `futures-io` with the feature `futures-io`,
 //! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
 //! executor and a conversion of errors.
+//!
+//! `FromFutures` is the other way: a stream of `futures-io`, for example a TLS stream, as a
+//! [`Stream`]. It needs the feature `futures-io`, and has hyper's traits as well.
 
+#[cfg(feature = "futures-io")]
+mod from_futures;
 #[cfg(feature = "futures-io")]
 mod futures_io;
 #[cfg(feature = "hyper")]
 mod hyper;
 
+use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
+use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,13 +28,17 @@ use traps::Site;
 use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 
+use crate::buffer::BufReader;
 use crate::family::Family;
 use crate::pipe::PipeEnd;
 use crate::process::{Pipe, read_from, write_to};
+use crate::serve::Connection;
 use crate::socket::{self, receive, transmit};
 use crate::stream::Stream;
-use crate::stream_socket::StreamSocket;
+use crate::stream_socket::{ReadHalf, StreamSocket, WriteHalf};
 
+#[cfg(feature = "futures-io")]
+pub use self::from_futures::FromFutures;
 #[cfg(feature = "hyper")]
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
 
@@ -64,6 +76,12 @@ pub struct Compat<S> {
     reading: Option<Wait>,
     writing: Option<Wait>,
     site: Site,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Compat<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compat").field("stream", &self.stream).finish_non_exhaustive()
+    }
 }
 
 /// The wait of an operation, for readiness or for a new budget.
@@ -114,7 +132,7 @@ impl<S: TwoWay> Compat<S> {
 
     fn poll_end(&mut self) -> Polled<()> {
         self.writing = None;
-        Poll::Ready(S::end(&mut self.stream))
+        Poll::Ready(S::end_shared(&mut self.stream))
     }
 }
 
@@ -155,7 +173,13 @@ pub trait TwoWay: 'static {
     /// # Errors
     ///
     /// Returns the system's error.
-    fn end(this: &mut Rc<Self>) -> io::Result<()>;
+    fn end(&self) -> io::Result<()>;
+
+    /// Shuts the writing direction of a stream down that no writing wait shares.
+    #[doc(hidden)]
+    fn end_shared(this: &mut Rc<Self>) -> io::Result<()> {
+        this.end()
+    }
 }
 
 impl<F: Family + 'static> TwoWay for StreamSocket<F> {
@@ -178,8 +202,69 @@ impl<F: Family + 'static> TwoWay for StreamSocket<F> {
         Ok(self.io.ready(direction, site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        socket::shutdown(&this.io, Shutdown::Write)
+    fn end(&self) -> io::Result<()> {
+        socket::shutdown(&self.io, Shutdown::Write)
+    }
+}
+
+/// Implements functions of [`TwoWay`] for a wrapper, by those of the stream `$to`.
+macro_rules! forward {
+    ($self:ident, $to:expr, take $($rest:ident)*) => {
+        fn take(&$self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+            $to.take(buf)
+        }
+        forward!($self, $to, $($rest)*);
+    };
+    ($self:ident, $to:expr, put) => {
+        fn put(&$self, buf: &[u8]) -> Option<io::Result<usize>> {
+            $to.put(buf)
+        }
+        fn end(&$self) -> io::Result<()> {
+            $to.end()
+        }
+        forward!($self, $to,);
+    };
+    ($self:ident, $to:expr,) => {
+        async fn wait(&$self, direction: Direction, site: Site) -> io::Result<()> {
+            $to.wait(direction, site).await
+        }
+    };
+}
+
+/// A served connection keeps its slot inside the wrapper.
+impl<S: TwoWay> TwoWay for Connection<S> {
+    forward!(self, (**self), take put);
+}
+
+/// The bytes in the buffer are read first.
+impl<S: TwoWay + Stream> TwoWay for BufReader<S> {
+    forward!(self, self.stream, put);
+
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        match self.buffer().is_empty() {
+            true => self.stream.take(buf),
+            false => Some(Ok(self.take_shared(buf))),
+        }
+    }
+}
+
+impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for ReadHalf<C> {
+    forward!(self, self.0, take);
+
+    fn put(&self, _: &[u8]) -> Option<io::Result<usize>> {
+        Some(Err(ErrorKind::Unsupported.into()))
+    }
+
+    fn end(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<F: Family, C: Deref<Target = StreamSocket<F>> + 'static> TwoWay for WriteHalf<C> {
+    forward!(self, self.0, put);
+
+    fn take(&self, _: &mut [u8]) -> Option<io::Result<usize>> {
+        Some(Err(ErrorKind::Unsupported.into()))
     }
 }
 
@@ -199,8 +284,8 @@ impl TwoWay for PipeEnd {
         Ok(line.wait_from(site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        this.outgoing.close();
+    fn end(&self) -> io::Result<()> {
+        self.outgoing.close();
         Ok(())
     }
 }
@@ -227,7 +312,12 @@ impl TwoWay for Pipe {
         Ok(io.ready(direction, site).await?)
     }
 
-    fn end(this: &mut Rc<Self>) -> io::Result<()> {
+    /// Does nothing: only dropping the pipe closes it, unless [`Compat`] owns it.
+    fn end(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end_shared(this: &mut Rc<Self>) -> io::Result<()> {
         // No task waits to read from a writing end, and `poll_end` has dropped the writing wait. So
         // no other reference exists, and the pipe closes.
         Rc::get_mut(this).map_or(Ok(()), Pipe::shutdown)

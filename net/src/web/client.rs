@@ -138,7 +138,7 @@ impl<S: Stream> Client<S> {
             let first = n.min(head.len());
             (head, body) = (&head[first..], &body[n - first..]);
         }
-        Ok(())
+        self.reader.flush().await
     }
 
     /// Reads until the header section is complete, and returns its length.
