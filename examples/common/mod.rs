@@ -11,6 +11,7 @@ pub mod kernel_page;
 pub mod limits;
 pub mod log;
 pub mod message;
+pub mod resp;
 pub mod server;
 pub mod stderr;
 pub mod taped;
