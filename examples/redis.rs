@@ -8,7 +8,7 @@
 mod common;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -86,7 +86,8 @@ pub struct Data {
     values: HashMap<Vec<u8>, Value>,
     /// The bytes of the values, as [`MEMORY`] limits them.
     size: usize,
-    subscribers: HashMap<u64, Subscriber>,
+    /// By the number of the client, so that all hear a message in one order.
+    subscribers: BTreeMap<u64, Subscriber>,
     /// The number of clients so far.
     clients: u64,
     clock: Box<dyn Fn() -> Time>,
@@ -101,7 +102,7 @@ const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.
 
 impl Data {
     pub fn new(clock: impl Fn() -> Time + 'static) -> Data {
-        let (values, subscribers) = (HashMap::new(), HashMap::new());
+        let (values, subscribers) = (HashMap::new(), BTreeMap::new());
         Data { values, size: 0, subscribers, clients: 0, clock: Box::new(clock) }
     }
 

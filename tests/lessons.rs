@@ -174,6 +174,7 @@ fn every_example_has_help_and_a_version() {
         "chat",
         "proxy",
         "http",
+        "redis",
         "fetch",
         "hyper_server",
         "hyper_client",

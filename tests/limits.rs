@@ -30,8 +30,8 @@ fn value<'t>(printed: &'t str, name: &str) -> &'t str {
 }
 
 /// The examples that a signal shuts down.
-const SERVERS: [&str; 8] =
-    ["echo", "chat", "proxy", "http", "udp_echo", "unix_echo", "hyper_server", "tls_echo"];
+const SERVERS: [&str; 9] =
+    ["echo", "chat", "proxy", "http", "redis", "udp_echo", "unix_echo", "hyper_server", "tls_echo"];
 
 #[test]
 fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
