@@ -29,8 +29,9 @@ use traps::{
 const CLIENTS: u32 = 1000;
 /// The most bytes of a key, or of the name of a channel.
 const KEY: usize = 1024;
-/// The most bytes of all keys and values. A key counts for its room in the table too.
+/// The most bytes of all keys and values, with [`ROOM`] for each.
 const MEMORY: usize = 64 * 1024 * 1024;
+/// The bytes that a key needs in addition to its text and its value.
 const ROOM: usize = 128;
 /// Answers of this size are written before the next request is looked at.
 const ANSWERS: usize = 64 * 1024;
@@ -93,7 +94,7 @@ pub struct Data {
     clock: Box<dyn Fn() -> Time>,
 }
 
-/// A reply that is an error: a word in capitals, and a text.
+/// The end of a command: what follows, or the text of an error, which begins with its kind.
 type Reply = Result<Next, &'static str>;
 
 const WRONG: &str = "ERR wrong number of arguments, or an option that is not known";
@@ -119,7 +120,7 @@ impl Data {
                 Ok(None) if rest.len() < REQUEST => return (used, Next::Read),
                 wrong => {
                     let why = wrong.err().unwrap_or("too big request");
-                    out.extend_from_slice(format!("-ERR Protocol error: {why}\r\n").as_bytes());
+                    put(out, format_args!("-ERR Protocol error: {why}\r\n"));
                     return (used, Next::Close);
                 }
             };
@@ -337,8 +338,8 @@ pub async fn client<S: Stream>(
             return Ok(());
         }
         loop {
-            let answer = client.data.borrow_mut().answer(client.number, reader.buffer(), &mut out);
-            let (used, next) = answer;
+            let (used, next) =
+                client.data.borrow_mut().answer(client.number, reader.buffer(), &mut out);
             reader.consume(used);
             if !out.is_empty() {
                 timeout_after(write, reader.stream().write_all(&out)).await?;
