@@ -169,8 +169,17 @@ fn bad_command_lines_get_a_clear_error() {
 
 #[test]
 fn every_example_has_help_and_a_version() {
-    let others =
-        ["echo", "chat", "proxy", "http", "fetch", "philosophers", "udp_echo", "unix_echo"];
+    let others = [
+        "echo",
+        "chat",
+        "proxy",
+        "http",
+        "redis",
+        "fetch",
+        "philosophers",
+        "udp_echo",
+        "unix_echo",
+    ];
     for name in LESSONS.into_iter().chain(others) {
         assert_eq!(output(name, &["--version"]), format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
         let help = output(name, &["--help"]);

@@ -30,7 +30,7 @@ fn value<'t>(printed: &'t str, name: &str) -> &'t str {
 }
 
 /// The examples that a signal shuts down.
-const SERVERS: [&str; 6] = ["echo", "chat", "proxy", "http", "udp_echo", "unix_echo"];
+const SERVERS: [&str; 7] = ["echo", "chat", "proxy", "http", "redis", "udp_echo", "unix_echo"];
 
 #[test]
 fn f29_every_example_prints_the_limits_that_it_has_and_ends() {

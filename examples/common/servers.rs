@@ -10,6 +10,7 @@ pub mod http_flags;
 pub mod http_lines;
 pub mod kernel_page;
 pub mod middleware;
+pub mod resp;
 pub mod server;
 
 pub use base::*;
