@@ -151,10 +151,10 @@ mod tests {
             let span = back_off.lengthen();
             if let Some(begins) = back_off.first_words("room", now) {
                 said.push((now, begins));
-                now = now + span;
+                now += span;
                 said.push((now, back_off.last_words(now)));
             } else {
-                now = now + span;
+                now += span;
             }
             back_off.row = 0;
         }
