@@ -11,7 +11,7 @@ use std::task::Context;
 use traps::Site;
 use traps::shutdown::{Hold, has_begun, hold};
 use traps::sync::{Permit, Semaphore};
-use traps::{note_warning, spawn};
+use traps::{Either, note_warning, spawn};
 
 use crate::family::Family;
 use crate::halves::Split;
@@ -83,7 +83,7 @@ where
         let Some(stream) = accept().await? else { break };
         accepted += 1;
         late -= u32::from(has_begun());
-        let slot = Rc::new(Slot { _permit: permit, _hold: hold() });
+        let slot = Either::Left(Slot { _permit: permit, _hold: hold() });
         let connection = handle(Connection { stream, slot });
         let noted = async move {
             if let Err(error) = connection.await {
@@ -104,7 +104,8 @@ where
 pub struct Connection<S> {
     // Dropped first: the next connection may need its descriptor.
     stream: S,
-    slot: Rc<Slot>,
+    /// The slot, which two halves share. A whole connection needs no allocation for it.
+    slot: Either<Slot, Rc<Slot>>,
 }
 
 /// A slot in a server, and a hold of the shutdown.
@@ -119,8 +120,16 @@ impl<F: Family> Connection<StreamSocket<F>> {
     /// [`StreamSocket::into_split`] does. The slot is released when both are dropped.
     #[must_use]
     pub fn into_split(self) -> (Connection<OwnedReadHalf<F>>, Connection<OwnedWriteHalf<F>>) {
-        let (slot, (reader, writer)) = (self.slot, self.stream.into_split());
-        (Connection { stream: reader, slot: slot.clone() }, Connection { stream: writer, slot })
+        let slot = match self.slot {
+            Either::Left(slot) => Rc::new(slot),
+            Either::Right(slot) => slot,
+        };
+        let (reader, writer) = self.stream.into_split();
+        let half = Either::Right(slot.clone());
+        (
+            Connection { stream: reader, slot: half },
+            Connection { stream: writer, slot: Either::Right(slot) },
+        )
     }
 }
 
