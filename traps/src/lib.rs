@@ -57,6 +57,12 @@
 //!
 //! Not here: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
 //! unsafe code. (Threads that block in [`universal`] read the system's clock for their timeouts.)
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `stream` | off | the receivers of [`channel`] are streams of `futures-core` |
 
 #![forbid(unsafe_code)]
 
