@@ -4,6 +4,8 @@
 #[path = "common/servers.rs"]
 mod common;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,11 +18,13 @@ use common::http_flags::HttpFlags;
 use common::http_lines;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
+use common::middleware::{Authenticated, Numbered};
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
 use net::http::{Handler, Request, Response};
-use net::web::{Blocking, Entrance, Event, Events, Files, Form, Object, Router, Whole};
+use net::web::{Blocking, Entrance, Event, Events, Files, Form, Router, Whole};
+use serde_json::json;
 use traps::admission::Limit;
 use traps::shutdown;
 use traps::threads::Limiter;
@@ -73,7 +77,7 @@ impl App {
             .get("/sleep", Route::Sleep)
             .get("/stream", Route::Stream)
             .get("/events", Route::Events)
-            .get("/files/*", Route::File)
+            .get("/files/{*name}", Route::File)
             .get("/blocking", Route::Blocking)
             .form(Form::Json)
             .get("/gate", Route::Gate)
@@ -97,14 +101,17 @@ impl App {
 
 impl Handler for App {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let found = match self.routes.find(request) {
-            Ok(found) => found,
+        let route = match self.routes.find(request) {
+            Ok(route) => route,
             Err(answer) => return Ok(answer),
         };
-        match found.route {
+        match route {
             Route::Hello => Ok(hello()),
             Route::Plaintext => Ok(plaintext()),
-            Route::Sleep => sleep(request.query_value("ms")).await,
+            Route::Sleep => {
+                let ms = number(request.query_value("ms"), MOST_MS);
+                sleep(ms).await
+            }
             // In boxes: a request for another path needs no room for them.
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
@@ -117,7 +124,7 @@ impl Handler for App {
             Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
             Route::File => match &self.files {
                 Some(files) => {
-                    let name = found.rest(request).to_owned();
+                    let name = request.raw_param("name").unwrap_or_default().to_owned();
                     Box::pin(async move { files.answer(request, &name).await }).await
                 }
                 None => Ok(Response::new(404).with_text("Start the server with --files DIR\n")),
@@ -149,13 +156,13 @@ fn bad(what: &str, most: u64, example: &str) -> Response {
 }
 
 /// The number of a query, if it is one and not above `most`.
-fn number(text: Option<&str>, most: u64) -> Option<u64> {
+fn number(text: Option<Cow<'_, str>>, most: u64) -> Option<u64> {
     text?.parse().ok().filter(|number| *number <= most)
 }
 
 /// Answers after `ms` milliseconds; the connection's other answers do not wait for it.
-async fn sleep(ms: Option<&str>) -> io::Result<Response> {
-    let Some(ms) = number(ms, MOST_MS) else {
+async fn sleep(ms: Option<u64>) -> io::Result<Response> {
+    let Some(ms) = ms else {
         return Ok(bad("long", MOST_MS, "/sleep?ms=100"));
     };
     traps::sleep(Duration::from_millis(ms)).await?;
@@ -214,19 +221,20 @@ fn block(request: &Whole) -> io::Result<Response> {
 
 /// Scarce work behind a gate: 15 ms, or `ms`, of a thread.
 fn task(request: &Whole) -> io::Result<Response> {
-    let Some(ms) = number(request.query_value("ms").or(Some("15")), MOST_MS) else {
+    let Some(ms) = number(request.query_value("ms").or(Some("15".into())), MOST_MS) else {
         return Ok(
             Form::Json.error(400, &format!("say how long, at most {MOST_MS}, as in /gate?ms=100"))
         );
     };
     thread::sleep(Duration::from_millis(ms));
-    Ok(Response::json(Object::new().field("task_waiting", true).field("ms", ms)))
+    Response::json(&json!({ "task_waiting": true, "ms": ms }))
 }
 
 /// The answer of `/gate` when all places are taken: try again later, not an error.
 fn too_busy(gate: &Limit) -> Response {
     let info = format!("the server is too busy: {} at a time", gate.limit());
-    Response::json(Object::new().field("task_waiting", false).field("info", info))
+    let answer = json!({ "task_waiting": false, "info": info });
+    Response::json(&answer).expect("it is a value of JSON")
 }
 
 async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()> {
@@ -240,7 +248,14 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
     }
     let config = Rc::new(config);
     http_lines::in_force(&config).iter().for_each(|line| log::info!("{line}"));
-    serve(listener, Rc::new(app), config).await
+    match flags.token {
+        None => serve(listener, Rc::new(app), config).await,
+        Some(token) => {
+            let users = BTreeMap::from([(token, "client".to_owned())]);
+            let handler = Numbered::new(Authenticated::new(app, users));
+            serve(listener, Rc::new(handler), config).await
+        }
+    }
 }
 
 fn main() -> ExitCode {

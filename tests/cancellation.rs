@@ -65,7 +65,7 @@ fn c29_clean_up_awaits() {
         let victim = spawn("victim", victim).await;
         op(1).await.unwrap();
         victim.cancel_now("first");
-        victim.cancel("second").await.unwrap();
+        victim.cancel_because("second").await.unwrap();
         notes.add(format!("ended@{}", clock().await));
     });
     assert_eq!(notes.text(), "CAN ok TT@0.700000 ok ended@0.800000");
@@ -86,7 +86,7 @@ fn c30_a_second_cancel_waits_for_the_same_end() {
         for (name, patience) in [("first", 9), ("second", 9), ("third", 2)] {
             let (noted, victim) = (notes.clone(), victim.clone());
             let canceller = async move {
-                let waited = timeout_after(tenths(patience), victim.cancel(name)).await;
+                let waited = timeout_after(tenths(patience), victim.cancel_because(name)).await;
                 noted.add(format!("{name}:{}@{}", short(&waited), clock().await));
             };
             cancellers.push(spawn(name, canceller).await);
@@ -157,7 +157,7 @@ fn c29_clean_up_joins_the_child_that_it_waited_for() {
         };
         let mut victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel("").await.unwrap();
+        victim.cancel_because("").await.unwrap();
         assert_eq!((victim.join().await, clock().await), (Ok(7), at(3)));
     });
 }
@@ -425,7 +425,7 @@ fn c31_shielded_code_can_end_early() {
         };
         let victim = spawn("victim", victim).await;
         sleep(ms(250)).await.unwrap();
-        victim.cancel("stop").await.unwrap();
+        victim.cancel_because("stop").await.unwrap();
     });
     assert_eq!(notes.text(), "3:stop CAN");
 }
@@ -550,7 +550,7 @@ fn curio_d2_a_longer_timeout_in_clean_up_fires() {
             };
             let victim = spawn("victim", victim).await;
             op(1).await.unwrap();
-            victim.cancel("").await.unwrap();
+            victim.cancel_because("").await.unwrap();
             assert_eq!(clock().await, at(1 + limit), "{armed} {limit}");
         });
         assert_eq!(notes.text(), "CAN TT");
@@ -576,7 +576,7 @@ fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
         };
         let victim = spawn("victim", victim).await;
         sleep(ms(50)).await.unwrap();
-        victim.cancel("").await.unwrap();
+        victim.cancel_because("").await.unwrap();
     });
     assert_eq!(notes.text(), "TT TT TT CAN ok");
 }
@@ -651,7 +651,7 @@ fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
         let mut owned = lock.lock().await.unwrap();
         queue.wake(1);
         op(1).await.unwrap();
-        assert!(victim.cancel("").await.is_ok());
+        assert!(victim.cancel_because("").await.is_ok());
         assert!(victim.join().await.unwrap().is_err());
         assert!(lock.try_lock().is_none(), "it is still main's");
         *owned += 1;

@@ -407,7 +407,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             let Some(mut task) = task else { return Ok(()) };
             match w.roll(4) {
                 0 => task.cancel_now("chaos"),
-                1 => task.cancel("chaos").await?,
+                1 => task.cancel_because("chaos").await?,
                 2 => drop(task.join().await),
                 _ => {}
             }

@@ -291,7 +291,7 @@ fn a_cancellation_reaches_every_branch_once() {
         })
         .await;
         sleep(secs(1)).await.unwrap();
-        child.cancel("all").await.unwrap();
+        child.cancel_because("all").await.unwrap();
         child.join().await
     });
     assert_eq!(ends, Ok(vec![(true, true); 3]), "{trace}");

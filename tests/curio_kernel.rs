@@ -74,7 +74,7 @@ fn sleep_cancel() {
     let ran = run(async {
         let mut sleeper = spawn("sleeper", op(10)).await;
         op(1).await.unwrap();
-        sleeper.cancel("").await.unwrap();
+        sleeper.cancel_because("").await.unwrap();
         short(&sleeper.join().await.unwrap())
     });
     assert_eq!((ran.output, ran.took), ("CAN", tenths(1)));
@@ -142,7 +142,7 @@ fn task_cancel() {
         let seen = cancelled.clone();
         let child = async move { seen.set(op(5).await.is_err_and(|why| why.is_cancelled())) };
         let child = spawn("child", child).await;
-        child.cancel("").await.unwrap();
+        child.cancel_because("").await.unwrap();
         assert!(cancelled.get(), "cancel waits for the end");
     });
 }
@@ -157,7 +157,7 @@ fn task_cancel_poll() {
             noted.add("success");
             noted.add(short(&check_cancellation().await));
         });
-        spawn("child", child).await.cancel("").await.unwrap();
+        spawn("child", child).await.cancel_because("").await.unwrap();
         notes.add("done");
     });
     assert_eq!(notes.text(), "success CAN done");
@@ -189,7 +189,7 @@ fn task_cancel_join() {
         let event = Event::new();
         let mut child = spawn("child", async move { event.wait().await }).await;
         yield_now().await.unwrap();
-        child.cancel("").await.unwrap();
+        child.cancel_because("").await.unwrap();
         short(&child.join().await.unwrap())
     });
     assert_eq!(ran.output, "CAN");
@@ -202,7 +202,7 @@ fn task_cancel_join_wait() {
         let waits = event.clone();
         let child = Rc::new(spawn("child", async move { waits.wait().await }).await);
         let cancelled = child.clone();
-        let canceller = async move { cancelled.cancel("").await };
+        let canceller = async move { cancelled.cancel_because("").await };
         spawn("canceller", canceller).await.join().await.unwrap().unwrap();
         assert!(!event.is_set());
         let mut child = Rc::into_inner(child).expect("the canceller has ended");
@@ -213,7 +213,7 @@ fn task_cancel_join_wait() {
 /// Sleeps beside its child. If it is cancelled, it cancels the child first.
 async fn parent(notes: Notes, name: &'static str, child: Task<()>) {
     if op(5).await.is_err() {
-        child.cancel("").await.unwrap();
+        child.cancel_because("").await.unwrap();
         notes.add(format!("{name}:cancelled"));
     }
 }
@@ -234,7 +234,7 @@ fn task_child_cancel() {
         let oldest = spawn("grandparent", oldest).await;
         op(2).await.unwrap();
         notes.add("cancelling");
-        oldest.cancel("").await.unwrap();
+        oldest.cancel_because("").await.unwrap();
         notes.add("done");
     });
     let order = "start cancelling child:cancelled parent:cancelled grandparent:cancelled done";
@@ -258,7 +258,7 @@ fn task_ready_cancel() {
             noted.add("parent:sleep");
             op(5).await.unwrap();
             noted.add("cancel");
-            child.cancel("").await.unwrap();
+            child.cancel_because("").await.unwrap();
             noted.add("cancelled");
         };
         let mut parent = spawn("parent", parent).await;
@@ -284,9 +284,9 @@ fn double_cancel() {
         };
         let sleeper = spawn("sleeper", sleeper).await;
         op(5).await.unwrap();
-        let first = timeout_after(tenths(5), sleeper.cancel("first")).await;
+        let first = timeout_after(tenths(5), sleeper.cancel_because("first")).await;
         notes.add(format!("retry:{}", short(&first)));
-        sleeper.cancel("second").await.unwrap();
+        sleeper.cancel_because("second").await.unwrap();
         notes.add("done");
     });
     assert_eq!(notes.text(), "start request retry:TT cleaned:ok done");
@@ -299,7 +299,7 @@ fn custom_cancel() {
         let child = async move { event.wait().await.unwrap_err() };
         let mut child = spawn("child", child).await;
         yield_now().await.unwrap();
-        child.cancel("out of paper").await.unwrap();
+        child.cancel_because("out of paper").await.unwrap();
         let why = child.join().await.unwrap();
         assert_eq!((why.kind(), why.reason()), (Kind::Cancelled, "out of paper"));
     });
@@ -381,7 +381,7 @@ fn task_cancel_timeout() {
         };
         let child = spawn("child", child).await;
         op(5).await.unwrap();
-        child.cancel("").await.unwrap();
+        child.cancel_because("").await.unwrap();
         assert_eq!(traps::clock().await, at(10));
     });
     assert_eq!(notes.text(), "CAN cleaned:TT CAN");
@@ -436,8 +436,8 @@ fn ping_pong_starvation() {
             "survived"
         };
         assert_eq!(spawn("survivor", survivor).await.join().await, Ok("survived"));
-        ping.cancel("").await.unwrap();
-        pong.cancel("").await.unwrap();
+        ping.cancel_because("").await.unwrap();
+        pong.cancel_because("").await.unwrap();
     });
 }
 
@@ -456,7 +456,7 @@ fn io_registration() {
         let mut second_writer = wait("second writer", Direction::Write).await;
         assert_eq!(second_reader.join().await, Ok(Err(Error::Busy)));
         assert_eq!(second_writer.join().await, Ok(Err(Error::Busy)));
-        writer.cancel("").await.unwrap();
+        writer.cancel_because("").await.unwrap();
         assert_eq!(short(&writer.join().await.unwrap()), "CAN");
         assert_eq!(reader.join().await, Ok(Ok(())));
     });

@@ -107,7 +107,7 @@ fn queue_get_cancel() {
         let get = async { short(&Queue::<u32>::unbounded().get().await) };
         let mut consumer = spawn("consumer", get).await;
         op(5).await.unwrap();
-        consumer.cancel("").await.unwrap();
+        consumer.cancel_because("").await.unwrap();
         assert_eq!(consumer.join().await, Ok("CAN"));
     });
 }
@@ -123,7 +123,7 @@ fn queue_put_cancel() {
         };
         let mut producer = spawn("producer", put).await;
         op(5).await.unwrap();
-        producer.cancel("").await.unwrap();
+        producer.cancel_because("").await.unwrap();
         assert_eq!(producer.join().await, Ok("CAN"));
         assert_eq!((queue.try_get(), queue.try_get()), (Ok(0), Err(Error::Empty)));
     });

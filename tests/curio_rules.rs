@@ -270,7 +270,7 @@ fn curio_c1_cancel_hits_a_parked_task_and_waits() {
         };
         let victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel("enough").await.unwrap();
+        victim.cancel_because("enough").await.unwrap();
         notes.add("cancelled");
     });
     assert_eq!(notes.text(), "CAN:2:enough cleaned cancelled");
@@ -286,7 +286,7 @@ fn curio_c1_the_wait_of_a_cancel_can_time_out() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        let wait = timeout_after(tenths(1), victim.cancel(""));
+        let wait = timeout_after(tenths(1), victim.cancel_because(""));
         assert_eq!(wait.await.unwrap_err().kind(), Kind::TaskTimeout);
         assert!(victim.join().await.unwrap());
         assert_eq!(clock().await, at(5));
@@ -309,7 +309,7 @@ fn curio_c2_a_task_is_cancelled_once() {
         victim.cancel_now("first");
         victim.cancel_now("second");
         yield_now().await.unwrap();
-        victim.cancel("third").await.unwrap();
+        victim.cancel_because("third").await.unwrap();
         victim.cancel_now("fourth");
         victim.join().await.unwrap();
     });
@@ -422,7 +422,7 @@ fn curio_c6_where_a_cancellation_hits() {
             victim.cancel_now("");
             victim.join().await.unwrap();
         }
-        sleeper.cancel("").await.unwrap();
+        sleeper.cancel_because("").await.unwrap();
     });
     assert_eq!(notes.text(), ["CAN ok"; 11].join(" "));
 }
@@ -839,7 +839,7 @@ fn c6_sleep_zero_starves_nobody() {
         };
         let mut echo = spawn("echo", echo).await;
         assert!(echo.join().await.unwrap() >= at(3));
-        spin.cancel("done").await.unwrap();
+        spin.cancel_because("done").await.unwrap();
     });
     assert!(rounds.get() >= 300, "{} rounds", rounds.get());
 }
@@ -873,7 +873,7 @@ fn c6_sleep_zero_can_be_cancelled() {
         };
         let spin = spawn("spin", spin).await;
         op(0).await.unwrap();
-        spin.cancel("").await.unwrap();
+        spin.cancel_because("").await.unwrap();
     });
     assert_eq!(notes.text(), "1 rounds");
 }
@@ -1347,7 +1347,7 @@ fn x5_all_open_deadlines_stay_in_force() {
         };
         let victim = spawn("victim", victim).await;
         op(3).await.unwrap();
-        victim.cancel("").await.unwrap();
+        victim.cancel_because("").await.unwrap();
         assert_eq!(clock().await, at(5));
     });
     assert_eq!(notes.text(), "TT CAN TCE CAN");
@@ -1373,7 +1373,7 @@ fn x10_a_shield_in_one_branch() {
         };
         let victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel("").await.unwrap();
+        victim.cancel_because("").await.unwrap();
     });
     assert_eq!(notes.text(), "right:CAN right:ok left:ok left:CAN ok");
 }

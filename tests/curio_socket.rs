@@ -190,7 +190,7 @@ mod test_socket {
             let server = async move { short(&socket.recv_from(&mut [0; 100]).await) };
             let mut server = spawn("server", server).await;
             traps::yield_now().await.unwrap();
-            server.cancel("").await.unwrap();
+            server.cancel_because("").await.unwrap();
             assert_eq!(server.join().await, Ok("CAN"));
         });
     }
@@ -210,7 +210,7 @@ mod test_socket {
             let server = async move { short(&listener.accept().await) };
             let mut server = spawn("server", server).await;
             traps::yield_now().await.unwrap();
-            server.cancel("").await.unwrap();
+            server.cancel_because("").await.unwrap();
             assert_eq!(server.join().await, Ok("CAN"));
         });
     }
@@ -230,7 +230,7 @@ mod test_socket {
             let mut server =
                 spawn("server", async move { short(&read_some(&mut stream).await) }).await;
             traps::yield_now().await.unwrap();
-            server.cancel("").await.unwrap();
+            server.cancel_because("").await.unwrap();
             assert_eq!(server.join().await, Ok("CAN"));
         });
     }
@@ -507,7 +507,7 @@ mod test_io {
             };
             let mut client = spawn("client", write).await;
             server.readable().await.unwrap();
-            client.cancel("").await.unwrap();
+            client.cancel_because("").await.unwrap();
             let written = client.join().await.unwrap();
             assert_eq!(read_all(&mut server).await.unwrap().len() as u64, written);
         });
@@ -528,7 +528,7 @@ mod test_io {
             tasks.flat_map(|task| task.parked).map(|wait| wait.trap).collect::<Vec<_>>()
         };
         assert_eq!(waits(&kernel), ["io f1 read"]);
-        kernel.run(task.cancel("")).unwrap().unwrap();
+        kernel.run(task.cancel_because("")).unwrap().unwrap();
         assert!(waits(&kernel).is_empty());
         drop(task);
         kernel.shutdown().unwrap();
@@ -543,7 +543,7 @@ mod test_io {
             let reader = spawn("reader", async move { reads.readable().await }).await;
             traps::yield_now().await.unwrap();
             io.writable().await.unwrap();
-            reader.cancel("").await.unwrap();
+            reader.cancel_because("").await.unwrap();
         });
     }
 }
@@ -567,7 +567,7 @@ mod test_network {
             };
             let server = spawn("server", server).await;
             ask_twice(TcpStream::connect(address).await.unwrap(), &notes).await.unwrap();
-            server.cancel("").await.unwrap();
+            server.cancel_because("").await.unwrap();
         });
         assert_eq!(notes.text(), ECHOED);
     }

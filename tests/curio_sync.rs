@@ -34,7 +34,7 @@ async fn cancelled<T>(notes: &Notes, wait: impl Future<Output = Result<T, Interr
     let waiter = waiter(notes, wait).await;
     op(10).await.unwrap();
     notes.add("cancel");
-    waiter.cancel("").await.unwrap();
+    waiter.cancel_because("").await.unwrap();
     notes.add("cancelled");
 }
 

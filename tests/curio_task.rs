@@ -57,7 +57,7 @@ fn cancel_noblock() {
         yield_now().await.unwrap();
         child.cancel_now("");
         requested.set(true);
-        child.cancel("").await.unwrap();
+        child.cancel_because("").await.unwrap();
         assert_eq!(child.join().await, Ok((true, true)), "the request returned first");
     });
 }
@@ -124,7 +124,7 @@ fn late_join() {
     run(async {
         let mut child = spawn("child", async { "output" }).await;
         op(1).await.unwrap();
-        child.cancel("too late").await.unwrap();
+        child.cancel_because("too late").await.unwrap();
         assert_eq!(child.join().await, Ok("output"), "the cancellation changes nothing");
     });
 }
@@ -299,7 +299,7 @@ fn task_group_cancel() {
         };
         let task = spawn("task", task).await;
         started.wait().await.unwrap();
-        task.cancel("").await.unwrap();
+        task.cancel_because("").await.unwrap();
     });
     assert_eq!(notes.text(), "CAN CAN CAN join:CAN");
 }

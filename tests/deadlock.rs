@@ -135,7 +135,7 @@ fn who_has_another_way_out_is_in_no_deadlock() {
         .await;
         yield_now().await?;
         let _ = timeout_after(HOUR, take(&right)).await;
-        child.cancel("over").await?;
+        child.cancel_because("over").await?;
         Ok::<_, Interrupt>(())
     });
     ran.unwrap().unwrap();

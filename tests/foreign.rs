@@ -183,7 +183,7 @@ fn an_abandoned_job_on_a_real_thread_is_listed_until_it_ends() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         is_started.recv().unwrap();
-        child.cancel("no more").await.unwrap();
+        child.cancel_because("no more").await.unwrap();
         assert!(matches!(child.join().await, Ok(Err(Error::Interrupt(_)))));
     });
     assert_eq!(kernel.counters().jobs, 1);
@@ -222,7 +222,7 @@ fn a_job_that_no_thread_has_taken_never_runs_once_its_caller_is_gone() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         is_started.recv().unwrap();
-        second.cancel("before it ran").await.unwrap();
+        second.cancel_because("before it ran").await.unwrap();
         release.send(()).unwrap();
         first.join().await.unwrap().unwrap();
         assert!(second.join().await.unwrap().is_err());

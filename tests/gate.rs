@@ -105,7 +105,7 @@ fn an_unread_cancellation_is_not_lost() {
         })
         .await;
         sleep(secs(1)).await.unwrap();
-        child.cancel("enough").await.unwrap();
+        child.cancel_because("enough").await.unwrap();
         child.join().await
     });
     assert_eq!(end, Ok(Err(true)), "{trace}");
@@ -431,7 +431,7 @@ fn interrupts_of_the_new_task_reach_a_future_that_moved() {
         let theirs = shared.clone();
         let mut other = spawn("other", async move { theirs.wait().await }).await;
         sleep(secs(1)).await.unwrap();
-        other.cancel("now").await.unwrap();
+        other.cancel_because("now").await.unwrap();
         other.join().await.unwrap().map_err(|why| (why.kind(), why.reason()))
     });
     assert_eq!(end, Err((Kind::Cancelled, "now")));
@@ -509,7 +509,7 @@ fn a_scope_moved_to_another_task_is_reached_by_that_tasks_cancellation() {
         let theirs = shared.clone();
         let mut other = spawn("other", async move { theirs.wait().await }).await;
         sleep(secs(1)).await.unwrap();
-        other.cancel("moved").await.unwrap();
+        other.cancel_because("moved").await.unwrap();
         other.join().await.unwrap().map_err(|why| why.is_cancelled())
     });
     assert_eq!(end, Err(true), "{trace}");
@@ -801,7 +801,7 @@ fn c31_a_shield_holds_for_a_trap_that_outlives_a_scope_inside_it() {
             });
             let mut child = spawn("child", napping).await;
             sleep(secs(1)).await.unwrap();
-            child.cancel("stop").await.unwrap();
+            child.cancel_because("stop").await.unwrap();
             child.join().await.unwrap()
         });
         assert_eq!(slept, n, "{trace}");

@@ -605,7 +605,7 @@ fn a_handle_that_was_used_or_that_goes_down_with_its_owner_says_nothing() {
         };
         let cancelled = spawn("owner", owns()).await;
         yield_now().await.unwrap();
-        cancelled.cancel("not wanted").await.unwrap();
+        cancelled.cancel_because("not wanted").await.unwrap();
         assert!(timeout_after(tenths(1), owns()).await.is_err());
         let panics = async {
             let _below = spawn("below", gives(1)).await;

@@ -201,7 +201,7 @@ fn curio_g5_a_member_cancelled_from_outside_does_not_fail_its_group() {
         let c = group.spawn("c", async { op(2).await.map(|_| "c") }).await;
         let outsider = spawn("outsider", async move {
             op(1).await.unwrap();
-            b.cancel("not needed").await.unwrap();
+            b.cancel_because("not needed").await.unwrap();
             c.cancel_now("nor this");
         });
         drop(outsider.await);
@@ -218,7 +218,7 @@ fn curio_g5_another_tasks_cancellation_is_a_failure() {
         let mut group = Group::new();
         let member = async move {
             op(1).await?;
-            other.cancel("away").await?;
+            other.cancel_because("away").await?;
             other.join().await.unwrap()
         };
         group.spawn("member", member).await;
@@ -295,7 +295,7 @@ fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
         };
         let mut joiner = spawn("joiner", joiner).await;
         op(1).await.unwrap();
-        joiner.cancel("enough").await.unwrap();
+        joiner.cancel_because("enough").await.unwrap();
         joiner.join().await.unwrap();
     });
     assert_eq!(ended.get(), 3);
@@ -330,7 +330,7 @@ fn curio_d7_a_second_interrupt_is_heard_after_the_grace_has_ended_the_members() 
         };
         let mut joiner = spawn("joiner", joiner).await;
         op(1).await.unwrap();
-        joiner.cancel("enough").await.unwrap();
+        joiner.cancel_because("enough").await.unwrap();
         joiner.join().await.unwrap();
     });
     assert_eq!(drops.get(), 3);
@@ -520,7 +520,7 @@ fn curio_d6_a_member_that_others_wait_for_is_still_joined() {
         assert_eq!(group.join().await, Ok(vec!["output"]));
         order.add("joined");
         member.wait().await.unwrap();
-        member.cancel("too late").await.unwrap();
+        member.cancel_because("too late").await.unwrap();
         for other in &mut others {
             other.join().await.unwrap();
         }

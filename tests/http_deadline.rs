@@ -156,7 +156,7 @@ fn d5_the_deadline_is_disarmed_on_every_way_out() {
                 "answered" => client.write_all(&GET[8..]).await.unwrap(),
                 "ended" => client.shutdown().unwrap(),
                 "reset" => client.reset().unwrap(),
-                "cancelled" => drop(conn.cancel("enough").await),
+                "cancelled" => drop(conn.cancel_because("enough").await),
                 "expired" => sleep(10 * SECOND).await.map(drop).unwrap(),
                 _ => return false,
             }

@@ -390,7 +390,7 @@ fn f21_a_reader_that_is_cancelled_midway_closes_its_iterator() {
         })
         .await;
         sleep(ms(2500)).await.unwrap();
-        reader.cancel("the client is gone").await.unwrap();
+        reader.cancel_because("the client is gone").await.unwrap();
         assert_eq!(theirs.end(), Some((at(ms(2500)), false)));
     });
     assert_eq!(fate.calls(), 3);

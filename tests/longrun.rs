@@ -5,12 +5,14 @@ mod support;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::process::Command;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use kernel::{Activation, Kernel, Machine, Options, Real, Sim, SimClock, trace};
 use support::{Ran, check_with};
+use testing::child;
 use traps::io::{Direction, Io, Scripted};
 use traps::{Time, WaitQueue, clock, join, run_in_thread, sleep, spawn, timeout_after, yield_now};
 
@@ -214,7 +216,7 @@ fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
             let mut reader = spawn("reader", reader).await;
             let slept = sleep(30 * MS).await.unwrap();
             let read = reader.join().await.unwrap();
-            busy.cancel("enough").await.unwrap();
+            busy.cancel_because("enough").await.unwrap();
             (read, slept)
         });
         let (read, slept) = ran.output;
@@ -287,4 +289,54 @@ fn lines_of<M: Machine>(kernel: &mut Kernel<M>, program: impl Future<Output = ()
     kernel.run(program).unwrap();
     let text = text.borrow();
     found(&text)
+}
+
+/// Names the test that plays the program without a logger.
+const CHILD: &str = "TRAPLINE_TEST_HOLDS_THE_THREAD";
+
+/// The program: each of two tasks holds the thread twice, from one call site.
+fn hold_the_thread() {
+    let spin = || {
+        let start = Instant::now();
+        while start.elapsed() < 150 * MS {}
+    };
+    kernel::run(async {
+        for name in ["first", "second"] {
+            let busy = async move {
+                for _ in 0..2 {
+                    yield_now().await.unwrap();
+                    spin();
+                }
+            };
+            spawn(name, busy).await.await.unwrap();
+        }
+        yield_now().await.unwrap();
+        spin();
+    })
+    .unwrap();
+    // A virtual clock holds no thread.
+    let sim = Sim::new();
+    let clock = sim.clock();
+    Kernel::new(sim).run(async { clock.advance(500 * MS) }).unwrap();
+}
+
+#[test]
+fn without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once() {
+    if std::env::var_os(CHILD).is_some() {
+        return hold_the_thread();
+    }
+    let test = "without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+    let output = child::output(&mut command);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("trapline: ")).collect();
+    let places = if cfg!(debug_assertions) { 2 } else { 0 };
+    assert_eq!(told.len(), places, "{text}");
+    if let [first, main] = told[..] {
+        assert!(first.starts_with("trapline: task 3 first held the thread for "), "{first}");
+        assert!(first.contains(" after yield at tests/longrun.rs:"), "{first}");
+        assert!(main.starts_with("trapline: task 2 main held the thread for "), "{main}");
+    }
 }

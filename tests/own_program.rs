@@ -41,6 +41,22 @@ fn the_page_shows_each_step_as_it_is() {
 }
 
 #[test]
+fn the_table_of_the_guide_has_each_feature() {
+    for (name, manifest) in [
+        ("traps", include_str!("../traps/Cargo.toml")),
+        ("kernel", include_str!("../kernel/Cargo.toml")),
+        ("net", include_str!("../net/Cargo.toml")),
+    ] {
+        let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+        let features = manifest.split("[features]\n").nth(1).unwrap().split("\n[").next().unwrap();
+        let keys = features.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+        for key in keys.filter(|key| *key != "default" && !key.starts_with('#')) {
+            assert!(row.contains(&format!("`{key}`")), "{name}: the table lacks `{key}`");
+        }
+    }
+}
+
+#[test]
 fn the_packages_of_the_guide_are_called_so() {
     let manifest = block("## An empty crate");
     let packages = [

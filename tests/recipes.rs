@@ -126,7 +126,7 @@ fn a6_the_fallback_is_for_its_own_timeout_alone() {
         };
         let mut child = spawn("child", child).await;
         yield_now().await.unwrap();
-        child.cancel("enough").await.unwrap();
+        child.cancel_because("enough").await.unwrap();
         assert_eq!(short(&child.join().await.unwrap()), "CAN");
         assert_eq!(fallbacks.get(), 0);
         let value = fallback_after(tenths(3), slow(), fallback()).await;

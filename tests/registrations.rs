@@ -409,3 +409,20 @@ fn c19_a_descriptor_number_that_is_used_again_is_not_the_old_handle() {
     assert_eq!(kernel.counters().registered, 0);
     assert_eq!(kernel.counters().registers, 10);
 }
+
+#[test]
+fn readiness_without_a_line_leaves_a_ready_task_in_the_queue_of_the_last_line() {
+    let sim = readable_at([1, 2, 3]);
+    let ticks = sim.clock();
+    check_quietly("readiness_without_a_line", sim, async move {
+        let io = Io::new(Scripted(7));
+        io.readable().await.unwrap();
+        // The second readiness is remembered. The third one changes nothing, and has no line. The
+        // kernel looks for readiness in some turns only.
+        for _ in 0..400 {
+            ticks.advance(Duration::from_micros(10));
+            yield_now().await.unwrap();
+        }
+        io.readable().await.unwrap();
+    });
+}

@@ -111,9 +111,9 @@ fn a_thread_cancels_its_task_and_its_reason_is_heard() {
             (why.kind(), why.reason().to_owned(), why.by())
         });
         started.wait_blocking();
-        task.cancel("from afar").unwrap();
+        task.cancel_because("from afar").unwrap();
         let end = task.join();
-        task.cancel("it has ended").unwrap();
+        task.cancel_because("it has ended").unwrap();
         set.set();
         end
     });
@@ -136,7 +136,7 @@ fn a_cancel_on_the_heels_of_its_spawn_is_not_lost() {
     let mut task = remote.spawn("guest", || async {
         (check_cancellation().await.is_err(), sleep(ms(1)).await.is_ok())
     });
-    task.cancel("at once").unwrap();
+    task.cancel_because("at once").unwrap();
     kernel.go(async { sleep(ms(2)).await.unwrap() });
     assert_eq!(task.join(), Ok((true, true)));
     assert_lines(&kernel.end(), "guest    cancel   by=- reason=at_once cause=#0003 = pending", 1);
@@ -279,7 +279,7 @@ fn nothing_hangs_on_a_kernel_that_was_shut_down() {
     let mut never = remote.spawn("never", move || async move { drop(theirs) });
     assert_eq!(never.join(), Err(Error::Gone));
     assert_eq!(Arc::strong_count(&kept), 1);
-    assert_eq!(never.cancel("anyway"), Err(Error::Gone));
+    assert_eq!(never.cancel_because("anyway"), Err(Error::Gone));
     assert_eq!(remote.wake(), Err(Error::Gone));
     assert_eq!(remote.shut_down("anyway"), Err(Error::Gone));
     kernel.end();

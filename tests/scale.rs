@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Counters, Kernel, Options, Policy, Real, raise_descriptor_limit};
-use net::{TcpListener, TcpStream};
+use kernel::{Counters, Kernel, Options, Policy, Real};
+use net::{TcpListener, TcpStream, raise_descriptor_limit};
 use testing::child;
 use traps::{run_in_thread, spawn};
 

@@ -934,6 +934,26 @@ fn body(answer: &str) -> &str {
 }
 
 #[test]
+fn http_asks_for_its_token_and_numbers_its_answers() {
+    let server = start_with("http", "http_token", &["--token", "secret"]);
+    let with = |field: &str| get("/plaintext").replace("\r\n\r\n", field);
+    let right = with("\r\nAuthorization: bearer secret\r\n\r\n");
+    for (request, status, id) in [
+        (get("/plaintext"), 401, 1),
+        (with("\r\nAuthorization: Bearer secrets\r\n\r\n"), 401, 2),
+        (with("\r\nAuthorization: Basic secret\r\n\r\n"), 401, 3),
+        (right, 200, 4),
+    ] {
+        let answer = server.ask(&request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains(&format!("\r\nX-Request-Id: {id}\r\n")), "{answer}");
+        let asks = answer.contains("\r\nWWW-Authenticate: Bearer\r\n");
+        assert_eq!(asks, status == 401, "{answer}");
+    }
+    server.stop("TERM");
+}
+
+#[test]
 fn http_streams_blocks_and_guards_its_gate() {
     let server = start_with("http", "http_more", &["--gate", "1", "--deadline-handler", "30000"]);
     let answer = server.ask(&get("/stream?chunks=3"));
@@ -953,12 +973,14 @@ fn http_streams_blocks_and_guards_its_gate() {
     assert!(body(&server.ask(&get("/stream?chunks=1000001"))).contains("at most 1000000"));
     let answer = server.ask(&get("/stream?chunks=1").replace("GET", "PUT"));
     assert!(answer.contains("Allow: GET, HEAD, OPTIONS\r\n"), "{answer}");
-    assert_eq!(body(&server.ask(&get("/gate?ms=0"))), r#"{"task_waiting":true,"ms":0}"#);
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let done = json(r#"{"task_waiting":true,"ms":0}"#);
+    assert_eq!(json(body(&server.ask(&get("/gate?ms=0")))), done);
     // While one is in, others have their answer at once.
     let mut first = server.connect();
     first.write_all(get("/gate?ms=60000").as_bytes()).unwrap();
     let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
-    while body(&server.ask(&get("/gate?ms=0"))) != busy {}
+    while json(body(&server.ask(&get("/gate?ms=0")))) != json(busy) {}
     assert_eq!(body(&server.ask(&get("/plaintext"))), "Hello, World!");
     for path in ["/stream?chunks=1000000", "/events"] {
         let head = server.ask(&get(path).replace("GET", "HEAD"));

@@ -637,7 +637,7 @@ fn with_an_abandoned_job(options: Options) -> (Traced<Sim>, mpsc::Sender<()>) {
         let caller = spawn("caller", job).await;
         yield_now().await.unwrap();
         started.recv().unwrap();
-        caller.cancel("").await.unwrap();
+        caller.cancel_because("").await.unwrap();
     });
     assert_eq!((kernel.counters().abandoned, kernel.is_quiescent()), (1, false));
     (kernel, open)

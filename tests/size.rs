@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// smaller writes the new sum down.
 const TRAPS_AND_KERNEL: usize = 14_255;
 const AFTERNOON: usize = 3_776;
-const HTTP: usize = 3_396;
-const WEB: usize = 1_300;
+const HTTP: usize = 3_566;
+const WEB: usize = 1_202;
 const SOCKETS: usize = 3_145;
 /// Percent that a sum may be above what is written down.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
-const FILES: usize = 75;
+const FILES: usize = 76;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.

@@ -158,7 +158,7 @@ async fn everything() -> Result<(), traps::Error> {
     })
     .await;
     let _ = child.join().await;
-    child.cancel("it has ended").await?;
+    child.cancel_because("it has ended").await?;
     Ok(())
 }
 

@@ -124,7 +124,7 @@ fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_pla
             let mut second = spawn("second", async { "another" }).await;
             ends.push(first.join().await);
             first.wait().await.unwrap();
-            first.cancel("late").await.unwrap();
+            first.cancel_because("late").await.unwrap();
             drop(first);
             // A task whose handle was dropped has no output to give.
             yield_now().await.unwrap();
@@ -332,7 +332,7 @@ fn the_four_ends_of_a_task() {
         let cancelled = spawn("cancelled", sleep(secs(9))).await;
         drop(spawn("dropped", never::<()>()).await);
         yield_now().await.unwrap();
-        cancelled.cancel("why not").await.unwrap();
+        cancelled.cancel_because("why not").await.unwrap();
         assert_eq!(ok.join().await, Ok(1));
         let end: Result<(), _> = panics.join().await;
         assert_eq!(end, Err(traps::Error::Panicked("p".into())));
@@ -360,7 +360,7 @@ fn cancel_says_who_and_why_and_waits_for_the_clean_up() {
         })
         .await;
         sleep(secs(1)).await.unwrap();
-        child.cancel("closing time").await.unwrap();
+        child.cancel_because("closing time").await.unwrap();
         assert_eq!(clock().await, at(3));
         child.join().await
     });
@@ -381,9 +381,9 @@ fn a_task_is_cancelled_once() {
         child.cancel_now("one");
         child.cancel_now("two");
         sleep(secs(1)).await.unwrap();
-        child.cancel("three").await.unwrap();
+        child.cancel_because("three").await.unwrap();
         // It has ended: there is nothing to tell.
-        child.cancel("four").await.unwrap();
+        child.cancel_because("four").await.unwrap();
         child.join().await
     });
     assert_eq!(end, Ok((true, Ok(at(10)))));
@@ -402,7 +402,7 @@ fn a_cancellation_before_the_first_run_hits_the_first_blocking_trap() {
             never_done.map_err(|why| why.kind())
         })
         .await;
-        child.cancel("at once").await.unwrap();
+        child.cancel_because("at once").await.unwrap();
         child.join().await
     });
     assert_eq!(end, Ok(Err(Kind::Cancelled)));
@@ -429,7 +429,7 @@ fn a_task_can_cancel_itself_and_two_can_cancel_each_other() {
             sleep(secs(1)).await.unwrap();
             let second = theirs.borrow_mut().take().unwrap();
             // It waits for the end of one that waits for its own.
-            second.cancel("you first").await.is_err()
+            second.cancel_because("you first").await.is_err()
         })
         .await;
         sleep(tenths(1)).await.unwrap();
@@ -438,7 +438,7 @@ fn a_task_can_cancel_itself_and_two_can_cancel_each_other() {
         let second = spawn("second", async move {
             let hit = sleep(secs(9)).await.is_err();
             let first: Task<bool> = theirs.borrow_mut().take().unwrap();
-            first.cancel("no, you").await.unwrap();
+            first.cancel_because("no, you").await.unwrap();
             hit
         })
         .await;
@@ -460,7 +460,7 @@ fn a_shield_delays_a_cancellation_to_the_first_trap_after_it() {
         })
         .await;
         sleep(secs(1)).await.unwrap();
-        child.cancel("shielded").await.unwrap();
+        child.cancel_because("shielded").await.unwrap();
         child.join().await
     });
     assert_eq!(end, Ok((Ok(at(3)), Err(at(3)))), "{trace}");

@@ -41,7 +41,7 @@ use tool::tally::{ENDED, Order, Tally};
 use tool::tree::Tree;
 use tool::waits::{Ended, lates, waits};
 use tool::{chain, diff, lanes, life, page, perfetto, state, step};
-use traps::core::table::TaskRef;
+use traps::internal::table::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
 use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
 

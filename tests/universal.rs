@@ -759,7 +759,7 @@ async fn get_in_a_task(queue: Queue, seed: u64, mood: Mood) -> Vec<(u64, u64)> {
                 let theirs = queue.clone();
                 let mut child = spawn("child", async move { theirs.get().await }).await;
                 let _ = ignore_after(dice.micros(), child.wait()).await;
-                child.cancel("hammer").await.unwrap();
+                child.cancel_because("hammer").await.unwrap();
                 child.join().await.unwrap()
             }
         };

@@ -283,8 +283,8 @@ fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
     assert!(kernel.jobs()[0].site.contains("tests/workers.rs:"));
     assert_eq!(kernel.jobs()[1].name, "caller");
     kernel.go(async {
-        callers[0].cancel("no more").await.unwrap();
-        callers[1].cancel("no more").await.unwrap();
+        callers[0].cancel_because("no more").await.unwrap();
+        callers[1].cancel_because("no more").await.unwrap();
         sleep(tenths(1)).await.unwrap();
     });
     assert_eq!(states(&kernel), [(1, "abandoned", 3, begun), (3, "queued", 5, begun)]);
@@ -427,7 +427,7 @@ fn a_job_that_is_withdrawn_at_its_limiter_gives_its_place_to_the_next() {
         }
         yield_now().await.unwrap();
         assert_eq!((theirs.in_use(), theirs.waiting()), (1, 3));
-        callers[1].cancel("no more").await.unwrap();
+        callers[1].cancel_because("no more").await.unwrap();
         all(callers).await;
         seen.take()
     });
@@ -536,7 +536,7 @@ fn a15_a_job_that_asks_stops_at_its_first_look_after_the_deadline() {
         // Without a deadline, and cancelled.
         let caller = spawn("caller", run_in_thread(look)).await;
         yield_now().await.unwrap();
-        caller.cancel("no more").await.unwrap();
+        caller.cancel_because("no more").await.unwrap();
         sleep(secs(3)).await.unwrap();
     });
     let given_up = |expired| (Err(Error::Gone), expired, true);
@@ -561,7 +561,7 @@ fn a15_a_thread_that_looks_stops_when_its_caller_is_cancelled() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         is_started.recv().unwrap();
-        caller.cancel("no more").await.unwrap();
+        caller.cancel_because("no more").await.unwrap();
         has_stopped.recv().is_ok()
     });
     assert!(ended);

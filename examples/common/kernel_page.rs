@@ -15,7 +15,7 @@ use std::time::Duration;
 use kernel::trace::{Line, Seq};
 use kernel::{Kernel, Machine};
 use net::Stream;
-use net::http::{Request, Response};
+use net::http::{Request, RequestHead, Response};
 use net::web::{Event as Sent, Events};
 use serde_json::{Value, json};
 use traps::{Time, shutdown};
@@ -75,7 +75,7 @@ impl Drop for Viewer {
 /// Sends the page its data, again and again, until the client leaves or the server stops. `?own=1`
 /// asks for the events of this connection too.
 pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
-    if request.query_value("own") != Some("1") {
+    if request.query_value("own").as_deref() != Some("1") {
         hide_own().await;
     }
     let mut events = Events::start(request).await?;
@@ -94,13 +94,13 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
 }
 
 /// Returns the log lines that explain a task, the oldest first, as JSON.
-pub async fn why<S: Stream>(request: &Request<'_, S>) -> io::Result<Response> {
+pub async fn why(head: &RequestHead<'_>) -> io::Result<Response> {
     hide_own().await;
-    let Some(id) = request.query_value("task").and_then(|id| id.parse().ok()) else {
+    let Some(id) = head.query_value("task").and_then(|id| id.parse().ok()) else {
         let text = "Say which task, as in /kernel/why?task=2\n";
         return Ok(Response::new(400).with_text(text));
     };
-    if request.query_value("worker").is_some_and(|asked| asked != worker()) {
+    if head.query_value("worker").is_some_and(|asked| asked != worker()) {
         let text = "Another worker has answered. Start the server with --workers 1 to ask why.\n";
         return Ok(Response::new(409).with_text(text));
     }
@@ -108,8 +108,7 @@ pub async fn why<S: Stream>(request: &Request<'_, S>) -> io::Result<Response> {
     let Some(lines) = lines else {
         return Ok(Response::new(404).with_text(format!("No task {id} lives here\n")));
     };
-    let answer = Response::new(200).header("Content-Type", "application/json")?;
-    Ok(answer.with_text(json!({ "lines": lines }).to_string()))
+    Response::json(&json!({ "lines": lines }))
 }
 
 /// Returns the number of this worker's thread. Workers share the port, and each has its own kernel.

@@ -9,6 +9,7 @@ pub mod access;
 pub mod http_flags;
 pub mod http_lines;
 pub mod kernel_page;
+pub mod middleware;
 pub mod server;
 
 pub use base::*;

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io, mem};
 
-use traps::core::protocol::{End, ScopeKind};
-use traps::core::table::Site;
+use traps::Site;
+use traps::internal::protocol::{End, ScopeKind};
 use traps::tape;
 use traps::threads::drop_quietly;
 use traps::{Signal, Time};
@@ -500,7 +500,32 @@ impl<M: Machine> Drop for Kernel<M> {
 /// Panics in the same cases as [`Kernel::new`] and [`Kernel::run`].
 #[track_caller]
 pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
-    let mut kernel = Kernel::new(Real::new().map_err(Error::Machine)?);
+    run_with(Options::default(), main)
+}
+
+/// Runs `main` like [`run`], with these options.
+///
+/// ```no_run
+/// use kernel::Options;
+/// use traps::Signal;
+///
+/// # async fn program() {}
+/// # fn main() -> Result<(), kernel::Error> {
+/// let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+/// kernel::run_with(options, program())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Returns the errors of [`run`].
+///
+/// # Panics
+///
+/// Panics in the same cases as [`run`].
+#[track_caller]
+pub fn run_with<F: Future>(options: Options, main: F) -> Result<F::Output, Error> {
+    let mut kernel = Kernel::with_options(Real::new().map_err(Error::Machine)?, options);
     let output = kernel.run(main);
     // Shut down after a failure too, so that the remaining tasks end and the log has their ends.
     let ended = kernel.shutdown();

@@ -127,9 +127,9 @@ pub mod trace {
 }
 mod view;
 
-pub use kernel::{Kernel, run};
+pub use kernel::{Kernel, run, run_with};
 pub use log::Activation;
-pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped, raise_descriptor_limit};
+pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped};
 pub use options::Policy;
 pub use options::{Error, Options};
 pub use parts::sweep::{Injected, Trap};

@@ -92,6 +92,9 @@ options! {
     /// of the CPU time, because on a busy host other processes may have had the CPU. On
     /// [`Sim`](crate::Sim) the duration is exact. Small work that needs no thread, such as parsing
     /// a few kilobytes, is far below the default.
+    ///
+    /// On [`Real`](crate::Real), a debug build without a logger writes runs of 100 ms and more to
+    /// standard error, once for each call site at which such a run began.
     pub longrun: Option<Duration> = Some(Duration::from_millis(50));
     /// The duration above which a watchdog thread reports a run, while the run lasts. The report
     /// has the CPU time used so far. It is a warning in the log and goes to

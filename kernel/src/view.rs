@@ -27,9 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use traps::core::protocol::{Post, Trap};
-use traps::core::scopes::Wait;
-use traps::core::table::Label;
+use traps::internal::protocol::{Post, Trap};
+use traps::internal::scopes::Wait;
+use traps::internal::table::Label;
 use traps::{SignalSet, Time};
 
 use crate::core::Core;

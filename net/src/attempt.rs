@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use traps::core::table::Site;
+use traps::Site;
 use traps::{budget_from, is_traced, take_budget, tape};
 
 use crate::door::{self, Handle};

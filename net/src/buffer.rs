@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::panic::Location;
 use std::task::Context;
 
-use traps::core::table::Site;
+use traps::Site;
 
 use crate::stream::Stream;
 

@@ -6,8 +6,8 @@ use std::panic::Location;
 use std::pin::pin;
 use std::task::Poll;
 
+use traps::Site;
 use traps::branch;
-use traps::core::table::Site;
 
 use crate::halves::Split;
 use crate::limits::READ_BUFFER;

@@ -10,7 +10,7 @@ use std::panic::Location;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, connect, recvfrom, send, sendto};
-use traps::core::table::Site;
+use traps::Site;
 use traps::ignore_after;
 use traps::io::{Direction, Io};
 

@@ -18,3 +18,16 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     }
     Ok(maximum.unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let limit = raise_descriptor_limit().unwrap();
+        assert_eq!(raise_descriptor_limit().unwrap(), limit);
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert_eq!(current, maximum);
+    }
+}

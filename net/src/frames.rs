@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
 use std::panic::Location;
 
-use traps::core::table::Site;
+use traps::Site;
 
 use crate::buffer::BufReader;
 use crate::stream::Stream;

@@ -23,7 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::Poll;
 
-use traps::core::table::Site;
+use traps::Site;
 use traps::{Interruptible, branch, sleep_from};
 
 use crate::limits::ATTEMPT_DELAY;

@@ -38,14 +38,17 @@ mod door;
 mod family;
 mod frames;
 pub mod guide {
-    //! Pages to read: the states of an HTTP connection ([`connection`]), and the tests behind each
-    //! rule of HTTP ([`conformance`]).
+    //! Pages to read: how to write a small HTTP service ([`services`]), the states of an HTTP
+    //! connection ([`connection`]), and the tests behind each rule of HTTP ([`conformance`]).
 
     pub mod connection {
         #![doc = include_str!("guide/connection.md")]
     }
     pub mod conformance {
         #![doc = include_str!("guide/conformance.md")]
+    }
+    pub mod services {
+        #![doc = include_str!("guide/services.md")]
     }
 }
 mod halves;

@@ -13,8 +13,8 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{accept_with, acceptfrom_with};
 use socket2::SockRef;
+use traps::Site;
 use traps::connection_deadline;
-use traps::core::table::Site;
 use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
 

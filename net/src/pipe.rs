@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind, IoSlice, Read as _};
 use std::panic::Location;
 use std::rc::Rc;
 
+use traps::Site;
 use traps::WaitQueue;
-use traps::core::table::Site;
 use traps::liberty::{Liberty, draw};
 
 use crate::attempt::until_done;

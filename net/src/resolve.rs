@@ -25,14 +25,17 @@ pub fn resolve<A: ToString>(
 ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + use<A> {
     let name = address.to_string();
     let known = name.parse();
-    let lookup = (known.is_err() && has_port(&name)).then(|| {
+    // No closure, because a closure would hide the call site from `track_caller`.
+    let lookup = if known.is_err() && has_port(&name) {
         let name = name.clone();
-        traps::run_in_thread(move || match tape::is_playing() {
+        Some(traps::run_in_thread(move || match tape::is_playing() {
             false => name.to_socket_addrs().map(Vec::from_iter),
             // The record has the addresses.
             true => Ok(Vec::new()),
-        })
-    });
+        }))
+    } else {
+        None
+    };
     async move {
         let found = match (known, lookup) {
             (Ok(known), _) => return Ok(vec![known]),

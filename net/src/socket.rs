@@ -13,7 +13,7 @@ use rustix::io::{Errno, writev};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
 use socket2::{Domain, Protocol, SockRef, Type};
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::{Budget, budget_from, is_traced, take_budget, tape};
 

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-use traps::core::table::Site;
+use traps::Site;
 use traps::{take_budget, yield_now};
 
 use crate::limits::READ_BUFFER;

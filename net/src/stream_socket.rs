@@ -11,7 +11,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use socket2::SockRef;
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::{Io, Source};
 use traps::take_budget;
 

@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use rustix::io::Errno;
 use socket2::SockRef;
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::Direction;
 
 use crate::door;

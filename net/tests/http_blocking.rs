@@ -12,8 +12,9 @@ use net::Stream;
 use net::http::{Config, Handler, Method, Request, Response};
 use net::http::{Deadlines, Limits, serve_connection};
 use net::pipe::duplex;
-use net::web::{Blocking, Entrance, Form, Object};
+use net::web::{Blocking, Entrance, Form};
 use net::web::{Router, Whole};
+use serde_json::json;
 use traps::admission::Limit;
 use traps::threads::Limiter;
 use traps::{Time, clock, spawn};
@@ -76,7 +77,7 @@ fn a_late_thread_is_left_behind_and_its_caller_is_answered() {
 
 fn busy(gate: &Limit) -> Response {
     let info = format!("the server is too busy: {} at a time", gate.limit());
-    Response::json(Object::new().field("task_waiting", false).field("info", info))
+    Response::json(&json!({ "info": info, "task_waiting": false })).unwrap()
 }
 
 /// What each of `count` connections that ask at once is answered, and when.
@@ -121,7 +122,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
     let (answer, at) = &answers[5];
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"));
     let info = "the server is too busy: 5 at a time";
-    let wanted = Object::new().field("task_waiting", false).field("info", info).text();
+    let wanted = json!({ "info": info, "task_waiting": false }).to_string();
     assert!(answer.ends_with(&wanted) && *at == Time::ZERO, "{answer}");
     assert_eq!((gate.entered(), gate.refused(), gate.inside()), (5, 1, 0));
     // The refused request used no thread.

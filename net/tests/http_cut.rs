@@ -12,7 +12,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::core::table::Site;
+use traps::Site;
 use traps::{Either, ignore_after, race, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -109,7 +109,7 @@ fn end_of(config: Config, request: &str, cancel: bool) -> io::Result<usize> {
         let conn = spawn("conn", serve).await;
         sleep(5 * SECOND).await.unwrap();
         if cancel {
-            conn.cancel("enough").await.unwrap();
+            conn.cancel_because("enough").await.unwrap();
         }
         let (mut buf, mut read) = (vec![0; 10_000], 0);
         loop {

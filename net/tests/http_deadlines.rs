@@ -307,7 +307,7 @@ fn a_cancelled_connection_ends_with_the_interrupt() {
         })
         .await;
         traps::sleep(Duration::from_secs(1)).await.unwrap();
-        conn.cancel("enough").await.unwrap();
+        conn.cancel_because("enough").await.unwrap();
         let end = conn.join().await;
         drop(client);
         end

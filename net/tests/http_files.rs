@@ -32,11 +32,10 @@ struct App {
 
 impl Handler for App {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let found = match self.routes.find(request) {
-            Ok(found) => found,
-            Err(answer) => return Ok(answer),
-        };
-        let name = found.rest(request).to_owned();
+        if let Err(answer) = self.routes.find(request) {
+            return Ok(answer);
+        }
+        let name = request.raw_param("name").unwrap().to_owned();
         self.files.answer(request, &name).await
     }
 }
@@ -66,7 +65,7 @@ fn write(path: &Path, text: &str) {
 
 fn app(home: &Path, limiter: &Limiter) -> App {
     let files = Files::open(home, limiter.clone()).unwrap();
-    App { routes: Router::new().get("/*", ()), files }
+    App { routes: Router::new().get("/{*name}", ()), files }
 }
 
 /// A machine at a time at which the files are there.

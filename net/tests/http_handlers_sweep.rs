@@ -38,14 +38,14 @@ fn task(request: &Whole) -> io::Result<Response> {
 
 impl Handler for App {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let found = match self.routes.find(request) {
-            Ok(found) => found,
+        let route = match self.routes.find(request) {
+            Ok(route) => route,
             Err(answer) => return Ok(answer),
         };
-        match found.route {
+        match route {
             Route::Task => self.task.handle(request).await,
             Route::File => {
-                let name = found.rest(request).to_owned();
+                let name = request.raw_param("name").unwrap().to_owned();
                 self.files.answer(request, &name).await
             }
             Route::Events => {
@@ -90,7 +90,7 @@ async fn program(home: &Path) -> Held {
     let app = App {
         routes: Router::new()
             .post("/task", Route::Task)
-            .get("/files/*", Route::File)
+            .get("/files/{*name}", Route::File)
             .get("/events", Route::Events),
         task: task.behind(Entrance::new(gate.clone())),
         files: Files::open(home, limiter).unwrap().piece(4),

@@ -15,7 +15,7 @@ use kernel::{Kernel, Real};
 use net::http::{Config, Handler, Request, Response, serve, serve_connection};
 use net::{Stream, TcpListener};
 use served::{GET, ask, connect, read_all, serve_while};
-use traps::core::table::Site;
+use traps::Site;
 
 // ---- The cap on connections --------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ fn a_client_that_leaves_has_its_handler_cancelled_and_its_seat_given_back() {
             }
             // All of them: who is shielded ends by itself.
             assert_eq!((sleeper.inside.get(), sleeper.cleaned.get()), (0, 100));
-            server.cancel("enough").await.unwrap();
+            server.cancel_because("enough").await.unwrap();
         })
         .unwrap();
     kernel.shutdown().unwrap();
@@ -353,7 +353,7 @@ fn a_close_never_destroys_an_answer_that_is_queued() {
             let server =
                 traps::spawn("server", serve(listener, Rc::new(Much), Rc::new(config))).await;
             traps::run_in_thread(move || reads_late(addr)).await.unwrap();
-            server.cancel("enough").await.unwrap();
+            server.cancel_because("enough").await.unwrap();
         })
         .unwrap();
     kernel.shutdown().unwrap();

@@ -62,7 +62,7 @@ fn idle(addr: SocketAddr) {
 #[test]
 fn storms_and_five_thousand_idle_connections_leave_nothing() {
     does_not_grow(4, storm);
-    let most = kernel::raise_descriptor_limit().unwrap();
+    let most = net::raise_descriptor_limit().unwrap();
     assert!(most >= 10_500, "too few descriptors for both ends of 5,000 connections: {most}");
     does_not_grow(2, idle);
 }

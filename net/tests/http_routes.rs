@@ -8,11 +8,11 @@ use std::time::Duration;
 use app::{Seen, get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Deadlines, Handler, Limits, Method, Request};
-use net::http::{Response, serve_connection};
+use net::http::{Config, Deadlines, Handler, Limits, Method, Rejection};
+use net::http::{Request, RequestHead, Response, serve_connection};
 use net::pipe::duplex;
-use net::web::Router;
-use net::web::{Form, Object};
+use net::web::{Form, Router};
+use serde_json::json;
 use traps::spawn;
 
 #[derive(Clone, Copy)]
@@ -20,6 +20,10 @@ enum Route {
     Home,
     Made,
     Rest,
+    Task,
+    Sum,
+    Reject,
+    RejectLate,
     Panic,
     Bomb,
     Half,
@@ -44,7 +48,8 @@ impl Drop for Bomb {
 fn app() -> App {
     let text = Router::new()
         .get("/", Route::Home)
-        .get("/files/*", Route::Rest)
+        .get("/files/{*name}", Route::Rest)
+        .get("/tasks/{id}/of/{list}", Route::Task)
         .get("/panic", Route::Panic)
         .get("/bomb", Route::Bomb)
         .get("/half", Route::Half)
@@ -59,20 +64,35 @@ fn app() -> App {
         .get("/api/slow", Route::Slow)
         .get("/api/fail", Route::Fail)
         .post("/api/read", Route::Read)
+        .post("/api/sum", Route::Sum)
+        .post("/api/reject", Route::Reject)
+        .get("/api/reject-late", Route::RejectLate)
         .form(Form::Text);
     App(json)
 }
 
 impl Handler for App {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let found = match self.0.find(request) {
-            Ok(found) => found,
+        let route = match self.0.find(request) {
+            Ok(route) => route,
             Err(answer) => return Ok(answer),
         };
-        match found.route {
+        match route {
             Route::Home => Ok(Response::text("home")),
-            Route::Made => Ok(Response::json(Object::new().field("made", true))),
-            Route::Rest => Ok(Response::text(found.rest(request).to_owned())),
+            Route::Made => Response::json(&json!({ "made": true })),
+            Route::Rest => Ok(Response::text(request.raw_param("name").unwrap().to_owned())),
+            Route::Task => Ok(Response::text(task(request))),
+            Route::Sum => {
+                let numbers: Vec<u64> = request.json(20).await?;
+                Response::json(&numbers.iter().sum::<u64>())
+            }
+            Route::Reject => Err(Rejection::new(409, "it is there already\n").into()),
+            Route::RejectLate => {
+                let mut answer = request.start(Response::new(200)).await?;
+                answer.write(b"half").await?;
+                answer.flush().await?;
+                Err(Rejection::new(409, "it is there already\n").into())
+            }
             Route::Panic => panic!("a broken handler"),
             Route::Bomb => std::panic::panic_any(Bomb),
             Route::Half => {
@@ -105,6 +125,12 @@ impl Handler for App {
     }
 }
 
+/// What a helper sees of a request, without the type of its stream.
+fn task(head: &RequestHead<'_>) -> String {
+    let param = |name| head.param(name).unwrap_or("none".into());
+    format!("{}|{}|{}|{:?}", param("id"), param("list"), param("of"), head.route())
+}
+
 fn talk(request: &str) -> Seen {
     app::talk(Sim::new(), Config::default(), app(), request)
 }
@@ -119,6 +145,9 @@ fn a_request_takes_the_route_of_its_path_and_method() {
         ("GET http://a", 200, "home"),
         ("GET /files/a/%2e%2e/b", 200, "a/%2e%2e/b"),
         ("GET /%66iles/x", 200, "x"),
+        ("GET /tasks/7/of/a", 200, "7|a|none|Some(\"/tasks/{id}/of/{list}\")"),
+        ("GET /t%61sks/a%20b/of/c%2Fd", 200, "a b|c/d|none|Some(\"/tasks/{id}/of/{list}\")"),
+        ("GET /tasks/%ff/of/%", 200, "\u{fffd}|%|none|Some(\"/tasks/{id}/of/{list}\")"),
         ("POST /api/made", 200, "{\"made\":true}"),
         ("PUT /api/made", 200, "{\"made\":true}"),
         ("GET /nowhere", 404, "there is nothing here\n"),
@@ -158,13 +187,112 @@ fn f24_what_a_json_route_refuses_it_refuses_in_json() {
         (long, 413, "the body is too long"),
     ] {
         let seen = talk(&request);
-        let wanted = Object::new().field("error", error).text();
+        let wanted = json!({ "error": error }).to_string();
         assert_eq!((seen.statuses(), seen.body()), (vec![status], &*wanted), "{request}");
         assert_eq!(seen.field("Content-Type"), Some("application/json"), "{request}");
     }
     let seen = talk(&get("GET /panic"));
     assert_eq!(seen.body(), "something went wrong\n");
     assert_eq!(seen.field("Content-Type"), Some("text/plain; charset=utf-8"));
+}
+
+#[test]
+fn a_body_is_json_of_the_type_that_is_wanted_or_the_client_is_told_why_not() {
+    let post = |kind: &str, body: &str| {
+        let length = body.len();
+        with("POST /api/sum", &format!("{kind}Content-Length: {length}")) + body
+    };
+    let json = "Content-Type: application/json\r\n";
+    let other = "Content-Type: application/a+json; charset=utf-8\r\n";
+    let media = "{\"error\":\"the body must be application/json\"}";
+    let type_of = "invalid type: string \\\"a\\\", expected u64 at line 1 column 4";
+    let syntax = "EOF while parsing a list at line 1 column 2";
+    let trail = "trailing characters at line 1 column 4";
+    for (request, status, body) in [
+        (post(json, "[1,2]"), 200, "3".to_owned()),
+        (post(other, "[]"), 200, "0".to_owned()),
+        (post("", "[1,2]"), 415, media.to_owned()),
+        (post("Content-Type: text/plain\r\n", "[1,2]"), 415, media.to_owned()),
+        (post(json, "[\"a\"]"), 400, told(type_of)),
+        (post(json, "[1"), 400, told(syntax)),
+        (post(json, "[1]x"), 400, told(trail)),
+    ] {
+        let seen = talk(&(request.clone() + &get("GET /")));
+        assert_eq!(seen.statuses(), [status, 200], "{request}: {}", seen.text);
+        let first = seen.body().split("HTTP/1.1").next().unwrap();
+        assert_eq!(first, body, "{request}");
+        assert!(!seen.trace.contains(" warn "), "{}", seen.trace);
+    }
+    let seen = talk(&post(json, "[1,2,3,4,5,6,7,8,9,10]"));
+    assert_eq!((seen.statuses(), seen.closed), (vec![413], true));
+    // A client that waits to be asked for its body is not asked for one of another type.
+    let seen = talk(&with("POST /api/sum", "Content-Length: 5\r\nExpect: 100-continue"));
+    assert!(seen.statuses() == [415] && !seen.text.contains("100 Continue"), "{}", seen.text);
+}
+
+/// What the client is told of the JSON of its body.
+fn told(why: &str) -> String {
+    format!("{{\"error\":\"the JSON of the body: {why}\"}}")
+}
+
+/// Who asks, as a handler around another one has found out.
+struct User(String);
+
+struct Known<H>(H);
+
+impl<H: Handler> Handler for Known<H> {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let name = request.query_value("name").map(|name| name.into_owned());
+        request.set_data(0_u8);
+        request.set_data(User("nobody".to_owned()));
+        if let Some(name) = name {
+            request.set_data(User(name));
+        }
+        self.0.handle(request).await?.header("X-Known", "yes").map_err(io::Error::from)
+    }
+}
+
+struct Greeter;
+
+impl Handler for Greeter {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let pairs: Vec<_> = request.query_pairs().map(|(a, b)| format!("{a}={b}")).collect();
+        let (user, count) = (request.data::<User>(), request.data::<u8>());
+        let user = user.map(|user| &*user.0);
+        let other = request.data::<String>();
+        Ok(Response::text(format!("{user:?} {count:?} {other:?} {}", pairs.join("|"))))
+    }
+}
+
+#[test]
+fn what_an_outer_handler_stores_with_a_request_its_inner_handlers_find() {
+    for (path, body) in [
+        ("/", "Some(\"nobody\") Some(0) None "),
+        ("/?name=a%20b+c", "Some(\"a b c\") Some(0) None name=a b c"),
+        ("/?x&name=%26%3D&name=2", "Some(\"&=\") Some(0) None x=|name=&=|name=2"),
+        ("/?%6eame=%ff%zz&", "Some(\"\u{fffd}%zz\") Some(0) None name=\u{fffd}%zz"),
+    ] {
+        // The next request of the connection has nothing of the one before.
+        let requests = get(&format!("GET {path}")) + &get("GET /");
+        let seen = app::talk(Sim::new(), Config::default(), Known(Greeter), &requests);
+        let first = seen.body().split("HTTP/1.1").next().unwrap();
+        assert_eq!((first, seen.field("X-Known")), (body, Some("yes")), "{path}");
+        assert!(seen.text.ends_with("Some(\"nobody\") Some(0) None "), "{}", seen.text);
+    }
+}
+
+#[test]
+fn a_rejection_is_answered_in_the_form_of_the_route_and_the_connection_continues() {
+    let rejected = with("POST /api/reject", "Content-Length: 2") + "{}";
+    let seen = talk(&(rejected + &get("GET /")));
+    assert_eq!((seen.statuses(), seen.closed), (vec![409, 200], false), "{}", seen.text);
+    assert!(seen.body().starts_with("{\"error\":\"it is there already\"}"), "{}", seen.text);
+    assert!(!seen.trace.contains(" warn "), "{}", seen.trace);
+    // After the response has begun it is a failure like any other.
+    let seen = talk(&get("GET /api/reject-late"));
+    assert_eq!((seen.statuses(), seen.closed), (vec![200], true), "{}", seen.text);
+    let line = "warn     a handler failed: 409: it is there already";
+    assert_eq!(seen.trace.matches(line).count(), 1, "{}", seen.trace);
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Handler for Passes {
     async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
         let helper = async { Ok::<_, io::Error>(sleep(60 * SECOND).await?) };
         let mut helper = spawn("helper", helper).await;
-        helper.cancel("enough").await?;
+        helper.cancel_because("enough").await?;
         helper.join().await.map_err(io::Error::other)??;
         Ok(Response::text("not so"))
     }

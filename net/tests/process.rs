@@ -205,7 +205,7 @@ fn a_task_that_is_cancelled_takes_its_process_with_it() {
         let mut owner = spawn("owner", async move { process.wait().await.map(drop) }).await;
         yield_now().await.unwrap();
         assert!(is_there(id));
-        owner.cancel("no_longer_wanted").await.unwrap();
+        owner.cancel_because("no_longer_wanted").await.unwrap();
         owner.join().await.unwrap().unwrap_err();
         id
     });

@@ -7,7 +7,9 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use kernel::{Kernel, Real};
@@ -148,7 +150,7 @@ fn a_half_whose_task_is_cancelled_ends_what_its_peer_reads_and_the_other_half_re
         let write = async move { writer.write_all(&pattern(BIG)).await };
         let mut writer = spawn("writer", write).await;
         yield_now().await.unwrap();
-        writer.cancel("").await.unwrap();
+        writer.cancel_because("").await.unwrap();
         assert!(writer.join().await.unwrap().unwrap_err().interrupt().unwrap().is_cancelled());
         let read = read_to_end(&mut client).await.unwrap();
         assert!(!read.is_empty() && read.len() < BIG && read == pattern(BIG)[..read.len()]);
@@ -456,4 +458,19 @@ fn a_datagram_to_a_path_waits_for_a_receiver_whom_others_have_filled() {
         assert_eq!(&buf[..4], b"last");
         assert_eq!(send.join().await.unwrap().unwrap(), 4);
     });
+}
+
+#[test]
+fn a_connect_outside_a_kernel_names_its_line() {
+    for address in ["127.0.0.1:1", "localhost:1"] {
+        let line = line!() + 2;
+        let poll = || {
+            let connect = pin!(TcpStream::connect(address));
+            let _ = connect.poll(&mut Context::from_waker(Waker::noop()));
+        };
+        let panic = std::panic::catch_unwind(poll).unwrap_err();
+        let message = panic.downcast_ref::<String>().unwrap();
+        let wanted = format!("{}:{line}:", file!());
+        assert!(message.contains(&wanted), "{address}: {message} has no {wanted}");
+    }
 }

@@ -312,7 +312,7 @@ fn curio_c11_a_write_that_was_cancelled_tells_how_far_it_came() {
         let mut writer = writer.await;
         // Nobody reads: it fills the buffers and parks, or is hit at its first wait.
         traps::yield_now().await.unwrap();
-        writer.cancel("").await.unwrap();
+        writer.cancel_because("").await.unwrap();
         let written = usize::try_from(writer.join().await.unwrap()).unwrap();
         assert!(0 < written && written < SIZE, "{written}");
         assert!(read_to_end(&mut server).await.unwrap() == pattern(SIZE)[..written]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::{Kernel, Options, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{Stream, WriteDeadline};
-use traps::core::table::Site;
+use traps::Site;
 use traps::{
     Either, Interruptible, budget, clock, ignore_after, join, join_all, race, sleep, timeout_after,
 };

@@ -327,7 +327,7 @@ fn a_cancellation_ends_hypers_server() {
             let mut server = spawn("server", serve(two)).await;
             net::Stream::write_all(&mut one, request.as_bytes()).await.unwrap();
             sleep(tenths(5)).await.unwrap();
-            server.cancel("enough").await.unwrap();
+            server.cancel_because("enough").await.unwrap();
             let ended = server.join().await.unwrap().map_err(io_error);
             ends.push(ended.map_err(|error| error.interrupt().map(Interrupt::reason)));
         }

@@ -141,7 +141,7 @@ async fn join(w: Rc<World>, way: Rc<Way>) -> Out {
         w.reasons.set(w.reasons.get() + 1);
         match w.roll(2) {
             0 => task.cancel_now(reason),
-            _ => drop(w.note("cancel", task.cancel(reason).await)),
+            _ => drop(w.note("cancel", task.cancel_because(reason).await)),
         }
     }
     if w.roll(3) == 0 {

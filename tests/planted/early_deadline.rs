@@ -60,7 +60,7 @@ pub fn program(version: Version) -> (Sim, impl Future<Output = ()>) {
             watch.beat().await;
         }
         sleep(MS).await.unwrap();
-        watcher.cancel("over").await.ok();
+        watcher.cancel_because("over").await.ok();
     };
     (Sim::new(), main)
 }

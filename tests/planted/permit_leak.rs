@@ -59,7 +59,7 @@ pub fn program(version: Version) -> (Sim, impl Future<Output = ()>) {
         let mut first = spawn("first", hold(lock.clone())).await;
         let second = spawn("second", hold(lock.clone())).await;
         sleep(15 * MS).await.unwrap();
-        second.cancel("late").await.ok();
+        second.cancel_because("late").await.ok();
         first.join().await.unwrap().unwrap();
         let _guard = lock.lock().await.unwrap();
     };

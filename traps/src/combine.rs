@@ -1,6 +1,7 @@
 //! Combinators: several futures at the same time in one task. They are functions, not macros, and
 //! each child is a [`branch`].
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -68,6 +69,41 @@ impl<A: Future, B: Future> Future for Join2<A, B> {
     }
 }
 
+/// Runs three futures in one task, and returns their outputs once all have ended.
+#[track_caller]
+pub fn join3<A: Future, B: Future, C: Future>(a: A, b: B, c: C) -> Join3<A, B, C> {
+    Join3 { a: Child::new(a), b: Child::new(b), c: Child::new(c) }
+}
+
+pin_project! {
+    /// The future of [`join3`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Join3<A: Future, B: Future, C: Future> {
+        #[pin]
+        a: Child<A>,
+        #[pin]
+        b: Child<B>,
+        #[pin]
+        c: Child<C>,
+    }
+}
+
+impl<A: Future, B: Future, C: Future> Future for Join3<A, B, C> {
+    type Output = (A::Output, B::Output, C::Output);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let a = this.a.as_mut().poll(cx);
+        let b = this.b.as_mut().poll(cx);
+        let c = this.c.as_mut().poll(cx);
+        if a && b && c {
+            Poll::Ready((this.a.take(), this.b.take(), this.c.take()))
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
 /// Runs all the futures in one task, and returns their outputs, in order, once all have ended. It
 /// polls each unfinished future whenever the task runs, so for many thousands of futures, spawn
 /// tasks instead.
@@ -104,6 +140,19 @@ impl<F: Future> Future for JoinAll<F> {
     }
 }
 
+/// Shows the name alone: most futures have no `Debug`.
+macro_rules! opaque {
+    ($($name:ident<$($future:ident),+>)*) => {$(
+        impl<$($future: Future),+> fmt::Debug for $name<$($future),+> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+opaque!(Join2<A, B> Join3<A, B, C> JoinAll<F> Race<A, B>);
+
 /// One of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
@@ -115,6 +164,10 @@ pub enum Either<A, B> {
 
 /// Runs two futures in one task until one of them ends, and drops the other. The first future is
 /// polled first, so it wins if both are ready.
+///
+/// The macro `futures_util::select!` works with all futures of this crate, too. Use it if the other
+/// futures are to continue while one output is handled. It makes no branches, so a cancellation or
+/// a timeout around it ends the wait of one future, and the others continue to wait.
 #[track_caller]
 pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
     Race { a: Child::new(a), b: Child::new(b) }

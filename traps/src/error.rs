@@ -136,6 +136,14 @@ impl From<Interrupt> for Error {
     }
 }
 
+/// Takes an [`Error`] back that was converted to an `io::Error`. Any other error becomes
+/// [`Error::Io`].
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        error.downcast::<Error>().unwrap_or_else(Error::Io)
+    }
+}
+
 impl Interruptible for Error {
     fn interrupt(&self) -> Option<&Interrupt> {
         match self {
@@ -307,6 +315,25 @@ impl Interruptible for Box<dyn StdError + Send + Sync> {
         look_mut(&mut **self)
     }
 }
+
+/// Implements [`Interruptible`] for a boxed error of another library. It finds the interrupt in the
+/// error itself and below any context, but not below an error of the program.
+macro_rules! interruptible {
+    ($feature:literal, $boxed:ty) => {
+        #[cfg(feature = $feature)]
+        impl Interruptible for $boxed {
+            fn interrupt(&self) -> Option<&Interrupt> {
+                look!(self, downcast_ref, interrupt; Interrupt, Error, io::Error)
+            }
+            fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+                look!(self, downcast_mut, interrupt_mut; Interrupt, Error, io::Error)
+            }
+        }
+    };
+}
+
+interruptible!("anyhow", anyhow::Error);
+interruptible!("eyre", eyre::Report);
 
 /// Converts the interrupt like [`Error::Interrupt`]: a timeout becomes kind `TimedOut`, a
 /// cancellation `Other`.

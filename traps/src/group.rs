@@ -781,7 +781,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> Spawner<T, E> {
 /// # async fn example() {
 /// let mut group = TaskGroup::<_, Error>::new();
 /// let member = group.spawn("slow", async { Ok(sleep(Duration::from_secs(60)).await?) }).await;
-/// spawn("impatient", async move { member.cancel("too slow").await }).await;
+/// spawn("impatient", async move { member.cancel_because("too slow").await }).await;
 /// assert_eq!(group.join().await, Ok(vec![]));
 /// # }
 /// ```
@@ -822,7 +822,17 @@ impl Member {
     ///
     /// Returns the interrupt that ended the wait. The request to cancel stays in force.
     #[track_caller]
-    pub fn cancel(
+    pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
+        self.cancel_because("")
+    }
+
+    /// Cancels the member like [`cancel`](Member::cancel). The log and the interrupt show `reason`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`cancel`](Member::cancel).
+    #[track_caller]
+    pub fn cancel_because(
         &self,
         reason: &'static str,
     ) -> impl Future<Output = Result<(), Interrupt>> + use<> {
@@ -833,7 +843,8 @@ impl Member {
         }
     }
 
-    /// Cancels the member without waiting. *A post*.
+    /// Cancels the member without waiting. The log and the interrupt show `reason`, unless it is
+    /// empty. *A post*.
     pub fn cancel_now(&self, reason: &'static str) {
         task::cancel(self.task, reason);
     }

@@ -166,7 +166,9 @@ impl<S: Source> Io<S> {
     ) {
         if gate::is_listening() {
             let peer = peer().map(Box::new);
-            self.note_handle(|handle| Note::Accepted(handle, connection.handle(), peer));
+            self.note_handle(|handle| {
+                Note::Accepted(handle, connection.handle(Location::caller()), peer)
+            });
         }
     }
 
@@ -174,23 +176,25 @@ impl<S: Source> Io<S> {
     #[cold]
     fn note_handle(&self, note: impl FnOnce(HandleId) -> Note) {
         if gate::epoch() != 0 {
-            gate::post(Post::Note(note(self.handle())));
+            gate::post(Post::Note(note(self.handle(Location::caller()))));
         }
     }
 
     /// Returns the name of the descriptor in the running kernel. Registers it there if needed.
     #[inline]
-    fn handle(&self) -> HandleId {
+    fn handle(&self, site: Site) -> HandleId {
         match self.handle.get() {
             Some((handle, epoch)) if epoch == gate::epoch() => handle,
-            _ => self.register(),
+            _ => self.register(site),
         }
     }
 
     #[cold]
-    fn register(&self) -> HandleId {
+    fn register(&self, site: Site) -> HandleId {
         let epoch = gate::epoch();
-        assert!(epoch != 0, "rule: a descriptor is waited for inside a kernel");
+        if epoch == 0 {
+            gate::refuse_outside_a_task(site);
+        }
         let handle = gate::new_handle();
         let (descriptor, kind) = (self.descriptor(), self.kind());
         gate::post(Post::Register { handle, descriptor, kind });
@@ -256,7 +260,8 @@ impl<S: Source> Future for Ready<'_, S> {
         if io.closed.get() && !call.ticket().is_some_and(wait::is_here) {
             return Poll::Ready(Err(Error::Closed));
         }
-        let trap = || Trap::Io { handle: io.handle(), direction: *direction };
+        let site = call.site();
+        let trap = || Trap::Io { handle: io.handle(site), direction: *direction };
         call.poll(cx, trap).map(|reply| match reply {
             Reply::Ready(urgent) => {
                 if urgent {
@@ -277,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "rule: a descriptor is waited for inside a kernel")]
+    #[should_panic(expected = "was polled outside a kernel")]
     fn a_wait_outside_a_kernel_names_the_rule_that_it_breaks() {
         let io = Io::new(Scripted(1));
         let _ = pin!(io.readable()).poll(&mut Context::from_waker(Waker::noop()));

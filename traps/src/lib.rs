@@ -2,7 +2,7 @@
 //! another crate.
 //!
 //! A task is an ordinary [`Future`]. At the bottom of every chain of awaits is a hand-written
-//! future that files one *trap* (a [`Trap`](core::protocol::Trap)) at the [`gate`](core::gate) and
+//! future that files one *trap* at the *gate*, the place where a task and its kernel meet, and
 //! returns `Pending`. The kernel answers the trap, and the next poll takes the reply. A trap either
 //! **answers** (the task is polled again at once) or **blocks** (the task leaves the CPU until the
 //! reply exists). A blocking trap can end early with an [`Interrupt`]. In that case the trap has
@@ -12,15 +12,15 @@
 //! is read or its future is dropped. Scopes are records at the gate, too. A task is identified by
 //! its root scope.
 //!
-//! Read in this order: [`core::protocol`] (traps, replies and posts), [`core::scopes`] (the records
-//! of waits and scopes, and the choice of the interrupt that a wait gets), [`core::gate`] (how
-//! traps and replies travel), [`core::wait`] (the one future that traps), [`core::scope`] (futures
-//! that run inside a scope). Then read any verb: [`sleep()`], [`spawn()`], [`timeout_after`]. The
-//! kernel answers them in its own `core/`.
+//! To read the source, begin in `traps/src/core/`: `protocol.rs` (traps, replies and posts),
+//! `scopes.rs` (the records of waits and scopes, and the choice of the interrupt that a wait gets),
+//! `gate.rs` (how traps and replies travel), `wait.rs` (the one future that traps), `scope.rs`
+//! (futures that run inside a scope). Then read any verb: [`sleep()`], [`spawn()`],
+//! [`timeout_after`]. The kernel answers them in its own `core/`.
 //!
 //! | for | there is |
 //! |---|---|
-//! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
+//! | time | [`sleep()`], [`interval()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
 //! | other tasks | [`sync`], [`channel`]; [`WaitQueue`], the base of both |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
@@ -31,6 +31,18 @@
 //! | tests | [`liberty`]: the choices that an explorer makes |
 //! | records | [`tape`]: what comes from outside, written down or played |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
+//!
+//! All names can be imported at once; none of them hides a crate of the standard library:
+//!
+//! ```
+//! use core::time::Duration;
+//! use traps::*;
+//!
+//! async fn pause() -> Result<Time, Interrupt> {
+//!     sleep(Duration::from_secs(1)).await
+//! }
+//! # let _ = pause;
+//! ```
 //!
 //! A trap future belongs to the gate of its thread, so it is not `Send`. A type that contains a
 //! trap future is not `Send` either:
@@ -69,15 +81,24 @@
 pub mod admission;
 pub mod channel;
 mod combine;
-pub mod core;
+mod core;
 pub mod deadline;
 mod error;
 mod group;
+mod interval;
+#[doc(hidden)]
+pub mod internal {
+    //! The seam between this crate and a kernel. Its items are no public promise: they can change
+    //! in any release.
+
+    pub use crate::core::{gate, interrupt, protocol, scope, scopes, table, wait};
+}
 pub mod io;
 pub mod liberty;
 mod locals;
 mod notes;
 pub mod outside;
+#[doc(hidden)]
 pub mod parts {
     //! Data structures outside the core. A kernel shares each of them with its tasks.
 
@@ -95,19 +116,20 @@ mod timeout;
 pub mod universal;
 mod verbs;
 
-pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
+pub use combine::{Either, Join2, Join3, JoinAll, Race, join, join_all, join3, race};
 pub use core::interrupt::{Delivery, Interrupt, Interruptible, Kind};
 pub use core::scope::{Branch, Shield, branch, shield};
-pub use core::table::TaskId;
+pub use core::table::{Site, TaskId};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use group::{Member, Spawner, TaskGroup};
+pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
 pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};
 pub use sync::{Wait, WaitQueue};
-pub use task::{Join, Task};
+pub use task::{IntoJoin, Join, Task};
 pub use task::{Spawn, SpawnDetached, spawn};
 pub use task::{any_locals, body_without_handle, drop_locals, inherit_locals};
 pub use threads::{iterate_in_thread, run_in_thread};

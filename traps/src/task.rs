@@ -172,10 +172,12 @@ pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
 ///
 /// If the handle is dropped, the task continues. A `warn` line reports the drop, unless the handle
 /// was used to join, await or cancel the task, or an interrupt was delivered to the code that drops
+/// it.
+///
+/// A handle can be awaited, by value or by reference: `task.await` is `task.join().await`.
 ///
 /// If no task takes the output, the kernel drops it, or the last handle does. A panic in its `Drop`
 /// is a `warn` line that names the task. It strikes no task.
-/// it.
 #[derive(Debug)]
 pub struct Task<T> {
     cell: Rc<TaskCell<T>>,
@@ -272,7 +274,7 @@ impl<T: 'static> Task<T> {
     }
 
     /// Cancels the task and waits for its end. A task is cancelled only once; later requests just
-    /// wait. The log and the interrupt show `reason`.
+    /// wait.
     ///
     /// The cancellation ends the traps that the task is parked in. A task that is ready keeps what
     /// it has, a value or a timeout, and its next blocking trap gets the cancellation.
@@ -281,15 +283,37 @@ impl<T: 'static> Task<T> {
     ///
     /// Returns the interrupt that ended the wait. The request to cancel stays in force.
     #[track_caller]
-    pub fn cancel(&self, reason: &'static str) -> impl Future<Output = Result<(), Interrupt>> {
-        let ended = self.ended(Location::caller());
+    pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> {
+        self.cancel_from("", Location::caller())
+    }
+
+    /// Cancels the task like [`cancel`](Task::cancel). The log and the interrupt show `reason`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`cancel`](Task::cancel).
+    #[track_caller]
+    pub fn cancel_because(
+        &self,
+        reason: &'static str,
+    ) -> impl Future<Output = Result<(), Interrupt>> {
+        self.cancel_from(reason, Location::caller())
+    }
+
+    fn cancel_from(
+        &self,
+        reason: &'static str,
+        site: Site,
+    ) -> impl Future<Output = Result<(), Interrupt>> {
+        let ended = self.ended(site);
         async move {
             self.cancel_now(reason);
             ended.await
         }
     }
 
-    /// Cancels the task without waiting. *A post*.
+    /// Cancels the task without waiting. The log and the interrupt show `reason`, unless it is
+    /// empty. *A post*.
     pub fn cancel_now(&self, reason: &'static str) {
         self.attend();
         cancel(self.cell.task, reason);
@@ -305,6 +329,47 @@ pub struct Join<'a, T> {
 }
 
 impl<T: 'static> Future for Join<'_, T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(Pin::new(&mut self.ended).poll(cx))?;
+        Poll::Ready(self.task.take())
+    }
+}
+
+impl<'a, T: 'static> IntoFuture for &'a mut Task<T> {
+    type Output = Result<T, Error>;
+    type IntoFuture = Join<'a, T>;
+
+    #[track_caller]
+    fn into_future(self) -> Join<'a, T> {
+        self.join()
+    }
+}
+
+/// Joins the task. If the wait is interrupted, the handle is gone and the task continues; to join
+/// again, await `&mut task`.
+impl<T: 'static> IntoFuture for Task<T> {
+    type Output = Result<T, Error>;
+    type IntoFuture = IntoJoin<T>;
+
+    #[track_caller]
+    fn into_future(self) -> IntoJoin<T> {
+        self.attend();
+        let ended = self.ended(Location::caller());
+        IntoJoin { task: self, ended }
+    }
+}
+
+/// The future of a [`Task`] that is awaited by value.
+#[derive(Debug)]
+#[must_use = "a join that is not awaited waits for nothing: add `.await`"]
+pub struct IntoJoin<T> {
+    task: Task<T>,
+    ended: Ended,
+}
+
+impl<T: 'static> Future for IntoJoin<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -399,6 +464,15 @@ where
 ///     traps::spawn("child", async {});
 /// }
 /// ```
+///
+/// It has no task to join yet:
+///
+/// ```compile_fail,E0277
+/// async fn forgets() {
+///     let mut child = traps::spawn("child", async {});
+///     child.join().await;
+/// }
+/// ```
 #[must_use = "a spawn that is not awaited makes no task: add `.await`"]
 pub struct Spawn<F> {
     name: Cow<'static, str>,
@@ -422,6 +496,15 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
     /// ```
     pub fn detached(self) -> SpawnDetached<F> {
         SpawnDetached { spawn: self }
+    }
+
+    /// Explains to a caller that forgot to await the spawn what is missing. It cannot be called.
+    #[doc(hidden)]
+    pub fn join(&mut self) -> Join<'static, F::Output>
+    where
+        Spawn<F>: IsAwaited,
+    {
+        unreachable!("nothing is `IsAwaited`")
     }
 
     /// Makes the task and returns its handle.
@@ -449,6 +532,14 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
         gate::post(Post::Spawn(NewTask { root, name: mem::take(&mut self.name), body }));
     }
 }
+
+/// The bound of [`Spawn::join`]. It is there for its message alone: no type implements it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this `spawn(..)` was not awaited, so there is no task to join",
+    label = "await the spawn first: `spawn(..).await` is the `Task`, which has `join`"
+)]
+pub trait IsAwaited {}
 
 // The future is moved into its box before it is pinned.
 impl<F> Unpin for Spawn<F> {}

@@ -164,13 +164,13 @@ impl<T: 'static> Future for RunInThread<T> {
         } else if !call.ticket().is_some_and(wait::is_here) {
             return Poll::Ready(Err(Error::Moved));
         }
-        let mut number = 0;
+        let (mut number, site) = (0, call.site());
         let polled = call.poll(cx, || {
             number = gate::with_shared(|kernel| {
                 kernel.jobs.set(kernel.jobs.get() + 1);
                 kernel.jobs.get()
             })
-            .expect("who polls a task is a kernel");
+            .unwrap_or_else(|| gate::refuse_outside_a_task(site));
             Trap::Park { what: Parked::Job(number), external: false }
         });
         let Poll::Ready(reply) = polled else {

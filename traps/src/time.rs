@@ -3,7 +3,7 @@
 //! This module reads no clock; only the kernel does.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -52,6 +52,38 @@ impl Add<Duration> for Time {
     #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(micros(span)))
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+/// Returns the point that is `span` earlier, or [`Time::ZERO`] if there is none. Rounds the
+/// duration **down**, so that nothing fires early. [`Time::NEVER`] stays `NEVER`.
+impl Sub<Duration> for Time {
+    type Output = Time;
+
+    fn sub(self, span: Duration) -> Time {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        if self == Time::NEVER { self } else { Time(self.0.saturating_sub(micros)) }
+    }
+}
+
+impl SubAssign<Duration> for Time {
+    fn sub_assign(&mut self, span: Duration) {
+        *self = *self - span;
+    }
+}
+
+/// Returns the duration between the two points, like [`Time::since`].
+impl Sub for Time {
+    type Output = Duration;
+
+    fn sub(self, earlier: Time) -> Duration {
+        self.since(earlier)
     }
 }
 
@@ -141,6 +173,21 @@ mod tests {
         assert_eq!(Time::ZERO + Duration::from_nanos(1_000), Time(1));
         assert_eq!(Time(7) + Duration::MAX, Time::NEVER);
         assert_eq!(Time(1).since(Time(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn differences_round_down_and_saturate() {
+        assert_eq!(Time(7) - Duration::from_nanos(2_999), Time(5));
+        assert_eq!(Time(7) - Duration::from_micros(8), Time::ZERO);
+        assert_eq!(Time::NEVER - Duration::MAX, Time::NEVER);
+        assert_eq!(
+            (Time(9) - Time(4), Time(4) - Time(9)),
+            (Duration::from_micros(5), Duration::ZERO)
+        );
+        let mut time = Time(1);
+        time += Duration::from_micros(4);
+        time -= Duration::from_micros(2);
+        assert_eq!(time, Time(3));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub fn clock() -> impl Future<Output = Time> {
 ///
 /// Panics outside a kernel.
 #[must_use]
+#[track_caller]
 pub fn wall_clock() -> SystemTime {
     gate::with_shared(|kernel| (kernel.wall)()).expect("rule: a kernel tells the time of day")
 }

@@ -21,12 +21,12 @@ use std::mem;
 use std::rc::Rc;
 
 use traps::Time;
-use traps::core::protocol::{
+use traps::internal::protocol::{
     DeadlineEvent, Left, NewTask, Note, PermitEvent, Post, Reply, Rescoped, ScopeEvent, ScopeKind,
     ScopePost, Trap,
 };
-use traps::core::scopes::{Scope, WaitState};
-use traps::core::table::{Queue, Site, TaskId, TaskRef, Ticket};
+use traps::internal::scopes::{Scope, WaitState};
+use traps::internal::table::{Queue, Site, TaskId, TaskRef, Ticket};
 
 use super::tasks::Task;
 use super::waits::call;

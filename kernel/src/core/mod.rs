@@ -18,9 +18,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use traps::core::gate::{Claim, Gate, Shared, new_epoch};
-use traps::core::protocol::ServicePost;
-use traps::core::table::{Direction, HandleId, TaskRef};
+use traps::internal::gate::{Claim, Gate, Shared, new_epoch};
+use traps::internal::protocol::ServicePost;
+use traps::internal::table::{Direction, HandleId, TaskRef};
 use traps::parts::deadlines::Due;
 use traps::{Signal, Time};
 

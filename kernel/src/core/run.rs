@@ -31,9 +31,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
 use traps::Time;
-use traps::core::gate::Filed;
-use traps::core::protocol::{End, Post, Reply};
-use traps::core::table::{Site, Ticket};
+use traps::internal::gate::Filed;
+use traps::internal::protocol::{End, Post, Reply};
+use traps::internal::table::{Site, Ticket};
 
 use super::tasks::State;
 use super::{Core, MainPoll, Services};

@@ -28,9 +28,9 @@ use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 
 use slab::Slab;
-use traps::core::protocol::{Body, End, Left, Reply, ScopeEvent, ScopeKind, ScopePost};
-use traps::core::scopes::Scope;
-use traps::core::table::{Direction, HandleId, List, ScopeId, Site, TaskId, TaskRef};
+use traps::internal::protocol::{Body, End, Left, Reply, ScopeEvent, ScopeKind, ScopePost};
+use traps::internal::scopes::Scope;
+use traps::internal::table::{Direction, HandleId, List, ScopeId, Site, TaskId, TaskRef};
 use traps::threads::{drop_of_task, drop_quietly, panic_message};
 use traps::{Time, drop_locals};
 
@@ -373,7 +373,7 @@ impl<M: Machine> Core<M> {
 
 #[cfg(test)]
 mod tests {
-    use traps::core::scopes::{Scope, Wait};
+    use traps::internal::scopes::{Scope, Wait};
 
     use super::*;
 

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use ::traps::Time;
-use ::traps::core::table::{ScopeId, Ticket};
+use ::traps::internal::table::{ScopeId, Ticket};
 
 /// The owner of a timer. Of timers with the same deadline, sleeps fire before scopes, and scopes
 /// before services.

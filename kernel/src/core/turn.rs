@@ -54,10 +54,10 @@
 use std::mem;
 
 use traps::Time;
-use traps::core::gate::{Gate, listen};
-use traps::core::protocol::Reply;
-use traps::core::scopes::{Records, Wait};
-use traps::core::table::{Site, Ticket};
+use traps::internal::gate::{Gate, listen};
+use traps::internal::protocol::Reply;
+use traps::internal::scopes::{Records, Wait};
+use traps::internal::table::{Site, Ticket};
 use traps::tape::{self, Mode};
 
 use super::tasks::Task;

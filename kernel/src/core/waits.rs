@@ -41,9 +41,9 @@
 use std::mem;
 use std::task::Waker;
 
-use traps::core::protocol::{Parked, Post, Reply, ScopeKind, ServicePost, Trap};
-use traps::core::scopes::{Fired, Wait, WaitState};
-use traps::core::table::{ScopeId, TaskRef, Ticket};
+use traps::internal::protocol::{Parked, Post, Reply, ScopeKind, ServicePost, Trap};
+use traps::internal::scopes::{Fired, Wait, WaitState};
+use traps::internal::table::{ScopeId, TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
 use traps::{Delivery, Interrupt, TaskId};
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use traps::Kind;
-use traps::core::table::Direction;
+use traps::internal::table::Direction;
 use traps::time::Time;
 
 use super::form::*;
@@ -317,6 +317,24 @@ impl<'a> Form<Cow<'a, [Answered<'a>]>> for Own {
 }
 
 impl Event<'_> {
+    /// Returns the number of the line that caused this one, as printed after `cause=`. Returns
+    /// `None` if the event has no cause, or has several.
+    #[must_use]
+    pub fn cause(&self) -> Option<Seq> {
+        match self {
+            Event::Run { cause, .. }
+            | Event::Wake { cause, .. }
+            | Event::Deliver { cause, .. }
+            | Event::Cancel { cause, .. }
+            | Event::Exit { cause, .. }
+            | Event::Fire { cause, .. }
+            | Event::OffloadStarts { cause, .. } => Some(*cause),
+            Event::Trap { cause, .. } | Event::Phase(Phase::Close { cause, .. }) => *cause,
+            Event::Spawn { parent: Parent::Thread(cause), .. } => Some(*cause),
+            _ => None,
+        }
+    }
+
     /// Returns whether the detail of the event ends in text that runs to the end of the log line.
     /// Nothing can follow such a text.
     #[must_use]

@@ -9,7 +9,7 @@ pub(super) use std::fmt;
 use std::time::Duration;
 
 use traps::Kind;
-use traps::core::table::Direction;
+use traps::internal::table::Direction;
 use traps::time::Time;
 
 /// The buffer for a line: bytes, all of them ASCII. Formatting with `core::fmt` would cost more

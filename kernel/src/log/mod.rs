@@ -65,7 +65,7 @@ use std::io;
 
 use log::{Level, LevelFilter};
 use traps::Time;
-use traps::core::table::Ticket;
+use traps::internal::table::Ticket;
 
 use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Phase, Seq, Timed};

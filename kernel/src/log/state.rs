@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use traps::Time;
-use traps::core::protocol::{ScopeKind, Trap};
-use traps::core::scopes::{Records, Scope};
-use traps::core::table::{Direction, ScopeId};
+use traps::internal::protocol::{ScopeKind, Trap};
+use traps::internal::scopes::{Records, Scope};
+use traps::internal::table::{Direction, ScopeId};
 
 use crate::core::Core;
 use crate::core::tasks::State;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use traps::Kind;
-use traps::core::table::Direction;
+use traps::internal::table::Direction;
 use traps::time::Time;
 
 use super::form::{DIRECTION, KIND, phrase, sentence, signal, stop, word};

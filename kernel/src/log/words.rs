@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use traps::core::protocol::{Left, Parked, Reply, ScopeKind, Trap};
-use traps::core::table::{self as names, HandleId, Label, Queue, TaskRef};
+use traps::internal::protocol::{Left, Parked, Reply, ScopeKind, Trap};
+use traps::internal::table::{self as names, HandleId, Label, Queue, TaskRef};
 use traps::{Interrupt, Time};
 
 use crate::core::Core;

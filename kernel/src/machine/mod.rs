@@ -9,13 +9,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::core::table::Descriptor;
+use traps::internal::table::Descriptor;
 use traps::threads::{ThreadContext, Work};
 use traps::{Signal, Time};
 
 pub use crate::machine::real::Real;
 pub use crate::machine::sim::{Sim, SimClock};
-pub use crate::machine::sys::raise_descriptor_limit;
 pub use crate::machine::taped::Taped;
 pub(crate) use crate::machine::taped::{Teed, command};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use traps::core::table::Descriptor;
+use traps::internal::table::Descriptor;
 use traps::{Signal, Time};
 
 use super::sealed::Machine;

@@ -12,6 +12,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 use std::{io, mem};
 
-use traps::core::table::{Descriptor, Direction};
+use traps::internal::table::{Descriptor, Direction};
 use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
@@ -71,6 +72,15 @@ pub struct Sim {
     wall: Rc<Cell<Option<(SystemTime, Time)>>>,
     /// The signals that the kernel watches. Other signals have no effect.
     watched: SignalSet,
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sim")
+            .field("seed", &self.seed)
+            .field("steps", &self.script.len())
+            .finish_non_exhaustive()
+    }
 }
 
 enum Step {

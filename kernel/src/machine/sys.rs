@@ -70,22 +70,6 @@ impl CpuClock {
     }
 }
 
-/// Raises the limit of open descriptors of this process to its hard limit. Returns the limit now in
-/// force.
-///
-/// # Errors
-///
-/// Returns the system's error.
-pub fn raise_descriptor_limit() -> io::Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer must be valid for a write of one rlimit: it is to our own local.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: the pointer must be valid for a read of one rlimit: it is to our own local.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
-    Ok(limit.rlim_cur)
-}
-
 /// Makes a timer of the monotonic clock: non-blocking, closed on exec, not armed.
 pub(super) fn timerfd() -> io::Result<OwnedFd> {
     let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
@@ -193,12 +177,6 @@ pub mod tests {
         assert!(before < theirs && theirs <= CpuClock::CALLER.read().unwrap());
         let gone = std::thread::spawn(|| CpuClock::of_this_thread().unwrap()).join().unwrap();
         assert_eq!(gone.read(), None);
-    }
-
-    #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
-        let limit = raise_descriptor_limit().unwrap();
-        assert_eq!(raise_descriptor_limit().unwrap(), limit);
     }
 
     #[test]

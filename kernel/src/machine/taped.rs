@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{env, io};
 
-use traps::core::table::Descriptor;
+use traps::internal::table::Descriptor;
 use traps::tape::{self, Answer, Mode, Words};
 use traps::threads::is_in_job;
 use traps::{Signal, Time};

@@ -3,7 +3,7 @@
 use std::mem;
 
 use traps::Time;
-use traps::core::protocol::ScopeKind;
+use traps::internal::protocol::ScopeKind;
 use traps::parts::deadlines::Due;
 
 use crate::core::Core;

@@ -34,8 +34,8 @@
 use std::os::fd::OwnedFd;
 use std::{io, mem};
 
-use traps::core::protocol::Reply;
-use traps::core::table::{Descriptor, Direction, HandleId, Ticket};
+use traps::internal::protocol::Reply;
+use traps::internal::table::{Descriptor, Direction, HandleId, Ticket};
 use traps::threads::drop_quietly;
 
 use crate::core::Core;

@@ -10,17 +10,24 @@
 //! a quarter of the limit since the last reading. So the number is an upper bound. It is too large
 //! by at most this quarter, the other runs of the same turn, and the time that the kernel itself
 //! has used.
+//!
+//! A program without a logger would not learn of its long runs. So a debug build writes runs of
+//! [`HELD`] and more to standard error, once for each call site at which such a run began.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use traps::Time;
+use traps::{Time, tape};
 
 use crate::core::Core;
 use crate::core::tasks::State;
 use crate::log::announce;
 use crate::log::words::site;
 use crate::machine::Machine;
-use crate::trace::{Event, Stop};
+use crate::trace::{Event, Span, Stop};
+
+/// The duration of a run above which a debug build writes to standard error.
+const HELD: Duration = Duration::from_millis(100);
 
 /// The limit of a run, and the readings for the present run.
 pub(crate) struct Longrun {
@@ -33,12 +40,20 @@ pub(crate) struct Longrun {
     pub(crate) cpu: Option<Duration>,
     /// The time that runs have taken since the last reading of the CPU time, in nanoseconds.
     pub(crate) unread: u64,
+    /// The call sites that standard error has named: file and line.
+    told: BTreeSet<(&'static str, u32)>,
 }
 
 impl Longrun {
     pub(crate) fn new(limit: Option<Duration>) -> Longrun {
         let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-        Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0, cpu: None, unread: 0 }
+        Longrun {
+            limit: nanos.unwrap_or(u64::MAX),
+            since: 0,
+            cpu: None,
+            unread: 0,
+            told: BTreeSet::new(),
+        }
     }
 
     /// Adds `busy` nanoseconds to the time that runs have taken. Returns whether the CPU time is to
@@ -81,9 +96,38 @@ impl<M: Machine> Core<M> {
         let before = self.longrun.cpu;
         self.read_cpu();
         let used = self.longrun.cpu.zip(before).map(|(now, before)| now.saturating_sub(before));
+        if cfg!(debug_assertions)
+            && let Some(used) = used
+        {
+            self.tell_without_a_logger(task, ran, used.min(ran));
+        }
         let cpu = used.map(|used| Time::ZERO + used.min(ran));
         let (ran, to) = (Time::ZERO + ran, self.stop_of(task));
         announce!(self, self.tasks.label(task), Event::Longrun { ran, cpu, from, to });
+    }
+
+    /// Writes a long run of the real machine to standard error, if no logger takes its warning.
+    fn tell_without_a_logger(&mut self, task: u32, ran: Duration, used: Duration) {
+        let has_logger = log::log_enabled!(target: "kernel::sched", log::Level::Warn);
+        if ran < HELD || has_logger || tape::is_playing() {
+            return;
+        }
+        let (after, at) = match self.run.from {
+            (word @ ("" | "spawn"), _) | (word, None) => (word, self.site_of(task)),
+            (word, Some(at)) => (word, at),
+        };
+        if self.longrun.told.insert((at.file(), at.line())) {
+            let after = if matches!(after, "" | "spawn") { "its spawn" } else { after };
+            let (id, name) = self.tasks.label(task);
+            let millis = |span: Duration| Span(Duration::from_millis(span.as_millis() as u64));
+            let (ran, used) = (millis(ran), millis(used));
+            eprintln!(
+                "trapline: task {id} {name} held the thread for {ran}, {used} on a CPU, in its run \
+                 after {after} at {at}. No other task could run. Move the work to \
+                 traps::run_in_thread, or await traps::yield_now in between. (Debug builds say \
+                 this once for a place, if no logger takes warnings.)"
+            );
+        }
     }
 
     /// Adds `nanos` to the time that runs have taken, and reads the CPU time of the thread if runs

@@ -1,8 +1,8 @@
 //! The hook for tests. It is called before each trap, and can interrupt the task that makes the
 //! trap.
 
-use traps::core::protocol::ScopeKind;
-use traps::core::table::Site;
+use traps::Site;
+use traps::internal::protocol::ScopeKind;
 
 use crate::core::Core;
 use crate::log::{KERNEL, emit_for};

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
-use traps::core::gate::{self, Outside};
-use traps::core::protocol::{Body, Reply};
-use traps::core::table::{Direction, Site, TaskRef, Ticket};
+use traps::internal::gate::{self, Outside};
+use traps::internal::protocol::{Body, Reply};
+use traps::internal::table::{Direction, Site, TaskRef, Ticket};
 use traps::tape::{self, Answer, Words, escaped, unescaped};
 use traps::threads::is_in_job;
 

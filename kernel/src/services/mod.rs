@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shutdown::Shutdown;
 use signals::Signals;
 use threads::Threads;
-use traps::core::protocol::ServicePost;
+use traps::internal::protocol::ServicePost;
 use traps::{Signal, Time};
 use watchdog::Watchdog;
 

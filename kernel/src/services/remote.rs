@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::fmt;
 use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
@@ -14,7 +15,7 @@ use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use traps::core::table::TaskRef;
+use traps::internal::table::TaskRef;
 use traps::threads::{drop_of_task, drop_quietly, panic_message};
 use traps::{Error, body_without_handle, current_task, note_warning};
 
@@ -59,6 +60,12 @@ pub struct Remote {
     _one: Arc<()>,
     /// The kernel's own thread, which must not block on a task of the kernel.
     home: ThreadId,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("home", &self.home).finish_non_exhaustive()
+    }
 }
 
 impl Remote {
@@ -135,6 +142,12 @@ pub struct RemoteTask<T> {
     remote: Remote,
 }
 
+impl<T> fmt::Debug for RemoteTask<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteTask").field("was_joined", &self.was_joined).finish_non_exhaustive()
+    }
+}
+
 impl<T: Send> RemoteTask<T> {
     /// Blocks this thread until the task has ended, and takes its output.
     ///
@@ -196,12 +209,22 @@ impl<T: Send> RemoteTask<T> {
     }
 
     /// Asks the kernel to cancel the task, and does not wait. A task can be cancelled only once,
-    /// and only before it has ended. The log and the interrupt show `reason`.
+    /// and only before it has ended.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
-    pub fn cancel(&self, reason: &'static str) -> Result<(), Error> {
+    pub fn cancel(&self) -> Result<(), Error> {
+        self.cancel_because("")
+    }
+
+    /// Asks the kernel to cancel the task, like [`cancel`](RemoteTask::cancel). The log and the
+    /// interrupt show `reason`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`cancel`](RemoteTask::cancel).
+    pub fn cancel_because(&self, reason: &'static str) -> Result<(), Error> {
         self.remote.send(Message::Cancel(self.task.clone(), reason))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use traps::core::protocol::End;
+use traps::internal::protocol::End;
 use traps::{Signal, Time};
 
 use crate::core::Core;

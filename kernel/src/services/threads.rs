@@ -41,8 +41,8 @@ use std::time::Duration;
 use std::{io, mem, thread};
 
 use traps::Time;
-use traps::core::protocol::{EndedJob, LimiterCore, NewJob, Reply};
-use traps::core::table::{Site, TaskId, TaskRef, Ticket};
+use traps::internal::protocol::{EndedJob, LimiterCore, NewJob, Reply};
+use traps::internal::table::{Site, TaskId, TaskRef, Ticket};
 use traps::tape::{self, Answer, Words};
 use traps::threads::{ThreadContext, Work, drop_quietly, quietly};
 
@@ -694,7 +694,7 @@ mod pool_tests {
     use std::fs;
     use std::sync::mpsc::{self, Receiver, Sender};
     use traps::Time;
-    use traps::core::table::TaskRef;
+    use traps::internal::table::TaskRef;
     use traps::threads::{ThreadClock, ThreadContext, Work};
 
     const LONG: Duration = Duration::from_secs(3600);

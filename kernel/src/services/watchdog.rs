@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use traps::core::table::Site;
+use traps::Site;
 use traps::threads::quietly;
 
 use crate::log::words::place_of;

@@ -99,12 +99,8 @@ impl Response {
         self.of_type("Content-Type: text/plain; charset=utf-8\r\n").with_body(body)
     }
 
-    /// Sets the body to JSON text. The type is `application/json`, unless a field sets another.
-    pub(crate) fn with_json_text(self, text: String) -> Response {
-        self.of_type("Content-Type: application/json\r\n").with_body(text.into_bytes())
-    }
-
-    fn of_type(mut self, line: &'static str) -> Response {
+    /// Sets the `Content-Type` line, unless a field sets the type.
+    pub(crate) fn of_type(mut self, line: &'static str) -> Response {
         if self.content_type != Some("") {
             self.content_type = Some(line);
         }
@@ -317,6 +313,59 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
+/// The error of a handler, or of one of its helpers, that refuses the request. The client gets the
+/// status and the sentence, in the form of the [error page](super::Request::set_error_page). The
+/// connection continues, and the log has no line, because the client is at fault.
+///
+/// ```
+/// use std::io;
+/// use net::http::{Rejection, RequestHead};
+///
+/// fn id(head: &RequestHead<'_>) -> io::Result<u64> {
+///     let id = head.param("id").and_then(|id| id.parse().ok());
+///     Ok(id.ok_or(Rejection::new(404, "there is no such task\n"))?)
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    status: u16,
+    why: Cow<'static, str>,
+}
+
+impl Rejection {
+    /// Makes a rejection from a status and one sentence.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the status is not from 400 to 599.
+    pub fn new(status: u16, why: impl Into<Cow<'static, str>>) -> Rejection {
+        assert!((400..600).contains(&status), "rule: a rejection has a status from 400 to 599");
+        Rejection { status, why: why.into() }
+    }
+
+    pub(crate) fn of(error: &io::Error) -> Option<&Rejection> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    pub(crate) fn response(&self, page: ErrorPage) -> Response {
+        page(self.status, &self.why)
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status, self.why.trim_end())
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+impl From<Rejection> for io::Error {
+    fn from(rejection: Rejection) -> io::Error {
+        io::Error::new(ErrorKind::InvalidData, rejection)
+    }
+}
+
 // ---- Writing ------------------------------------------------------------------------------------
 
 /// A function that makes the response to an error from a status and a sentence.
@@ -458,12 +507,15 @@ impl<S: Stream> Writer<'_, S> {
                 _ => {}
             }
         }
-        // A fault of the connection has no line: a client can cause it as often as it likes. A
-        // `Gone` has its line already.
-        if !matches!(self.fault, Some(Fault::Refused(_))) && Gone::of(error).is_none() {
+        // A fault of the connection or of the request has no line: a client can cause it as often
+        // as it likes. A `Gone` has its line already.
+        let is_open = self.streamed == Streamed::No;
+        let is_refused = matches!(self.fault, Some(Fault::Refused(_)))
+            || is_open && Rejection::of(error).is_some();
+        if !is_refused && Gone::of(error).is_none() {
             note_warning(format!("a handler failed: {error}"));
         }
-        (self.streamed == Streamed::No).then(|| self.page(error))
+        is_open.then(|| self.page(error))
     }
 
     /// Makes the response that reports the failure of a handler.
@@ -477,7 +529,10 @@ impl<S: Stream> Writer<'_, S> {
                 let late = (self.error_page)(503, "the answer took too long\n");
                 late.ask_again().and_close()
             }
-            _ => (self.error_page)(500, "something went wrong\n").and_close(),
+            _ => match Rejection::of(error) {
+                Some(rejection) => rejection.response(self.error_page),
+                None => (self.error_page)(500, "something went wrong\n").and_close(),
+            },
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Pure functions over bytes. They must not read, write or wait.
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::limits::Limits;
@@ -114,10 +115,27 @@ impl Head {
     }
 }
 
-/// The value of the first `name=value` pair of a query with this name.
-pub(crate) fn query_value<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+/// The names and the values of a query, decoded.
+pub(crate) fn query_pairs(
+    query: Option<&str>,
+) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+}
+
+/// The part of a path that a parameter of its route matches, not decoded. A parameter is a whole
+/// segment: `{name}`, or at the end `{*name}` for all segments that are left.
+pub(crate) fn param<'p>(route: &str, path: &'p str, name: &str) -> Option<&'p str> {
+    let mut rest = path;
+    for segment in route.split('/') {
+        let found = segment.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        match found.map(|it| it.strip_prefix('*').ok_or(it)) {
+            Some(Ok(found)) if found == name => return Some(rest),
+            Some(Err(found)) if found == name => return rest.split('/').next(),
+            _ => {}
+        }
+        rest = rest.split_once('/').map_or("", |(_, rest)| rest);
+    }
+    None
 }
 
 /// The values of the fields called `name`, among the field lines of a head that was accepted.

@@ -8,7 +8,7 @@
 //! status that the server sends by itself. Then follow a request:
 //!
 //! - `head` parses the head;
-//! - `request` is what the handler sees, with the body;
+//! - `request_head` and `request` are what the handler sees, the second with the body;
 //! - `answer` has the response, and writes it.
 //!
 //! Below these is `transport`, the stream of a busy connection with its waits for the peer.
@@ -30,16 +30,18 @@ pub(crate) mod head;
 mod limits;
 mod memory;
 pub(crate) mod request;
+mod request_head;
 mod server;
 mod transport;
 
 #[cfg(doc)]
 use crate::stream::Stream;
 
-pub use answer::{ErrorPage, InvalidHeader, Response};
+pub use answer::{ErrorPage, InvalidHeader, Rejection, Response};
 pub use config::{Config, Exchange};
 pub use connection::{Handler, serve_connection, turn_away};
 pub use head::{Method, Version};
 pub use limits::{Deadlines, Limits};
 pub use request::{Answer, Request};
+pub use request_head::RequestHead;
 pub use server::serve;

@@ -7,16 +7,15 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 
 use traps::Time;
 
-use super::answer::{ErrorPage, Fault, Response, Writer};
+use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
 use super::config::{Config, Input};
-use super::head::{
-    Framing, Head, Method, Refusal, Span, TEXT, TOKEN, Version, body_too_long, check, is,
-    query_value, values,
-};
+use super::head::{Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
+use super::request_head::RequestHead;
 use super::transport::{Expired, Transport};
 use crate::limits::{DIGITS, EXTENSIONS, READ_BUFFER, TRAILERS};
 use crate::pace::Pace;
@@ -30,10 +29,9 @@ pub(crate) enum Body {
     End,
 }
 
-/// A request, lent to its handler.
+/// A request, lent to its handler. It dereferences to its [`RequestHead`].
 pub struct Request<'r, S> {
-    pub(crate) head: &'r Head,
-    pub(crate) input: &'r mut Input,
+    pub(crate) parts: RequestHead<'r>,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
     /// The pace at which the body comes.
@@ -49,95 +47,27 @@ pub struct Request<'r, S> {
 
 impl<S> fmt::Debug for Request<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.head.method)
-            .field("path", &self.path())
-            .field("query", &self.query())
-            .finish_non_exhaustive()
+        f.debug_struct("Request").field("head", &self.parts).finish_non_exhaustive()
+    }
+}
+
+impl<'r, S> Deref for Request<'r, S> {
+    type Target = RequestHead<'r>;
+
+    fn deref(&self) -> &RequestHead<'r> {
+        &self.parts
+    }
+}
+
+impl<'r, S> DerefMut for Request<'r, S> {
+    fn deref_mut(&mut self) -> &mut RequestHead<'r> {
+        &mut self.parts
     }
 }
 
 impl<S> Request<'_, S> {
-    pub(crate) fn head_bytes(&self) -> &[u8] {
-        self.input.head(self.head.len)
-    }
-
-    fn text(&self, span: Span) -> &str {
-        std::str::from_utf8(self.input.span(span)).expect("a target is ASCII")
-    }
-
-    /// The path as bytes. Cheaper than [`Request::path`], which checks that it is UTF-8.
-    pub(crate) fn path_bytes(&self) -> &[u8] {
-        self.head.shown_path(self.input.span(self.head.path))
-    }
-
-    /// The method. HEAD is shown as [`Method::Get`].
-    #[must_use]
-    pub fn method(&self) -> Method {
-        self.head.method
-    }
-
-    /// Whether the client wants only the head of the response. A handler can ignore this: the
-    /// server leaves the body out.
-    #[must_use]
-    pub fn is_head(&self) -> bool {
-        self.head.no_body
-    }
-
-    /// The version that the client speaks.
-    #[must_use]
-    pub fn version(&self) -> Version {
-        self.head.version
-    }
-
-    /// The path as the client sent it: percent signs are not decoded. `*` asks about the server
-    /// itself, as OPTIONS does for an absolute target without path and query.
-    ///
-    /// The request lends the path, as it lends the results of all these functions. Reading the body
-    /// or starting the response needs the request itself, so copy what is needed (`to_owned`)
-    /// before.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
-    }
-
-    /// The host, with its port if there is one. An absolute target has its own host, whatever the
-    /// Host field says. `None` only for HTTP/1.0. The host may be empty.
-    #[must_use]
-    pub fn host(&self) -> Option<&str> {
-        match self.text(self.head.authority) {
-            "" => self.header("host").map(|host| std::str::from_utf8(host).expect("it is ASCII")),
-            host => Some(host),
-        }
-    }
-
-    /// The query, which is the part after the question mark, not decoded.
-    #[must_use]
-    pub fn query(&self) -> Option<&str> {
-        self.text(self.head.query).strip_prefix('?')
-    }
-
-    /// The value of the first `name=value` pair of the query with this name, not decoded.
-    #[must_use]
-    pub fn query_value(&self, name: &str) -> Option<&str> {
-        query_value(self.query()?, name)
-    }
-
-    /// The value of the first field called `name`, without white space around it. Searches the head
-    /// in one pass a call. Copy the value (`to_vec`) before the body is read, as for
-    /// [`Request::path`].
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&[u8]> {
-        self.headers(name).next()
-    }
-
-    /// The values of all fields called `name`, in order.
-    pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        values(&self.head_bytes()[self.head.fields..], name)
-    }
-
     /// The value of the first trailer field called `name`. There are no trailer fields until the
-    /// whole body has been read. Trailer fields are not among [`Request::headers`]. They must not
+    /// whole body has been read. Trailer fields are not among [`RequestHead::headers`]. They must not
     /// affect the framing, the route or the identity of the client (RFC 9110, 6.5.1).
     #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
@@ -165,12 +95,16 @@ impl<S> Request<'_, S> {
         self.writer.error_page
     }
 
-    /// The length of the whole body, if the client announced it. A body in chunks has no length.
-    #[must_use]
-    pub fn body_length(&self) -> Option<u64> {
-        match self.head.framing {
-            Framing::Length(length) => Some(length),
-            Framing::Chunked => None,
+    /// Makes the response to a [`Rejection`] that a handler returned as its error. So a handler
+    /// around it can add fields to the response, or log it.
+    ///
+    /// # Errors
+    ///
+    /// Returns any other error as it is.
+    pub fn rejected(&self, error: io::Error) -> io::Result<Response> {
+        match Rejection::of(&error) {
+            Some(rejection) => Ok(rejection.response(self.error_page())),
+            None => Err(error),
         }
     }
 }
@@ -199,7 +133,8 @@ impl<'r, S: Stream> Request<'r, S> {
         };
         let writer = Writer::new(transport, config, keep_alive, head.expects);
         let (pace, trailers) = (Pace::default(), Vec::new());
-        Request { head, input, writer, body, pace, read: 0, held: 0, trailers }
+        let parts = RequestHead::new(head, input);
+        Request { parts, writer, body, pace, read: 0, held: 0, trailers }
     }
 }
 
@@ -221,7 +156,7 @@ impl<'r, S: Stream> Request<'r, S> {
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         none_lost(self.held)?;
         match self.next_piece().await? {
-            Some(place) => Ok(Some(self.input.at(place))),
+            Some(place) => Ok(Some(self.parts.input.at(place))),
             None => Ok(None),
         }
     }
@@ -254,7 +189,7 @@ impl<'r, S: Stream> Request<'r, S> {
             // Count the piece before the wait for room: an interrupt loses it, too.
             self.held = body.len() + len;
             self.make_room(&mut body, most).await?;
-            body.extend_from_slice(self.input.at(place));
+            body.extend_from_slice(self.parts.input.at(place));
         }
         self.held = 0;
         if let Some(room) = &self.writer.transport.borrow().room {
@@ -308,24 +243,24 @@ impl<'r, S: Stream> Request<'r, S> {
         let place = match &mut self.body {
             Body::End => return Ok(None),
             Body::Length(left) => {
-                let there = self.input.rest().len();
+                let there = self.parts.input.rest().len();
                 let len = usize::try_from(*left).map_or(there, |left| left.min(there));
                 *left -= len as u64;
                 if *left == 0 {
                     self.body = Body::End;
                 }
-                self.input.take(0, len)
+                self.parts.input.take(0, len)
             }
-            Body::Chunks(chunks) => match chunks.next(self.input.rest()) {
-                Ok(Piece::Data { skip, len }) => self.input.take(skip, len),
+            Body::Chunks(chunks) => match chunks.next(self.parts.input.rest()) {
+                Ok(Piece::Data { skip, len }) => self.parts.input.take(skip, len),
                 Ok(Piece::Trailers { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.input.rest()[trailers..skip]);
-                    self.input.take(skip, 0);
+                    self.trailers.extend_from_slice(&self.parts.input.rest()[trailers..skip]);
+                    self.parts.input.take(skip, 0);
                     return Ok(None);
                 }
                 Ok(Piece::End { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.input.rest()[trailers..skip]);
-                    self.input.take(skip, 0);
+                    self.trailers.extend_from_slice(&self.parts.input.rest()[trailers..skip]);
+                    self.parts.input.take(skip, 0);
                     self.body = Body::End;
                     return Ok(None);
                 }
@@ -342,13 +277,13 @@ impl<'r, S: Stream> Request<'r, S> {
     async fn refill(&mut self) -> io::Result<()> {
         self.writer.go_on(false).await?;
         let Writer { transport, config, .. } = self.writer;
-        let room = self.input.room_for_body(self.head.len);
+        let room = self.parts.input.room_for_body(self.parts.head.len);
         let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
         let read = transport.borrow_mut().read_body(room, pace, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
             Ok(n) => {
-                self.input.filled(n);
+                self.parts.input.filled(n);
                 Ok(())
             }
             Err(error) => Err(self.expired(error)),
@@ -430,10 +365,10 @@ impl<'r, S: Stream> Request<'r, S> {
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
         // A client sends no body after a final head, and a refusal needs none.
         if response.status() < 400 {
-            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
+            let comes = matches!(self.body, Body::End) || !self.parts.input.rest().is_empty();
             self.writer.go_on(comes).await?;
         }
-        self.writer.start(&response, self.head, matches!(self.body, Body::End));
+        self.writer.start(&response, self.parts.head, matches!(self.body, Body::End));
         Ok(Answer { request: self })
     }
 }
@@ -475,8 +410,8 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
             self.request.writer.flush_gathered().await?;
         }
         let Some(place) = self.request.next_piece().await? else { return Ok(false) };
-        let Request { writer, input, .. } = &mut *self.request;
-        writer.write_piece(input.at(place)).await?;
+        let Request { writer, parts, .. } = &mut *self.request;
+        writer.write_piece(parts.input.at(place)).await?;
         Ok(true)
     }
 

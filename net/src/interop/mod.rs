@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 

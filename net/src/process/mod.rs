@@ -18,7 +18,7 @@ use std::thread;
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::{Direction, Io};
 use traps::{Interruptible, Signal, branch, take_pending_from};
 
@@ -330,7 +330,7 @@ mod tests {
     use std::future::ready;
     use std::task::{Context, Waker};
 
-    use traps::core::table::ScopeId;
+    use traps::internal::table::ScopeId;
     use traps::{Delivery, Interrupt, Kind, Time};
 
     use super::*;

@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use rustix::event::PollFlags;
 use rustix::io::{ioctl_fionbio, read, writev};
-use traps::core::table::Site;
+use traps::Site;
 use traps::io::{Direction, Io};
 
 use crate::attempt::{attempt, for_one_call, is_any, tell, until_done};

@@ -22,12 +22,11 @@ use crate::stream::Stream;
 ///
 /// ```
 /// use net::http::Response;
-/// use net::web::{Entrance, Object};
+/// use net::web::Entrance;
 /// use traps::admission::Limit;
 ///
 /// let busy = |gate: &Limit| {
-///     let info = format!("too busy: {} at a time", gate.limit());
-///     Response::json(Object::new().field("task_waiting", false).field("info", info))
+///     Response::text(format!("too busy: {} at a time\n", gate.limit()))
 /// };
 /// let entrance = Entrance::new(Limit::new("request_task", 1)).or_else(busy);
 /// let place = entrance.enter().expect("there is room");
@@ -117,8 +116,8 @@ impl fmt::Debug for Entrance {
 /// use traps::threads::Limiter;
 ///
 /// let count = |request: &Whole| {
-///     let name = request.query_value("file").unwrap_or("/etc/hostname");
-///     let text = std::fs::read_to_string(name)?;
+///     let name = request.query_value("file").unwrap_or("/etc/hostname".into());
+///     let text = std::fs::read_to_string(&*name)?;
 ///     Ok(Response::text(format!("{} lines\n", text.lines().count())))
 /// };
 /// let handler = Blocking::new(Limiter::new("count", 4), 0, count);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
+use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 use traps::tape::{Answer, Words};
@@ -21,7 +22,6 @@ use traps::threads::Limiter;
 use traps::{Time, note_warning, wall_clock};
 
 use super::conditions::{State, Verdict, judge};
-use super::router::hex;
 use crate::door::{self, Handle, Told};
 use crate::http::{Request, Response};
 use crate::limits::{CAP_PAUSE, FILE_PIECE};
@@ -52,17 +52,17 @@ const NO_FILE: &str = "there is no such file\n";
 /// use net::web::{Files, Router};
 ///
 /// struct App {
+///     /// `Router::new().get("/files/{*name}", ())`
 ///     routes: Router<()>,
 ///     files: Files,
 /// }
 ///
 /// impl Handler for App {
 ///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-///         let found = match self.routes.find(request) {
-///             Ok(found) => found,
-///             Err(answer) => return Ok(answer),
-///         };
-///         let name = found.rest(request).to_owned();
+///         if let Err(response) = self.routes.find(request) {
+///             return Ok(response);
+///         }
+///         let name = request.raw_param("name").unwrap_or_default().to_owned();
 ///         self.files.answer(request, &name).await
 ///     }
 /// }
@@ -126,7 +126,8 @@ impl Files {
         self
     }
 
-    /// Answers a GET or a HEAD with the file of this name. The name is percent-decoded here.
+    /// Answers a GET or a HEAD with the file of this name. The name is percent-decoded here, so it
+    /// is the [`raw_param`](crate::http::RequestHead::raw_param) of a route.
     ///
     /// The status is 404 if the file does not exist or the process has no permission to read it,
     /// and 503 if descriptors or memory have run out. The client's conditions and range can lead to
@@ -152,7 +153,7 @@ impl Files {
         let page = request.error_page();
         let nothing = || page(404, NO_FILE);
         let Some(steps) = steps(name) else { return Ok(nothing()) };
-        let kind = steps.last().map_or("", |last| kind(&String::from_utf8_lossy(last)));
+        let kind = kind(&String::from_utf8_lossy(steps.last().map_or(&[], Vec::as_slice)));
         let directory = self.directory.clone();
         let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await?;
         let (file, metadata) = match door::call("file", || opened) {
@@ -273,22 +274,13 @@ fn steps(name: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 fn step(text: &str) -> Option<Vec<u8>> {
-    let mut rest = text.as_bytes();
-    let mut step = Vec::with_capacity(rest.len());
-    while let [byte, more @ ..] = rest {
-        rest = more;
-        step.push(match (byte, more) {
-            (b'%', [high, low, more @ ..]) => {
-                rest = more;
-                hex(*high, *low)?
-            }
-            (b'%', _) => return None,
-            _ => *byte,
-        });
-    }
+    let step: Vec<u8> = percent_decode_str(text).collect();
+    // Each percent sign of a well-formed text stands for three bytes that became one.
+    let signs = text.bytes().filter(|byte| *byte == b'%').count();
+    let is_decoded = step.len() + 2 * signs == text.len();
     // Refuse empty steps, and steps that begin with a dot. These include `.` and `..`, which lead
     // elsewhere.
-    let is_name = !matches!(step.first(), None | Some(b'.'));
+    let is_name = is_decoded && !matches!(step.first(), None | Some(b'.'));
     (is_name && !step.iter().any(|byte| matches!(byte, 0 | b'/'))).then_some(step)
 }
 
@@ -365,32 +357,10 @@ fn told(response: Response, state: &State) -> io::Result<Response> {
 }
 
 /// Returns the media type for the extension of a name.
-fn kind(name: &str) -> &'static str {
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    match ending.to_ascii_lowercase().as_str() {
-        "html" | "htm" => "text/html; charset=utf-8",
-        "txt" | "md" | "log" => "text/plain; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "csv" => "text/csv; charset=utf-8",
-        "js" | "mjs" => "text/javascript; charset=utf-8",
-        "json" => "application/json",
-        "xml" => "application/xml",
-        "pdf" => "application/pdf",
-        "wasm" => "application/wasm",
-        "zip" => "application/zip",
-        "gz" => "application/gzip",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "ico" => "image/x-icon",
-        "mp3" => "audio/mpeg",
-        "mp4" => "video/mp4",
-        "webm" => "video/webm",
-        "woff2" => "font/woff2",
-        _ => "application/octet-stream",
-    }
+fn kind(name: &str) -> String {
+    let kind = mime_guess::from_path(name).first_or_octet_stream();
+    let is_text = kind.type_() == mime_guess::mime::TEXT;
+    format!("{kind}{}", if is_text { "; charset=utf-8" } else { "" })
 }
 
 #[cfg(test)]

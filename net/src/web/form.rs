@@ -2,7 +2,6 @@
 //!
 //! This module must not know the reasons for refusals.
 
-use super::json::Object;
 use crate::http::{ErrorPage, Response};
 
 /// The form of all responses of a route. For example, a client that reads JSON gets JSON even if
@@ -13,6 +12,7 @@ pub enum Form {
     #[default]
     Text,
     /// `{"error":"..."}`, as `application/json`.
+    #[cfg(feature = "json")]
     Json,
 }
 
@@ -22,7 +22,7 @@ impl Form {
     /// ```
     /// use net::web::Form;
     ///
-    /// let answer = Form::Json.error(503, "/task: primary instance required");
+    /// let answer = Form::Text.error(503, "/task: primary instance required\n");
     /// assert_eq!(answer.status(), 503);
     /// ```
     ///
@@ -38,8 +38,10 @@ impl Form {
     pub fn page(self) -> ErrorPage {
         match self {
             Form::Text => |status, why| Response::new(status).with_text(why.to_owned()),
+            #[cfg(feature = "json")]
             Form::Json => |status, why| {
-                Response::new(status).with_json(Object::new().field("error", why.trim_end()))
+                let error = serde_json::json!({ "error": why.trim_end() });
+                Response::new(status).with_json(&error).expect("a string is a value of JSON")
             },
         }
     }

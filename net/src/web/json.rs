@@ -1,207 +1,84 @@
-//! Writing JSON. There is no parser here.
-//!
-//! Each value is appended to one string at once; no tree of values is kept.
+//! Bodies as JSON, both ways. `serde` has the mapping, `serde_json` the grammar.
 
-use std::fmt::Write;
+use std::io;
 
-use crate::http::Response;
+use serde_core::Serialize;
+use serde_core::de::DeserializeOwned;
 
-/// A value that can be written as JSON.
-pub trait ToJson {
-    /// Appends the JSON text of the value to `out`.
-    fn write_json(&self, out: &mut String);
-}
+use crate::http::{Rejection, Request, Response};
+use crate::stream::Stream;
 
 impl Response {
-    /// Makes a response with status 200 and a JSON value as its body.
-    pub fn json(value: impl ToJson) -> Response {
+    /// Makes a response with status 200 and a value as JSON. Needs the feature `json`.
+    ///
+    /// ```
+    /// use net::http::Response;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let response = Response::json(&["a", "b"])?;
+    /// # assert_eq!(response.status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not one of JSON: a map whose keys are no strings, for
+    /// example, or the error of its own `Serialize`.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<Response> {
         Response::new(200).with_json(value)
     }
 
-    /// Sets the body to a JSON value. The media type is `application/json`, unless a field sets
-    /// another one.
-    pub fn with_json(self, value: impl ToJson) -> Response {
-        let mut text = String::new();
-        value.write_json(&mut text);
-        self.with_json_text(text)
+    /// Sets the body to a value as JSON. The media type is `application/json`, unless a field sets
+    /// another one. Needs the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Response::json`].
+    pub fn with_json<T: Serialize + ?Sized>(self, value: &T) -> io::Result<Response> {
+        let body = serde_json::to_vec(value)?;
+        Ok(self.of_type("Content-Type: application/json\r\n").with_body(body))
     }
 }
 
-/// A JSON object, written field by field, in the order of the calls. If a name is added twice, the
-/// object contains it twice.
-///
-/// ```
-/// use net::web::Object;
-///
-/// let inner = Object::new().field("held", 3_u64);
-/// let task = Object::new().field("name", "a \"b\"").field("gate", inner);
-/// let text = task.field("next", None::<u64>).text();
-/// assert_eq!(text, r#"{"name":"a \"b\"","gate":{"held":3},"next":null}"#);
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "an object is sent by putting it into a response"]
-pub struct Object {
-    /// The text of the object, without the last brace.
-    open: String,
-}
-
-impl Default for Object {
-    fn default() -> Object {
-        Object::new()
-    }
-}
-
-impl Object {
-    /// Makes an object without fields.
-    pub fn new() -> Object {
-        Object { open: "{".to_owned() }
-    }
-
-    /// Adds a field.
-    pub fn field(mut self, name: &str, value: impl ToJson) -> Object {
-        if self.open.len() > 1 {
-            self.open.push(',');
+impl<S: Stream> Request<'_, S> {
+    /// Reads the rest of the body, at most `most` bytes, as a value in JSON. Blocks like
+    /// [`Request::body_to_vec`]. Needs the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`Rejection`] with 415, before the body is read, if its media type is neither
+    /// `application/json` nor ends in `+json`; with 400 and the place of the fault if the body is
+    /// not such a value. Returns the errors of [`Request::body_to_vec`]: a longer body gets 413.
+    /// Pass the error on by `?`.
+    pub async fn json<T: DeserializeOwned>(&mut self, most: usize) -> io::Result<T> {
+        if !self.header("Content-Type").is_some_and(is_json) {
+            return Err(Rejection::new(415, "the body must be application/json\n").into());
         }
-        name.write_json(&mut self.open);
-        self.open.push(':');
-        value.write_json(&mut self.open);
-        self
-    }
-
-    /// Returns the text of the object.
-    #[must_use]
-    pub fn text(mut self) -> String {
-        self.open.push('}');
-        self.open
+        let body = self.body_to_vec(most).await?;
+        let value = serde_json::from_slice(&body);
+        Ok(value.map_err(|why| Rejection::new(400, format!("the JSON of the body: {why}\n")))?)
     }
 }
 
-impl ToJson for Object {
-    fn write_json(&self, out: &mut String) {
-        out.push_str(&self.open);
-        out.push('}');
-    }
-}
-
-impl ToJson for str {
-    fn write_json(&self, out: &mut String) {
-        out.push('"');
-        for char in self.chars() {
-            match char {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
-                char if u32::from(char) < 0x20 => {
-                    write(out, format_args!("\\u{:04x}", char as u32))
-                }
-                char => out.push(char),
-            }
-        }
-        out.push('"');
-    }
-}
-
-impl ToJson for String {
-    fn write_json(&self, out: &mut String) {
-        self.as_str().write_json(out);
-    }
-}
-
-impl ToJson for bool {
-    fn write_json(&self, out: &mut String) {
-        out.push_str(if *self { "true" } else { "false" });
-    }
-}
-
-/// Writes infinities and NaN as `null`, because JSON has no numbers for them.
-impl ToJson for f64 {
-    fn write_json(&self, out: &mut String) {
-        match self.is_finite() {
-            true => write(out, format_args!("{self}")),
-            false => out.push_str("null"),
-        }
-    }
-}
-
-macro_rules! integers {
-    ($($integer:ty)*) => {
-        $(impl ToJson for $integer {
-            fn write_json(&self, out: &mut String) {
-                write(out, format_args!("{self}"));
-            }
-        })*
-    };
-}
-integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
-
-/// Writes `None` as `null`.
-impl<T: ToJson> ToJson for Option<T> {
-    fn write_json(&self, out: &mut String) {
-        match self {
-            Some(value) => value.write_json(out),
-            None => out.push_str("null"),
-        }
-    }
-}
-
-impl<T: ToJson> ToJson for [T] {
-    fn write_json(&self, out: &mut String) {
-        out.push('[');
-        for (place, value) in self.iter().enumerate() {
-            if place > 0 {
-                out.push(',');
-            }
-            value.write_json(out);
-        }
-        out.push(']');
-    }
-}
-
-impl<T: ToJson> ToJson for Vec<T> {
-    fn write_json(&self, out: &mut String) {
-        self.as_slice().write_json(out);
-    }
-}
-
-impl<T: ToJson + ?Sized> ToJson for &T {
-    fn write_json(&self, out: &mut String) {
-        (**self).write_json(out);
-    }
-}
-
-fn write(out: &mut String, what: std::fmt::Arguments<'_>) {
-    out.write_fmt(what).expect("a string takes all that is written to it");
+/// Returns whether a `Content-Type` is one of JSON (RFC 6839, 3.1). Its parameters do not matter.
+fn is_json(kind: &[u8]) -> bool {
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+    let essence = essence.trim_ascii().to_ascii_lowercase();
+    essence == b"application/json" || essence.ends_with(b"+json")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(value: impl ToJson) -> String {
-        let mut out = String::new();
-        value.write_json(&mut out);
-        out
-    }
-
     #[test]
-    fn each_value_is_written_as_json_has_it() {
-        assert_eq!(text("a\"\\\n\r\t\u{1}\u{7f}\u{e9}\u{1f600}"), {
-            "\"a\\\"\\\\\\n\\r\\t\\u0001\u{7f}\u{e9}\u{1f600}\""
-        });
-        assert_eq!(text(vec![1, -2, 3]), "[1,-2,3]");
-        assert_eq!(text(vec![true, false]), "[true,false]");
-        assert_eq!(text(Vec::<u8>::new()), "[]");
-        assert_eq!(text(u64::MAX), "18446744073709551615");
-        assert_eq!(
-            (text(0.5), text(-2.0), text(f64::NAN)),
-            ("0.5".into(), "-2".into(), "null".into())
-        );
-        assert_eq!(text(Some("x")), "\"x\"");
-        assert_eq!(text(Object::new()), "{}");
-        assert_eq!(text(Object::new().field("a\n", 1).field("b", [1, 2].as_slice())), {
-            "{\"a\\n\":1,\"b\":[1,2]}"
-        });
+    fn a_media_type_of_json_is_known_by_its_name_or_its_suffix() {
+        for kind in ["application/json", "Application/JSON ; charset=utf-8", "a/problem+json"] {
+            assert!(is_json(kind.as_bytes()), "{kind}");
+        }
+        for kind in ["", "text/plain", "application/jsonp", "text/json", ";application/json"] {
+            assert!(!is_json(kind.as_bytes()), "{kind}");
+        }
     }
 }

@@ -1,5 +1,7 @@
-//! Tools for HTTP handlers: a [`Router`], [`Files`], [`Events`], [`Blocking`] handlers and JSON.
-//! Also a [`Client`].
+//! Tools for HTTP handlers: a [`Router`], [`Files`], [`Events`], [`Blocking`] handlers.
+//! With the feature `json`, requests and responses have bodies as JSON. Also a [`Client`].
+//!
+//! The page [`services`](crate::guide::services) shows them together.
 //!
 //! This module uses only the public parts of `http`, except for the parts that the client shares
 //! with the server: the classes of bytes, the chunked coding, and the grammar of hosts.
@@ -11,6 +13,7 @@ mod conditions;
 mod events;
 mod files;
 mod form;
+#[cfg(feature = "json")]
 mod json;
 mod router;
 mod whole;
@@ -21,6 +24,5 @@ pub use client::{Client, Reply};
 pub use events::{Event, Events};
 pub use files::Files;
 pub use form::Form;
-pub use json::{Object, ToJson};
-pub use router::{Found, Router};
+pub use router::Router;
 pub use whole::Whole;

@@ -1,31 +1,36 @@
 //! Routing: finds the route of a request by its path and its method, and makes the response if
 //! there is none.
 //!
-//! A router is a table of values; the handler's `match` decides what to do for each value. This
-//! module must not answer a request that has a route.
+//! A router is a table of values; the handler's `match` decides what to do for each value. The
+//! table of paths is that of `matchit`, a tree of prefixes. This module must not answer a request
+//! that has a route.
+
+use percent_encoding::percent_decode_str;
 
 use super::form::Form;
 use crate::http::{Method, Request, Response};
 
 /// A table of paths, with a value for each method of a path.
 ///
-/// A pattern is a whole path, such as `/tasks`, or ends in `/*` and matches every path that begins
-/// with the part before the `*`, such as `/files/*`. A whole path has precedence over such a
-/// *prefix*, and a longer prefix over a shorter one. Percent-encoded bytes match like the bytes
-/// that they encode. A look-up allocates nothing, and costs one comparison for each path that has
-/// precedence over the result.
+/// A pattern is a path, such as `/tasks`. A segment `{name}` is a *parameter* and matches any one
+/// segment, as in `/tasks/{id}`. At the end, `{*name}` matches all segments that are left, at least
+/// one, as in `/files/{*name}`. A segment without a parameter has precedence over one with a
+/// parameter. Percent-encoded bytes match like the bytes that they encode, except for an encoded
+/// slash. A look-up allocates only for a path with percent signs.
+///
+/// After the look-up, [`RequestHead::param`](crate::http::RequestHead::param) has the parameters.
 ///
 /// ```
 /// use std::io;
 /// use net::Stream;
-/// use net::http::{Handler, Request, Response};
-/// use net::web::{Form, Router};
+/// use net::http::{Handler, Request, RequestHead, Response};
+/// use net::web::Router;
 ///
 /// #[derive(Clone, Copy)]
 /// enum Route {
 ///     Home,
 ///     Echo,
-///     File,
+///     Task,
 /// }
 ///
 /// struct App {
@@ -33,38 +38,40 @@ use crate::http::{Method, Request, Response};
 /// }
 ///
 /// fn app() -> App {
-///     let text = Router::new().get("/", Route::Home).get("/files/*", Route::File);
-///     App { routes: text.form(Form::Json).post("/echo", Route::Echo) }
+///     let routes = Router::new().get("/", Route::Home).post("/echo", Route::Echo);
+///     App { routes: routes.get("/tasks/{id}", Route::Task) }
+/// }
+///
+/// fn task(head: &RequestHead<'_>) -> Response {
+///     Response::text(format!("Task {}\n", head.param("id").unwrap_or_default()))
 /// }
 ///
 /// impl Handler for App {
 ///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-///         let found = match self.routes.find(request) {
-///             Ok(found) => found,
-///             Err(answer) => return Ok(answer),
+///         let route = match self.routes.find(request) {
+///             Ok(route) => route,
+///             Err(response) => return Ok(response),
 ///         };
-///         match found.route {
+///         match route {
 ///             Route::Home => Ok(Response::text("Hello\n")),
 ///             Route::Echo => Ok(Response::new(200).with_body(request.body_to_vec(100).await?)),
-///             Route::File => Ok(Response::text(format!("{}\n", found.rest(request)))),
+///             Route::Task => Ok(task(request)),
 ///         }
 ///     }
 /// }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Router<T> {
-    /// The paths whose pattern has no `*`. They are compared first.
-    whole: Vec<Path<T>>,
-    /// The paths whose pattern ends in `*`, the longest pattern first.
-    begun: Vec<Path<T>>,
+    /// The places of the patterns in `paths`.
+    table: matchit::Router<usize>,
+    paths: Vec<Path<T>>,
     /// The form of the responses for paths that are added next.
     form: Form,
 }
 
 #[derive(Clone, Debug)]
 struct Path<T> {
-    /// The part of the pattern that is compared: all of it, or the part before the `*`.
-    named: &'static str,
+    pattern: &'static str,
     form: Form,
     routes: Vec<(Method, T)>,
     /// The value of the `Allow` field.
@@ -81,7 +88,7 @@ impl<T> Router<T> {
     /// Makes a router without paths.
     #[must_use]
     pub fn new() -> Router<T> {
-        Router { whole: Vec::new(), begun: Vec::new(), form: Form::Text }
+        Router { table: matchit::Router::new(), paths: Vec::new(), form: Form::Text }
     }
 
     /// Sets the form of the responses for paths that are added after this call. The last call also
@@ -116,27 +123,26 @@ impl<T> Router<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the pattern does not begin with `/`, has a `*` that is not the whole last segment,
-    /// or contains `%`, `?` or `#`. Panics if the path already has a route for this method.
+    /// Panics if the pattern is not a path as described [above](Router), or if it and another
+    /// pattern match the same paths, such as `/{a}` and `/{b}`. Panics if the path already has a
+    /// route for this method.
     #[must_use]
     pub fn on(mut self, method: Method, pattern: &'static str, route: T) -> Router<T> {
-        let before = pattern.strip_suffix('*').filter(|before| before.ends_with('/'));
-        let named = before.unwrap_or(pattern);
-        let plain = named.starts_with('/') && !named.contains(['*', '%', '?', '#']);
-        assert!(plain, "rule: a pattern is a path, or a path and `/*`: {pattern}");
-        let paths = if before.is_none() { &mut self.whole } else { &mut self.begun };
-        let place = match paths.iter().position(|path| path.named == named) {
+        let place = match self.paths.iter().position(|path| path.pattern == pattern) {
             Some(place) => place,
             None => {
-                let is_before =
-                    |path: &Path<T>| before.is_none() || path.named.len() >= named.len();
-                let place = paths.iter().take_while(|path| is_before(path)).count();
+                let is_path = pattern.starts_with('/') && pattern.split('/').all(is_segment);
+                assert!(is_path, "rule: a pattern is a path with whole segments: {pattern}");
+                let place = self.paths.len();
+                if let Err(why) = self.table.insert(pattern, place) {
+                    panic!("rule: a pattern is of one path: {pattern}: {why}");
+                }
                 let (routes, allow, form) = (Vec::new(), String::new(), self.form);
-                paths.insert(place, Path { named, form, routes, allow });
+                self.paths.push(Path { pattern, form, routes, allow });
                 place
             }
         };
-        let path = &mut paths[place];
+        let path = &mut self.paths[place];
         let known = path.routes.iter().any(|(known, _)| *known == method);
         assert!(!known, "rule: a path has one route for a method: {pattern}");
         path.routes.push((method, route));
@@ -144,8 +150,8 @@ impl<T> Router<T> {
         self
     }
 
-    /// Finds the route of a request. From now on, error responses to the request have [the
-    /// form](Request::set_error_page) of its path.
+    /// Finds the route of a request. From now on, the request has the parameters of the route, and
+    /// error responses to it have [the form](Request::set_error_page) of its path.
     ///
     /// # Errors
     ///
@@ -154,55 +160,63 @@ impl<T> Router<T> {
     /// own; for the target `*`, `Allow` lists the methods of all paths.
     // Inlined, because the result is large and would be moved otherwise.
     #[inline(always)]
-    pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
+    pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<&T, Response> {
         let method = request.method();
-        let Some((path, rest)) = self.path_of(request.path_bytes()) else {
+        let Some(path) = self.path_of(request.path_bytes()) else {
             return Err(self.nowhere(request));
         };
+        request.set_route(path.pattern);
         request.set_error_page(path.form.page());
         match path.routes.iter().find(|(known, _)| *known == method) {
-            Some((_, route)) => Ok(Found { route, rest }),
+            Some((_, route)) => Ok(route),
             None => Err(path.refuse(method)),
         }
     }
-}
 
-impl<T> Router<T> {
     #[cold]
     fn nowhere<S>(&self, request: &mut Request<'_, S>) -> Response {
         if request.method() == Method::Options && request.path() == "*" {
-            let all = self.whole.iter().chain(&self.begun).flat_map(|path| &path.routes);
+            let all = self.paths.iter().flat_map(|path| &path.routes);
             return options(&allow(all.map(|(method, _)| *method)));
         }
         request.set_error_page(self.form.page());
         self.form.error(404, "there is nothing here\n")
     }
 
-    /// Finds the path that matches `asked`. Also returns the position in `asked` at which the
-    /// pattern ends.
+    /// Finds the path that matches `asked`. A pattern matches itself. So compare first, because
+    /// most paths have no parameter, and the walk through the tree costs ten times as much.
     #[inline(always)]
-    fn path_of(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
-        let is_it = |path: &&Path<T>| path.named.as_bytes() == asked;
-        if let Some(path) = self.whole.iter().find(is_it) {
-            return Some((path, asked.len()));
-        }
-        if asked.contains(&b'%') {
-            return self.path_written(asked);
-        }
-        let begins_it = |path: &&Path<T>| asked.starts_with(path.named.as_bytes());
-        self.begun.iter().find(begins_it).map(|path| (path, path.named.len()))
+    fn path_of(&self, asked: &[u8]) -> Option<&Path<T>> {
+        let same = self.paths.iter().find(|path| path.pattern.as_bytes() == asked);
+        same.or_else(|| self.path_in_tree(asked))
     }
 
-    /// Finds the path of a target with percent signs. Once decoded, the target may match a longer
-    /// prefix.
-    #[cold]
-    fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
-        let end_of = |path: &Path<T>| decoded(path.named.as_bytes(), asked);
-        if let Some(path) = self.whole.iter().find(|path| end_of(path) == Some(asked.len())) {
-            return Some((path, asked.len()));
-        }
-        self.begun.iter().find_map(|path| Some((path, end_of(path)?)))
+    #[inline(never)]
+    fn path_in_tree(&self, asked: &[u8]) -> Option<&Path<T>> {
+        let asked = std::str::from_utf8(asked).expect("a target is ASCII");
+        let place = match asked.contains('%') {
+            false => *self.table.at(asked).ok()?.value,
+            true => *self.table.at(&decoded(asked)).ok()?.value,
+        };
+        Some(&self.paths[place])
     }
+}
+
+/// Returns whether a segment of a pattern is plain, or one parameter.
+fn is_segment(segment: &str) -> bool {
+    let parameter = segment.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+    !parameter.unwrap_or(segment).contains(['{', '}', '%', '?', '#'])
+}
+
+/// Decodes the segments of a path, except for a segment that would contain a slash then, or would
+/// not be UTF-8.
+#[cold]
+fn decoded(path: &str) -> String {
+    let segments = path.split('/').map(|segment| match percent_decode_str(segment).decode_utf8() {
+        Ok(text) if !text.contains('/') => text,
+        _ => segment.into(),
+    });
+    segments.collect::<Vec<_>>().join("/")
 }
 
 impl<T> Path<T> {
@@ -215,27 +229,6 @@ impl<T> Path<T> {
         let answer = self.form.error(405, "the method is not allowed here\n");
         allowing(answer, &self.allow)
     }
-}
-
-/// Returns the position in `path` at which `pattern` ends, or `None` if it does not match. Percent
-/// signs are decoded, but an encoded slash does not match a slash.
-fn decoded(pattern: &[u8], path: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    for wanted in pattern {
-        at += match path[at..] {
-            [b'%', high, low, ..] if *wanted != b'/' && hex(high, low)? == *wanted => 3,
-            [b'%', ..] => return None,
-            [byte, ..] if byte == *wanted => 1,
-            _ => return None,
-        };
-    }
-    Some(at)
-}
-
-/// Decodes the two hexadecimal digits after a percent sign.
-pub(crate) fn hex(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 /// Makes the value of an `Allow` field. A path with GET has HEAD, and every path has OPTIONS.
@@ -272,62 +265,52 @@ fn options(allow: &str) -> Response {
     allowing(Response::new(204), allow)
 }
 
-/// The route of a request.
-#[derive(Debug)]
-pub struct Found<'r, T> {
-    /// The value that the route was added with.
-    pub route: &'r T,
-    rest: usize,
-}
-
-impl<T> Found<'_, T> {
-    /// Returns the part of the path that matches the `*` of the pattern, not decoded. It is empty
-    /// for a whole path.
-    #[must_use]
-    pub fn rest<'q, S>(&self, request: &'q Request<'_, S>) -> &'q str {
-        &request.path()[self.rest..]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Finds the route of a path, and the rest that matches the `*` of its pattern.
-    fn find<'p>(router: &Router<&'static str>, path: &'p str) -> Option<(&'static str, &'p str)> {
-        let (known, rest) = router.path_of(path.as_bytes())?;
-        Some((known.routes[0].1, &path[rest..]))
+    /// Finds the pattern of a path.
+    fn find(router: &Router<()>, path: &str) -> Option<&'static str> {
+        Some(router.path_of(path.as_bytes())?.pattern)
     }
 
     #[test]
-    fn whole_paths_go_first_and_longer_beginnings_before_shorter_ones() {
-        let patterns = ["/*", "/a/*", "/a", "/a/b/*", "/a/b/c"];
-        let router = patterns.iter().fold(Router::new(), |router, it| router.get(it, *it));
-        let router = router.on(Method::Delete, "/a", "DELETE").post("/a/b/*", "POST");
-        for (path, pattern, rest) in [
-            ("/", "/*", ""),
-            ("/x", "/*", "x"),
-            ("/a", "/a", ""),
-            ("/ab", "/*", "ab"),
-            ("/a/", "/a/*", ""),
-            ("/a/x/y", "/a/*", "x/y"),
-            ("/a/b", "/a/*", "b"),
-            ("/a/b/x", "/a/b/*", "x"),
-            ("/a/b/c", "/a/b/c", ""),
-            ("/a/b/c/", "/a/b/*", "c/"),
-            ("/%61", "/a", ""),
-            ("/a/%62/%63", "/a/b/c", ""),
-            ("/a/%62/%2e", "/a/b/*", "%2e"),
-            ("/a%2fb/c", "/*", "a%2fb/c"),
-            ("/a/b%2Fc", "/a/*", "b%2Fc"),
-            ("/%zz", "/*", "%zz"),
-            ("/a/b/%", "/a/b/*", "%"),
+    fn a_segment_goes_before_a_parameter_and_that_before_all_that_is_left() {
+        let patterns = ["/{*all}", "/a/{*all}", "/a", "/a/b/{id}", "/a/b/{id}/c", "/a/b/c"];
+        let router = patterns.iter().fold(Router::new(), |router, it| router.get(it, ()));
+        let router = router.on(Method::Delete, "/a", ()).post("/a/b/{id}", ());
+        for (path, pattern) in [
+            ("/x", "/{*all}"),
+            ("/a", "/a"),
+            ("/ab", "/{*all}"),
+            ("/a/x/y", "/a/{*all}"),
+            ("/a/b", "/a/{*all}"),
+            ("/a/b/x", "/a/b/{id}"),
+            ("/a/b/x/c", "/a/b/{id}/c"),
+            ("/a/b/x/d", "/a/{*all}"),
+            ("/a/b/c", "/a/b/c"),
+            ("/a/b/c/", "/a/{*all}"),
+            ("/%61", "/a"),
+            ("/a/%62/%63", "/a/b/c"),
+            ("/a/%62/%2e", "/a/b/{id}"),
+            ("/a%2fb/c", "/{*all}"),
+            ("/a/b%2Fc", "/a/{*all}"),
+            ("/%zz", "/{*all}"),
+            ("/%ff", "/{*all}"),
+            ("/a/b/%", "/a/b/{id}"),
+            ("/a/b/%7bid%7d", "/a/b/{id}"),
+            ("/a/b/{id}", "/a/b/{id}"),
+            ("/{id}", "/{*all}"),
         ] {
-            assert_eq!(find(&router, path), Some((pattern, rest)), "{path}");
+            assert_eq!(find(&router, path), Some(pattern), "{path}");
         }
-        assert_eq!(find(&router, "*"), None);
-        assert_eq!(find(&Router::new().get("/abc", ""), "/ab"), None);
-        assert_eq!(find(&Router::new().get("/abc", ""), "/ab%6"), None);
+        for path in ["*", "/", ""] {
+            assert_eq!(find(&router, path), None, "{path}");
+        }
+        let router = Router::new().get("/abc", ()).get("/x/{id}", ());
+        for path in ["/ab", "/ab%6", "/abcd", "/abc/", "/x", "/x/", "/x/y/", "/x//"] {
+            assert_eq!(find(&router, path), None, "{path}");
+        }
     }
 
     #[test]
@@ -339,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_none_is_a_broken_rule() {
-        for pattern in ["", "a", "/*/a", "/a*", "*", "/%61", "/a?b"] {
+        for pattern in ["", "a", "/{a", "/a{b}", "/{a}b", "/{}", "/{*a}/b", "/%61", "/a?b"] {
             let make = move || Router::new().get(pattern, ());
             let panic = std::panic::catch_unwind(make).expect_err(pattern);
             let message = traps::threads::panic_message(&*panic).to_owned();
@@ -347,5 +330,7 @@ mod tests {
         }
         let twice = || Router::new().get("/", ()).get("/", ());
         assert!(std::panic::catch_unwind(twice).is_err());
+        let same = || Router::new().get("/{a}", ()).get("/{b}", ());
+        assert!(std::panic::catch_unwind(same).is_err());
     }
 }

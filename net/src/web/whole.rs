@@ -2,17 +2,19 @@
 //!
 //! This module must not wait, except for the body.
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::http::Request;
 use crate::http::head::{self, Head, Method, Span, Version};
 use crate::stream::Stream;
 
-/// A request that owns its header section and its body. Its methods work like those of [`Request`]
-/// with the same names.
+/// A request that owns its header section and its body. Its methods work like those of
+/// [`RequestHead`](crate::http::RequestHead) with the same names.
 #[derive(Clone, Debug)]
 pub struct Whole {
     head: Head,
+    route: &'static str,
     bytes: Vec<u8>,
     body: Vec<u8>,
 }
@@ -25,7 +27,8 @@ impl Whole {
     /// Returns the errors of [`Request::body_to_vec`].
     pub async fn read<S: Stream>(request: &mut Request<'_, S>, most: usize) -> io::Result<Whole> {
         let body = request.body_to_vec(most).await?;
-        Ok(Whole { head: *request.head, bytes: request.head_bytes().to_vec(), body })
+        let (head, route) = (*request.head, request.route().unwrap_or_default());
+        Ok(Whole { head, route, bytes: request.head_bytes().to_vec(), body })
     }
 
     fn text(&self, span: Span) -> &str {
@@ -50,7 +53,7 @@ impl Whole {
         self.head.version
     }
 
-    /// Returns the path, like [`Request::path`].
+    /// Returns the path, like [`RequestHead::path`](crate::http::RequestHead::path).
     #[must_use]
     pub fn path(&self) -> &str {
         let path = self.head.shown_path(self.head.path.of(&self.bytes));
@@ -63,10 +66,22 @@ impl Whole {
         self.text(self.head.query).strip_prefix('?')
     }
 
-    /// Returns the value of the first `name=value` pair of the query with this name, not decoded.
+    /// Returns the names and the values of the query, in order and decoded.
+    pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+        head::query_pairs(self.query())
+    }
+
+    /// Returns the first value of the query with this name, decoded.
     #[must_use]
-    pub fn query_value(&self, name: &str) -> Option<&str> {
-        head::query_value(self.query()?, name)
+    pub fn query_value(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.query_pairs().find(|(found, _)| found == name).map(|(_, value)| value)
+    }
+
+    /// Returns the value of a parameter of the route, decoded.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<Cow<'_, str>> {
+        let value = head::param(self.route, self.path(), name)?;
+        Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy())
     }
 
     /// Returns the value of the first field with this name.

@@ -49,7 +49,7 @@ pub fn serve_while(
             }
             // Refusals that were only counted are reported.
             config.drain();
-            server.cancel("enough").await.unwrap();
+            server.cancel_because("enough").await.unwrap();
         })
         .unwrap();
     kernel.shutdown().unwrap();

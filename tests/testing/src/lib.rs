@@ -122,7 +122,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Counters, Kernel, Options, Sim};
-use traps::core::table::Site;
+use traps::Site;
 use traps::threads::panic_message;
 
 pub use explore::{Case, Explore, Explored, Found, explore};
@@ -183,7 +183,7 @@ pub struct Replayed<T> {
 }
 
 /// What a test chooses for its run. All of it has a default.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Setup {
     sim: Sim,
     options: Options,

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 
 use kernel::{Injected, Kernel, Options, Sim};
-use traps::core::table::Site;
+use traps::Site;
 use traps::threads::panic_message;
 
 use super::{Failure, Ran, Setup};

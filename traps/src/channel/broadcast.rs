@@ -42,6 +42,7 @@ pub type Sender<T> = End<RefCell<Kept<T>>, SENDS>;
 pub type Receiver<T> = End<RefCell<Kept<T>>, RECEIVES>;
 
 /// The content of a channel: its newest items.
+#[derive(Debug)]
 pub struct Kept<T> {
     /// The items, each in an `Rc`, so that an item is cloned for its receiver while nothing is
     /// borrowed.

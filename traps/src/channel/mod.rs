@@ -23,11 +23,19 @@
 //!   results, so that the task sees an interrupt. Ending the stream instead would hide the
 //!   interrupt.
 //!
-//! A handle belongs to its thread. Between threads, use [`universal`](crate::universal).
+//! A handle belongs to its thread. Between threads, use [`universal`](crate::universal). The error
+//! of the compiler says so, too:
+//!
+//! ```compile_fail,E0277
+//! let (sender, _receiver) = traps::channel::mpsc::channel::<u32>(1);
+//! std::thread::spawn(move || sender.try_send(1));
+//! ```
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -66,11 +74,28 @@ const BOTH: usize = 2;
 /// A handle of a channel, which keeps its side of the channel open. Each type of sender, receiver
 /// and queue is an `End`.
 pub struct End<C: State, const SIDE: usize> {
-    shared: Rc<Shared<C>>,
+    home: PhantomData<dyn UseTrapsUniversalQueueBetweenThreads>,
+    shared: Handle<C>,
     /// The position of a receiver in the channel; see [`State::attempt`].
     at: u64,
     /// The wait of a receiver that is polled as a stream or a future.
     wait: Option<Wait>,
+}
+
+/// A name for the compiler's error if a handle is sent to another thread: use
+/// [`UniversalQueue`](crate::universal::UniversalQueue) between threads.
+trait UseTrapsUniversalQueueBetweenThreads: Unpin {}
+
+/// The reference of a handle to its channel. It is a type of its own, because the compiler reports
+/// an `Rc` that is a field of [`End`] before it reports `home`.
+struct Handle<C>(Rc<Shared<C>>);
+
+impl<C> Deref for Handle<C> {
+    type Target = Rc<Shared<C>>;
+
+    fn deref(&self) -> &Rc<Shared<C>> {
+        &self.0
+    }
 }
 
 struct Shared<C> {
@@ -114,7 +139,7 @@ impl<C: State, const SIDE: usize> End<C, SIDE> {
     /// Makes one more handle of a channel, with the position `at`.
     fn of(shared: &Rc<Shared<C>>, at: u64) -> Self {
         shared.handles[SIDE].update(|handles| handles + 1);
-        End { shared: shared.clone(), at, wait: None }
+        End { home: PhantomData, shared: Handle(shared.clone()), at, wait: None }
     }
 
     /// Returns whether the channel is closed: one side is gone, or its only receiver was closed.
@@ -131,7 +156,7 @@ impl<C: Many<SIDE>, const SIDE: usize> Clone for End<C, SIDE> {
 
 impl<C: State, const SIDE: usize> Drop for End<C, SIDE> {
     fn drop(&mut self) {
-        let Shared { state, line, handles, .. } = &*self.shared;
+        let Shared { state, line, handles, .. } = &**self.shared;
         // A closed receiver no longer counts, so the count can be zero here.
         handles[SIDE].update(|handles| handles.saturating_sub(1));
         if handles[SIDE].get() == 0 {

@@ -47,12 +47,15 @@ pub trait Order<T> {
 }
 
 /// The order of a [`Queue`]: first in, first out.
+#[derive(Debug)]
 pub struct Fifo;
 
 /// The order of a [`LifoQueue`]: last in, first out.
+#[derive(Debug)]
 pub struct Lifo;
 
 /// The order of a [`PriorityQueue`]: the smallest item first; if equal, the oldest one.
+#[derive(Debug)]
 pub struct SmallestFirst;
 
 impl<T> Order<T> for Fifo {}
@@ -70,6 +73,7 @@ impl<T: Ord> Order<T> for SmallestFirst {
 }
 
 /// The content of a queue, or of an [mpsc](super::mpsc) channel.
+#[derive(Debug)]
 pub struct Stock<T, O> {
     items: RefCell<VecDeque<T>>,
     order: PhantomData<O>,

@@ -35,6 +35,7 @@ pub type Sender<T> = End<Value<T>, SENDS>;
 pub type Receiver<T> = End<Value<T>, RECEIVES>;
 
 /// The value of a channel, and its version.
+#[derive(Debug)]
 pub struct Value<T> {
     value: RefCell<T>,
     /// The number of changes so far.

@@ -219,7 +219,8 @@ impl StdError for Interrupt {}
 /// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
 ///
 /// [`Error`](crate::Error), `io::Error` and boxed errors are such types. A box may hold an
-/// [`Interrupt`], an [`Error`](crate::Error) or an `io::Error`.
+/// [`Interrupt`], an [`Error`](crate::Error) or an `io::Error`. With the features `anyhow` and
+/// `eyre`, `anyhow::Error` and `eyre::Report` are such boxes.
 ///
 /// ```
 /// use traps::{Interrupt, Interruptible};
@@ -252,8 +253,8 @@ impl StdError for Interrupt {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry an interrupt out of a scope",
-    note = "use `Interrupt`, `io::Error` or a boxed error, or implement `From<Interrupt>` and \
-            `Interruptible` for it"
+    note = "wrap it in an async block ending in `Ok::<_, Box<dyn Error>>(future.await?)`; if the \
+            type is yours, you can implement `From<Interrupt>` and `Interruptible` for it instead"
 )]
 pub trait Interruptible: From<Interrupt> {
     /// Returns the interrupt inside the error, if there is one.

@@ -88,7 +88,7 @@ fn answered(shutdown: &Shutdown<'_>, task: &str) -> Result<(), String> {
 }
 
 fn idle(shutdown: &Shutdown<'_>) -> Result<(), String> {
-    match shutdown.cancel("idle") {
+    match shutdown.cancel_because("idle") {
         Some(line) if line.at < seconds(3) => Ok(()),
         Some(line) => Err(format!(
             "line #{:04}: `idle` is cancelled at {}; it waits for a request that has not begun, so \
@@ -102,7 +102,7 @@ fn idle(shutdown: &Shutdown<'_>) -> Result<(), String> {
 fn stuck(shutdown: &Shutdown<'_>) -> Result<(), String> {
     let over = shutdown.note("main", "over").map_or((0, Time::ZERO), |line| (line.seq, line.at));
     let (seq, at) = over;
-    match shutdown.cancel("stuck") {
+    match shutdown.cancel_because("stuck") {
         Some(line) if line.at < seconds(12) => Err(format!(
             "line #{:04}: `stuck` is cancelled at {}; requests that have begun have 10 s, until \
              12.000000",

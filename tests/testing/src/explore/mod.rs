@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use kernel::Sim;
-use traps::core::table::Site;
+use traps::Site;
 use traps::liberty::{Liberty, explored};
 
 use super::sweep::Watch;

@@ -69,6 +69,12 @@ pub struct Checker {
     verbs: VecDeque<(&'static str, u64)>,
 }
 
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
 /// How many lines back the verb of a cause is known.
 const VERBS: usize = 1 << 16;
 
