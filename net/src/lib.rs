@@ -17,6 +17,7 @@
 //! | `futures-io` | off | `interop`: the traits of `futures-io`, for rustls and others |
 //! | `hyper` | off | `interop`: the traits of hyper, its timer and its executor |
 //! | `inherited` | off | `inherited_listeners`: listeners that the parent process has opened |
+//! | `json` | off | bodies of HTTP as JSON, both ways, by `serde` |
 //!
 //! # How an operation waits
 //!

@@ -75,6 +75,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `stream` | off | the receivers of [`channel`] are streams of `futures-core` |
+//! | `anyhow`, `eyre` | off | the errors of these crates carry interrupts out of scopes |
 
 #![forbid(unsafe_code)]
 
