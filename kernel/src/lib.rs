@@ -25,6 +25,12 @@
 //! [`Options`] are the settings of a kernel. The [`guide`] explains how to read the log, and has
 //! the five [rules for new code](guide::outside#rules-for-new-code).
 //!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `trace` | on | the events of the log; without it, the log has only its warnings |
+//!
 //! # How to read the source
 //!
 //! Read `traps/src/core/` first. There, a wait is one record, from the poll that files its trap to

@@ -13,6 +13,17 @@
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes.
 //!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `futures-io` | off | `interop`: the traits of `futures-io`, for rustls and others |
+//! | `hyper` | off | `interop`: the traits of hyper, its timer and its executor |
+//! | `inherited` | off | `inherited_listeners`: listeners that the parent process has opened |
+//! | `json` | off | bodies of HTTP as JSON, both ways, by `serde` |
+//!
+//! # How an operation waits
+//!
 //! Every operation is tried first, and traps only if it would block (`attempt.rs`). A function that
 //! can wait is a plain function that returns a future, so that the log names the line of its
 //! caller. The exceptions are [`http`], [`serve`](serve()) and [`WriteDeadline`]. Their waits

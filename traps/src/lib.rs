@@ -69,6 +69,13 @@
 //!
 //! Not here: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
 //! unsafe code. (Threads that block in [`universal`] read the system's clock for their timeouts.)
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `stream` | off | the receivers of [`channel`] are streams of `futures-core` |
+//! | `anyhow`, `eyre` | off | the errors of these crates carry interrupts out of scopes |
 
 #![forbid(unsafe_code)]
 

@@ -16,6 +16,8 @@
 //! assert_eq!(ran.took, second); // by the kernel's clock; the test itself took no time
 //! ```
 //!
+//! The crate has no features.
+//!
 //! # The world of a test
 //!
 //! [`Setup`] takes a [`Sim`] and [`Options`]. The [`Sim`] is the world: a clock that jumps to
