@@ -1,5 +1,7 @@
 //! The servers: one small program on many runtimes, one process each.
 
+#![allow(clippy::duplicate_mod, reason = "each example has what they share")]
+
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
