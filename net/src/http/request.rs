@@ -67,8 +67,8 @@ impl<'r, S> DerefMut for Request<'r, S> {
 
 impl<S> Request<'_, S> {
     /// The value of the first trailer field called `name`. There are no trailer fields until the
-    /// whole body has been read. Trailer fields are not among [`RequestHead::headers`]. They must not
-    /// affect the framing, the route or the identity of the client (RFC 9110, 6.5.1).
+    /// whole body has been read. Trailer fields are not among [`RequestHead::headers`]. They must
+    /// not affect the framing, the route or the identity of the client (RFC 9110, 6.5.1).
     #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
         self.trailers(name).next()
