@@ -4,7 +4,6 @@
 mod common;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +16,6 @@ use common::http_flags::HttpFlags;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
 use common::message;
-use common::middleware::{Authenticated, Numbered};
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
@@ -247,14 +245,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
     }
     let config = Rc::new(config);
     message::in_force(&config).iter().for_each(|line| log::info!("{line}"));
-    match flags.token {
-        None => serve(listener, Rc::new(app), config).await,
-        Some(token) => {
-            let users = BTreeMap::from([(token, "client".to_owned())]);
-            let handler = Numbered::new(Authenticated::new(app, users));
-            serve(listener, Rc::new(handler), config).await
-        }
-    }
+    serve(listener, Rc::new(app), config).await
 }
 
 fn main() -> ExitCode {

@@ -11,7 +11,6 @@ pub mod kernel_page;
 pub mod limits;
 pub mod log;
 pub mod message;
-pub mod middleware;
 pub mod server;
 pub mod stderr;
 pub mod taped;
