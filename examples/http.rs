@@ -5,7 +5,6 @@
 mod common;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +17,6 @@ use common::http_flags::HttpFlags;
 use common::http_lines;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
-use common::middleware::{Authenticated, Numbered};
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
@@ -248,14 +246,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
     }
     let config = Rc::new(config);
     http_lines::in_force(&config).iter().for_each(|line| log::info!("{line}"));
-    match flags.token {
-        None => serve(listener, Rc::new(app), config).await,
-        Some(token) => {
-            let users = BTreeMap::from([(token, "client".to_owned())]);
-            let handler = Numbered::new(Authenticated::new(app, users));
-            serve(listener, Rc::new(handler), config).await
-        }
-    }
+    serve(listener, Rc::new(app), config).await
 }
 
 fn main() -> ExitCode {

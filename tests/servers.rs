@@ -934,26 +934,6 @@ fn body(answer: &str) -> &str {
 }
 
 #[test]
-fn http_asks_for_its_token_and_numbers_its_answers() {
-    let server = start_with("http", "http_token", &["--token", "secret"]);
-    let with = |field: &str| get("/plaintext").replace("\r\n\r\n", field);
-    let right = with("\r\nAuthorization: bearer secret\r\n\r\n");
-    for (request, status, id) in [
-        (get("/plaintext"), 401, 1),
-        (with("\r\nAuthorization: Bearer secrets\r\n\r\n"), 401, 2),
-        (with("\r\nAuthorization: Basic secret\r\n\r\n"), 401, 3),
-        (right, 200, 4),
-    ] {
-        let answer = server.ask(&request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert!(answer.contains(&format!("\r\nX-Request-Id: {id}\r\n")), "{answer}");
-        let asks = answer.contains("\r\nWWW-Authenticate: Bearer\r\n");
-        assert_eq!(asks, status == 401, "{answer}");
-    }
-    server.stop("TERM");
-}
-
-#[test]
 fn http_streams_blocks_and_guards_its_gate() {
     let server = start_with("http", "http_more", &["--gate", "1", "--deadline-handler", "30000"]);
     let answer = server.ask(&get("/stream?chunks=3"));

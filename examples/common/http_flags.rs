@@ -43,9 +43,6 @@ pub struct HttpFlags {
     /// Serve /kernel, a page that shows what the kernel does
     #[arg(long)]
     pub kernel_page: bool,
-    /// Ask for this bearer token, else 401, and number the requests
-    #[arg(long, value_name = "TOKEN")]
-    pub token: Option<String>,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]

@@ -4,7 +4,6 @@
 //! `DELETE /notes/ID` are about one. Bodies are JSON. Each request needs a bearer token, and each
 //! response has a number.
 
-#[path = "../common/middleware.rs"]
 pub mod middleware;
 mod store;
 
