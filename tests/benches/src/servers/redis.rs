@@ -45,18 +45,23 @@ async fn conn(mut stream: TcpStream) -> io::Result<()> {
             Ok(read) => read?,
         };
         loop {
-            let answer = DATA.with_borrow_mut(|data| data.answer(0, &input, &mut out));
-            let (used, next) = answer;
+            // Without `next`, which is not `Send`, because a subscriber's inbox is not.
+            let (used, goes_on, reads) = DATA.with_borrow_mut(|data| {
+                let (used, next) = data.answer(0, &input, &mut out);
+                let reads = matches!(next, Next::Read);
+                (used, reads || matches!(next, Next::Write), reads)
+            });
             input.advance(used);
             if !out.is_empty() {
                 timeout(WRITE, stream.write_all(&out)).await??;
                 out.clear();
             }
-            match next {
-                Next::Read => break,
-                Next::Write => {}
-                // A subscriber is no part of what is measured.
-                Next::Close | Next::Subscribed(_) => return Ok(()),
+            // A subscriber is no part of what is measured.
+            if !goes_on {
+                return Ok(());
+            }
+            if reads {
+                break;
             }
         }
     }
