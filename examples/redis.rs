@@ -175,13 +175,11 @@ impl Data {
         Ok(Next::Read)
     }
 
-    /// Finds a value. A value whose time has come is removed, and not found.
+    /// Finds a value, unless its time has come.
     fn get(&mut self, key: &[u8]) -> Option<&mut Value> {
-        let until = self.values.get(key)?.until;
-        if until != Time::NEVER && until <= (self.clock)() {
-            self.remove(key);
-        }
-        self.values.get_mut(key)
+        let value = self.values.get_mut(key)?;
+        let is_there = value.until == Time::NEVER || value.until > (self.clock)();
+        is_there.then_some(value)
     }
 
     fn store(&mut self, key: &[u8], bytes: &[u8], until: Time) -> Result<(), &'static str> {

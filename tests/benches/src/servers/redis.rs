@@ -45,21 +45,22 @@ async fn conn(mut stream: TcpStream) -> io::Result<()> {
             Ok(read) => read?,
         };
         loop {
-            // A subscriber is no part of what is measured, and no task may hold its receiver.
-            let (used, is_read, is_over) = DATA.with_borrow_mut(|data| {
+            // Without `next`, which is not `Send`, because a subscriber's inbox is not.
+            let (used, goes_on, reads) = DATA.with_borrow_mut(|data| {
                 let (used, next) = data.answer(0, &input, &mut out);
-                let is_over = matches!(next, Next::Close | Next::Subscribed(_));
-                (used, matches!(next, Next::Read), is_over)
+                let reads = matches!(next, Next::Read);
+                (used, reads || matches!(next, Next::Write), reads)
             });
             input.advance(used);
             if !out.is_empty() {
                 timeout(WRITE, stream.write_all(&out)).await??;
                 out.clear();
             }
-            if is_over {
+            // A subscriber is no part of what is measured.
+            if !goes_on {
                 return Ok(());
             }
-            if is_read {
+            if reads {
                 break;
             }
         }
