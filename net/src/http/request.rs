@@ -41,8 +41,6 @@ pub struct Request<'r, S> {
     /// The number of bytes of the body that a `body_to_vec` has read and not returned. An interrupt
     /// loses them.
     pub(crate) held: usize,
-    /// The trailer fields as whole lines, once the body is over. Most bodies have none.
-    pub(crate) trailers: Vec<u8>,
 }
 
 impl<S> fmt::Debug for Request<'_, S> {
@@ -77,7 +75,7 @@ impl<S> Request<'_, S> {
     /// The values of all trailer fields called `name`, in order.
     pub fn trailers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let lines = match self.body {
-            Body::End => &self.trailers[..],
+            Body::End => self.parts.trailer_lines(),
             Body::Length(_) | Body::Chunks(_) => &[],
         };
         values(lines, name)
@@ -132,9 +130,9 @@ impl<'r, S: Stream> Request<'r, S> {
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
         let writer = Writer::new(transport, config, keep_alive, head.expects);
-        let (pace, trailers) = (Pace::default(), Vec::new());
+        let pace = Pace::default();
         let parts = RequestHead::new(head, input);
-        Request { parts, writer, body, pace, read: 0, held: 0, trailers }
+        Request { parts, writer, body, pace, read: 0, held: 0 }
     }
 }
 
@@ -254,12 +252,12 @@ impl<'r, S: Stream> Request<'r, S> {
             Body::Chunks(chunks) => match chunks.next(self.parts.input.rest()) {
                 Ok(Piece::Data { skip, len }) => self.parts.input.take(skip, len),
                 Ok(Piece::Trailers { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.parts.input.rest()[trailers..skip]);
+                    self.parts.keep_trailers(trailers..skip);
                     self.parts.input.take(skip, 0);
                     return Ok(None);
                 }
                 Ok(Piece::End { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.parts.input.rest()[trailers..skip]);
+                    self.parts.keep_trailers(trailers..skip);
                     self.parts.input.take(skip, 0);
                     self.body = Body::End;
                     return Ok(None);

@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use super::config::Input;
 use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, values};
@@ -44,8 +45,17 @@ pub struct RequestHead<'r> {
     pub(crate) input: &'r mut Input,
     /// The pattern of the route. Empty until a router has found it.
     route: &'static str,
+    /// Boxed and absent in most requests, so that a request is small and cheap to move.
+    rare: Option<Box<Rare>>,
+}
+
+/// The parts that few requests have.
+#[derive(Default)]
+struct Rare {
     /// The data of the request, one value a type.
     data: Vec<Box<dyn Any>>,
+    /// The trailer fields as whole lines, once the body is over.
+    trailers: Vec<u8>,
 }
 
 impl fmt::Debug for RequestHead<'_> {
@@ -60,7 +70,19 @@ impl fmt::Debug for RequestHead<'_> {
 
 impl<'r> RequestHead<'r> {
     pub(super) fn new(head: &'r Head, input: &'r mut Input) -> RequestHead<'r> {
-        RequestHead { head, input, route: "", data: Vec::new() }
+        RequestHead { head, input, route: "", rare: None }
+    }
+
+    /// Keeps a range of the bytes that are not used yet as trailer fields.
+    pub(super) fn keep_trailers(&mut self, lines: Range<usize>) {
+        if !lines.is_empty() {
+            let trailers = &mut self.rare.get_or_insert_default().trailers;
+            trailers.extend_from_slice(&self.input.rest()[lines]);
+        }
+    }
+
+    pub(super) fn trailer_lines(&self) -> &[u8] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.trailers)
     }
 
     pub(crate) fn head_bytes(&self) -> &[u8] {
@@ -185,15 +207,16 @@ impl<'r> RequestHead<'r> {
     /// Stores a value with the request, for the handlers inside this one: who the client is, for
     /// example. Replaces the value of the same type. Allocates.
     pub fn set_data<T: 'static>(&mut self, value: T) {
-        match self.data.iter_mut().find_map(|data| data.downcast_mut()) {
+        let all = &mut self.rare.get_or_insert_default().data;
+        match all.iter_mut().find_map(|data| data.downcast_mut()) {
             Some(data) => *data = value,
-            None => self.data.push(Box::new(value)),
+            None => all.push(Box::new(value)),
         }
     }
 
     /// The value of this type that a handler outside of this one has stored.
     #[must_use]
     pub fn data<T: 'static>(&self) -> Option<&T> {
-        self.data.iter().find_map(|data| data.downcast_ref())
+        self.rare.as_ref()?.data.iter().find_map(|data| data.downcast_ref())
     }
 }
