@@ -9,7 +9,6 @@ pub mod access;
 pub mod http_flags;
 pub mod http_lines;
 pub mod kernel_page;
-pub mod resp;
 pub mod server;
 
 pub use base::*;

@@ -30,7 +30,7 @@ bench [OPTION]...             measure, print one table, write the same as JSON
   --json FILE                 where the JSON goes (bench.json)
 bench figures                 the names of all figures
 bench serve SERVER [--deadlines] [--echo] [--core N] [--addr ADDR]
-                              one server, until it is killed; also redis-on-tokio
+                              one server, until it is killed
 bench load ADDR [--kind http|pipe|close|echo] [--connections N] [--requests R] [--seconds S]
                               one load, its answers a second
 bench micro [--quick] [--json] [WORD]
@@ -67,8 +67,7 @@ const ADDR: &str = "an IP address and a port, such as 127.0.0.1:8080";
 
 fn serve(words: &mut Words<'_>) -> Result<(), String> {
     let name: String = value("serve", "the name of a server", words)?;
-    let is_redis = name == servers::REDIS_ON_TOKIO;
-    let server = if is_redis { None } else { Some(servers::named(&name)?) };
+    let server = servers::named(&name)?;
     let mut how = servers::How { deadlines: false, echo: false };
     let mut addr = SocketAddr::from(([127, 0, 0, 1], 0));
     while let Some(word) = words.next() {
@@ -87,14 +86,10 @@ fn serve(words: &mut Words<'_>) -> Result<(), String> {
             other => return Err(format!("no option `{other}`; see --help")),
         }
     }
-    if how.echo && !server.is_some_and(|server| server.echoes) {
-        return Err(format!("{name} does not echo"));
+    if how.echo && !server.echoes {
+        return Err(format!("{name} serves HTTP alone"));
     }
-    let served = match server {
-        Some(server) => servers::serve(server, how, addr),
-        None => servers::serve_redis_on_tokio(addr),
-    };
-    served.map_err(|error| format!("{name} at {addr}: {error}"))
+    servers::serve(server, how, addr).map_err(|error| format!("{name} at {addr}: {error}"))
 }
 
 fn load(words: &mut Words<'_>) -> Result<(), String> {

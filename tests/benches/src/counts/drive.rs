@@ -12,13 +12,8 @@ pub enum Talk {
     Http,
     /// 64 bytes, which come back.
     Echo,
-    /// `GET` of a key in the Redis protocol, that is there.
-    Redis,
 }
 
-const REDIS_SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$3\r\nval\r\n";
-const REDIS_GET: &[u8] = b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
-const REDIS_VALUE: &[u8] = b"$3\r\nval\r\n";
 const GET: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 const MESSAGE: [u8; 64] = [b'm'; 64];
@@ -28,23 +23,11 @@ impl Talk {
         match self {
             Talk::Http => GET,
             Talk::Echo => &MESSAGE,
-            Talk::Redis => REDIS_GET,
         }
     }
 
     /// Reads the first answer, and says how long each will be.
     fn first_answer(self, stream: &mut TcpStream) -> io::Result<usize> {
-        if self == Talk::Redis {
-            // The question found nothing, or the value of the connection before.
-            stream.write_all(REDIS_SET)?;
-            let mut answer = Vec::new();
-            while !answer.ends_with(b"+OK\r\n") {
-                let mut byte = [0];
-                stream.read_exact(&mut byte)?;
-                answer.push(byte[0]);
-            }
-            return Ok(REDIS_VALUE.len());
-        }
         if self == Talk::Echo {
             let mut answer = [0; MESSAGE.len()];
             stream.read_exact(&mut answer)?;
@@ -69,7 +52,6 @@ impl Talk {
         let right = match self {
             Talk::Http => answer.starts_with(STATUS) && answer.trim_ascii_end().ends_with(BODY),
             Talk::Echo => answer == MESSAGE,
-            Talk::Redis => answer == REDIS_VALUE,
         };
         if right {
             return Ok(());
@@ -136,7 +118,6 @@ impl Work {
                 stream.read_to_end(&mut answer)?;
                 self.talk.verify(&answer)?;
             }
-            Talk::Redis => unreachable!("its connections are kept"),
             Talk::Echo => {
                 stream.write_all(&MESSAGE)?;
                 self.talk.first_answer(&mut stream)?;

@@ -84,19 +84,11 @@ pub fn all() -> Result<Vec<Probe>, String> {
     let kind = Kind::Sleeps { counts: [1_000, 2_000] };
     all.push(Probe { name: "sleep", tool: Tool::Files, kind });
     all.push(timeouts()?);
-    let [http, echo, redis] = examples()?;
+    let [http, echo] = examples()?;
     all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
-    all.push(piped("http_piped", http, Talk::Http));
+    all.push(piped("http_piped", http));
     all.extend(served(&echo, Talk::Echo, ["echo", "echo_one", "echo_conn", "echo_close"]));
     all.extend(small_program()?);
-    let words = ["serve", crate::servers::REDIS_ON_TOKIO].map(str::to_owned).to_vec();
-    let peer = Server { program: this_program()?, args: words, is_example: false };
-    for (server, names) in
-        [(redis, ["redis", "redis_piped"]), (peer, ["redis_on_tokio", "redis_on_tokio_piped"])]
-    {
-        all.push(keep_alive(names[0], server.clone(), Talk::Redis));
-        all.push(piped(names[1], server, Talk::Redis));
-    }
     Ok(all)
 }
 
@@ -110,7 +102,7 @@ fn small_program() -> Result<Vec<Probe>, String> {
     };
     let (armed, bare) = (serve(&["--deadlines"])?, serve(&[])?);
     let mut all = served(&armed, Talk::Http, ["small", "small_one", "small_conn", "small_close"]);
-    all.push(piped("small_piped", armed, Talk::Http));
+    all.push(piped("small_piped", armed));
     all.push(keep_alive("small_no_deadlines", bare, Talk::Http));
     all.push(keep_alive("small_echo", serve(&["--echo", "--deadlines"])?, Talk::Echo));
     Ok(all)
@@ -130,8 +122,8 @@ fn timeouts() -> Result<Probe, String> {
 }
 
 /// The instructions of 16 questions in one write, of 64 connections.
-fn piped(name: &'static str, server: Server, talk: Talk) -> Probe {
-    let work = |rounds| Work { talk, connections: 64, depth: 16, rounds };
+fn piped(name: &'static str, server: Server) -> Probe {
+    let work = |rounds| Work { talk: Talk::Http, connections: 64, depth: 16, rounds };
     let kind = Kind::Served { server, short: work(5), long: work(15) };
     Probe { name, tool: Tool::Callgrind, kind }
 }
@@ -289,20 +281,20 @@ pub fn build(probes: &[Probe]) -> Result<(), String> {
     let built = testing::child::cargo()
         .current_dir(&root)
         .args(["build", "--quiet", "--release", "--locked", "-p", "trapline"])
-        .args(["--example", "http", "--example", "echo", "--example", "redis"])
+        .args(["--example", "http", "--example", "echo"])
         .status();
     let built = built.map_err(|error| format!("cargo: {error}"))?;
     if !built.success() {
-        return Err("the examples `http`, `echo` and `redis` do not build".to_owned());
+        return Err("the examples `http` and `echo` do not build".to_owned());
     }
     Ok(())
 }
 
 /// The servers `http` and `echo`.
-fn examples() -> Result<[Server; 3], String> {
+fn examples() -> Result<[Server; 2], String> {
     // Beside this program, wherever cargo puts what it builds.
     let folder = this_program()?.with_file_name("examples");
-    Ok(["http", "echo", "redis"].map(|name| {
+    Ok(["http", "echo"].map(|name| {
         let args = ["--addr", "127.0.0.1:0"].map(str::to_owned).to_vec();
         Server { program: folder.join(name), args, is_example: true }
     }))

@@ -1,7 +1,5 @@
 //! The servers: one small program on many runtimes, one process each.
 
-#![allow(clippy::duplicate_mod, reason = "each example has what they share")]
-
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
@@ -15,7 +13,6 @@ mod monoio;
 mod phases;
 mod program;
 mod reactor;
-mod redis;
 mod smol;
 mod tokio;
 mod trapline;
@@ -24,10 +21,6 @@ mod trapline;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../../../examples/http.rs"]
 mod http_example;
-
-#[allow(dead_code, unreachable_pub)]
-#[path = "../../../../examples/redis.rs"]
-mod redis_example;
 
 /// How a server is to be.
 #[derive(Clone, Copy, Debug)]
@@ -85,21 +78,6 @@ pub const SERVERS: &[Server] = &[
     server!("monoio", true, Start::On(monoio::serve)),
     server!("compio", true, Start::On(compio::serve)),
 ];
-
-/// The example `redis` on tokio, to be counted. The example itself is a program of its own.
-pub const REDIS_ON_TOKIO: &str = "redis-on-tokio";
-
-/// Serves [`REDIS_ON_TOKIO`] until it is killed; says on standard output where it listens.
-///
-/// # Errors
-///
-/// The listener's, or the runtime's.
-pub fn serve_redis_on_tokio(addr: SocketAddr) -> io::Result<()> {
-    crate::sys::raise_descriptors()?;
-    let listener = listen(addr)?;
-    say_listening(listener.local_addr()?);
-    redis::serve(listener)
-}
 
 /// The server of that name.
 ///
