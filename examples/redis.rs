@@ -16,7 +16,7 @@ use std::time::Duration;
 use common::limits::{limit, span};
 use common::server::{self, Place, Server};
 use common::values::millis;
-use net::{BufReader, Connection, Stream, TcpStream, serve};
+use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
 use traps::channel::mpsc::{self, Receiver, Sender};
 use traps::shutdown::until_begun;
 use traps::{Either, Error, Time, connection_deadline, ignore_after, race};
@@ -410,12 +410,12 @@ pub async fn data() -> Rc<RefCell<Data>> {
     data
 }
 
-async fn main_task(place: Place, patience: Patience) -> io::Result<()> {
-    let (mut listener, data) = (place.listen()?, data().await);
-    let (data, clients) = (&data, std::cell::Cell::new(0));
+/// Serves clients until a shutdown begins.
+pub async fn serve_clients(mut listener: TcpListener, patience: Patience) -> io::Result<()> {
+    let (data, mut clients) = (data().await, 0);
     let handle = |mut stream: Connection<TcpStream>| {
-        clients.set(clients.get() + 1);
-        let (number, data) = (clients.get(), data.clone());
+        clients += 1;
+        let (number, data) = (clients, data.clone());
         async move {
             let ended = client(&mut *stream, number, &data, patience).await;
             data.borrow_mut().subscribers.remove(&number);
@@ -423,6 +423,10 @@ async fn main_task(place: Place, patience: Patience) -> io::Result<()> {
         }
     };
     serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
+}
+
+async fn main_task(place: Place, patience: Patience) -> io::Result<()> {
+    serve_clients(place.listen()?, patience).await
 }
 
 fn main() -> ExitCode {
