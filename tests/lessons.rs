@@ -173,6 +173,7 @@ fn every_example_has_help_and_a_version() {
         "echo",
         "chat",
         "proxy",
+        "redis",
         "http",
         "fetch",
         "hyper_server",

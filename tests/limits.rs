@@ -30,8 +30,8 @@ fn value<'t>(printed: &'t str, name: &str) -> &'t str {
 }
 
 /// The examples that a signal shuts down.
-const SERVERS: [&str; 8] =
-    ["echo", "chat", "proxy", "http", "udp_echo", "unix_echo", "hyper_server", "tls_echo"];
+const SERVERS: [&str; 9] =
+    ["echo", "chat", "proxy", "redis", "http", "udp_echo", "unix_echo", "hyper_server", "tls_echo"];
 
 #[test]
 fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
@@ -83,6 +83,7 @@ fn f29_what_the_command_line_sets_is_what_is_printed() {
             "file-threads 1 threads, blocking-threads 2 threads, gate 3 requests",
         ),
         ("chat", "--patience 5", "patience 5 ms, line 1024 bytes"),
+        ("redis", "--idle 5 --write 6", "idle 5 ms, write 6 ms, words 1024 words"),
         ("proxy", "--limit 7 --connect 9", "limit 7 connections, connect 9 ms"),
         ("fetch", "--timeout 7 --policy lazy", "timeout 7 ms, piece 10000 ms, policy lazy -"),
     ] {
