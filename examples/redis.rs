@@ -7,7 +7,7 @@
 mod common;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -152,14 +152,15 @@ pub struct Data {
     values: HashMap<Vec<u8>, Value>,
     /// The bytes of all values, as [`MEMORY`] limits them.
     size: usize,
-    subscribers: HashMap<u64, Subscriber>,
+    /// In the order of the clients, so that a replay wakes them in the same order.
+    subscribers: BTreeMap<u64, Subscriber>,
     now: Box<dyn Fn() -> Time>,
 }
 
 impl Data {
     /// Makes empty data. `now` reads the clock.
     pub fn new(now: impl Fn() -> Time + 'static) -> Data {
-        let (values, subscribers) = (HashMap::new(), HashMap::new());
+        let (values, subscribers) = (HashMap::new(), BTreeMap::new());
         Data { values, size: 0, subscribers, now: Box::new(now) }
     }
 
