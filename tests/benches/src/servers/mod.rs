@@ -23,7 +23,8 @@ mod trapline;
 #[path = "../../../../examples/http.rs"]
 mod http_example;
 
-#[allow(dead_code, unreachable_pub)]
+// Each example has the command line of all examples within.
+#[allow(dead_code, unreachable_pub, clippy::duplicate_mod)]
 #[path = "../../../../examples/redis.rs"]
 mod redis_example;
 
