@@ -55,7 +55,7 @@ async fn client(mut stream: TcpStream, number: u64) -> io::Result<()> {
             Ok(read) => read?,
         };
         loop {
-            // Whether the input is used up, or the connection has ended. The load subscribes to nothing.
+            // Whether the input is used up, or the connection has ended: no load subscribes.
             let (used, end) = DATA.with_borrow_mut(|data| {
                 let (used, next) = data.answer(number, &input, &mut out);
                 let end = match next {
