@@ -45,7 +45,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// What the command line asks for.
 #[derive(clap::Args)]
 struct Redis {
-    /// Milliseconds that a client may be silent, unless it subscribes
+    /// Milliseconds that a client may be silent
     #[arg(long, value_name = "MS", default_value = "300000", value_parser = millis)]
     idle: Duration,
     /// Milliseconds that a client may take to receive replies
@@ -348,7 +348,8 @@ impl Data {
 
 // ---- Clients -----------------------------------------------------------------------------------
 
-/// The time that a client may be silent, and the time that it may take to receive replies.
+/// The time that a client may be silent, unless it subscribes, and the time that it may take to
+/// receive replies.
 pub type Patience = [Duration; 2];
 
 /// Serves client number `number`. At a shutdown it gets the replies to the requests that were read.
