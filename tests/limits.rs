@@ -82,6 +82,7 @@ fn f29_what_the_command_line_sets_is_what_is_printed() {
             "file-threads 1 threads, blocking-threads 2 threads, gate 3 requests",
         ),
         ("chat", "--patience 5", "patience 5 ms, line 1024 bytes"),
+        ("redis", "--idle 5 --write 6", "idle 5 ms, write 6 ms, words 1024 words"),
         ("proxy", "--limit 7 --connect 9", "limit 7 connections, connect 9 ms"),
         ("fetch", "--timeout 7 --policy lazy", "timeout 7 ms, piece 10000 ms, policy lazy -"),
     ] {

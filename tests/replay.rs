@@ -250,6 +250,27 @@ fn a_chat_is_replayed() {
 }
 
 #[test]
+fn messages_to_many_subscribers_and_expired_values_are_replayed() {
+    is_replayed("redis", "replay_redis", &[], &|addr, end| {
+        clients(10, |number| {
+            let mut stream = connect(addr);
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            stream.write_all(b"SUBSCRIBE c\r\n").unwrap();
+            for said in 0..20 {
+                let asked = format!("SET k{said} {number} PX 1\r\nGET k{said}\r\nPUBLISH c m\r\n");
+                stream.write_all(asked.as_bytes()).unwrap();
+            }
+            // The last of its own replies, among the messages.
+            let mut left = 20;
+            while left > 0 {
+                left -= u32::from(lines.next().unwrap().unwrap() == "+OK");
+            }
+        });
+        end();
+    });
+}
+
+#[test]
 fn a_proxy_is_replayed_without_its_upstream() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = listener.local_addr().unwrap().to_string();

@@ -43,6 +43,8 @@ bench counts [--write] [WORD] what does not wander, beside counts.txt; --write w
 bench counts --list           the names of all counts
 bench counts --without-trace PROGRAM
                               this build with its trace off, beside a bench without a trace
+bench counts redis-beside     the example `redis` beside the same program on tokio: instructions
+                              and CPU of a GET
 bench help                    this; also --help or -h, behind each of them
 ";
 

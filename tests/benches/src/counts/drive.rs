@@ -12,10 +12,14 @@ pub enum Talk {
     Http,
     /// 64 bytes, which come back.
     Echo,
+    /// `GET` of a key of a Redis server, with a value of 64 bytes.
+    Redis,
 }
 
 const GET: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+const GET_KEY: &[u8] = b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
+const SET_KEY: &[u8] = b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$64\r\n";
 const MESSAGE: [u8; 64] = [b'm'; 64];
 
 impl Talk {
@@ -23,6 +27,15 @@ impl Talk {
         match self {
             Talk::Http => GET,
             Talk::Echo => &MESSAGE,
+            Talk::Redis => GET_KEY,
+        }
+    }
+
+    /// What a connection asks before anything is counted.
+    fn first_question(self) -> Vec<u8> {
+        match self {
+            Talk::Redis => [SET_KEY, &MESSAGE, b"\r\n"].concat(),
+            _ => self.question().to_vec(),
         }
     }
 
@@ -33,6 +46,13 @@ impl Talk {
             stream.read_exact(&mut answer)?;
             self.verify(&answer)?;
             return Ok(MESSAGE.len());
+        }
+        if self == Talk::Redis {
+            let mut answer = [0; 5];
+            stream.read_exact(&mut answer)?;
+            let is_set = answer == *b"+OK\r\n";
+            let length = b"$64\r\n".len() + MESSAGE.len() + b"\r\n".len();
+            return if is_set { Ok(length) } else { Err(io::Error::other("nothing was set")) };
         }
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -52,6 +72,7 @@ impl Talk {
         let right = match self {
             Talk::Http => answer.starts_with(STATUS) && answer.trim_ascii_end().ends_with(BODY),
             Talk::Echo => answer == MESSAGE,
+            Talk::Redis => answer == [b"$64\r\n", &MESSAGE[..], b"\r\n"].concat(),
         };
         if right {
             return Ok(());
@@ -91,7 +112,7 @@ impl Work {
         for _ in 0..self.connections {
             let mut stream = TcpStream::connect(addr)?;
             stream.set_nodelay(true)?;
-            stream.write_all(self.talk.question())?;
+            stream.write_all(&self.talk.first_question())?;
             length = self.talk.first_answer(&mut stream)?;
             all.push(stream);
         }
@@ -118,8 +139,8 @@ impl Work {
                 stream.read_to_end(&mut answer)?;
                 self.talk.verify(&answer)?;
             }
-            Talk::Echo => {
-                stream.write_all(&MESSAGE)?;
+            Talk::Echo | Talk::Redis => {
+                stream.write_all(&self.talk.first_question())?;
                 self.talk.first_answer(&mut stream)?;
                 stream.shutdown(std::net::Shutdown::Write)?;
                 io::copy(&mut stream, &mut io::sink())?;

@@ -11,6 +11,7 @@ mod file;
 mod growth;
 mod own;
 mod probes;
+mod redis;
 mod server;
 pub mod tools;
 
@@ -75,6 +76,7 @@ fn parse<'a>(words: &[&'a str]) -> Result<Asked<'a>, String> {
 fn run(words: &[&str]) -> Result<bool, String> {
     match words {
         ["growth", name, n] => return growth::child(name, n),
+        ["redis-beside"] => return redis::beside(),
         ["sleeps", n] => return own::sleep_often(n),
         ["echo", rest @ ..] => return own::echo(rest == ["--timeouts"]),
         _ => {}

@@ -96,16 +96,24 @@ pub fn all() -> Result<Vec<Probe>, String> {
 /// deadline, but for one count.
 fn small_program() -> Result<Vec<Probe>, String> {
     let serve = |more: &[&str]| -> Result<Server, String> {
-        let words = ["serve", crate::servers::SMALL].into_iter().chain(more.iter().copied());
-        let (program, args) = (this_program()?, words.map(str::to_owned).collect());
-        Ok(Server { program, args, is_example: false })
+        let mut server = this_program_serves(crate::servers::SMALL)?;
+        server.args.extend(more.iter().copied().map(str::to_owned));
+        Ok(server)
     };
+    let redis = this_program_serves(crate::servers::REDIS[0])?;
     let (armed, bare) = (serve(&["--deadlines"])?, serve(&[])?);
     let mut all = served(&armed, Talk::Http, ["small", "small_one", "small_conn", "small_close"]);
     all.push(piped("small_piped", armed));
     all.push(keep_alive("small_no_deadlines", bare, Talk::Http));
     all.push(keep_alive("small_echo", serve(&["--echo", "--deadlines"])?, Talk::Echo));
+    all.push(keep_alive("redis", redis, Talk::Redis));
     Ok(all)
+}
+
+/// A server of this program.
+pub fn this_program_serves(name: &str) -> Result<Server, String> {
+    let args = ["serve", name].map(str::to_owned).to_vec();
+    Ok(Server { program: this_program()?, args, is_example: false })
 }
 
 /// What a timeout around each read costs an echo, of 64 connections.

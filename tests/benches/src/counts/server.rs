@@ -39,6 +39,18 @@ impl Server {
     }
 }
 
+/// Measures the CPU time, in nanoseconds, that the server takes for that work, without its start.
+pub fn cpu_nanos(server: &Server, work: &Work) -> io::Result<u64> {
+    let mut command = Command::new(&server.program);
+    command.args(&server.args).stderr(Stdio::inherit());
+    let mut running = Running::start(command)?;
+    let before = sys::cpu_nanos(running.child.id())?;
+    work.run(running.addr)?;
+    let nanos = sys::cpu_nanos(running.child.id())? - before;
+    running.stop()?;
+    Ok(nanos)
+}
+
 /// Counts what a program does that ends by itself.
 pub fn count_program(tool: Tool, program: &Path, args: &[&str]) -> Result<Counted, String> {
     let run = || {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use ::traps::Time;
-use ::traps::core::table::Ticket;
+use ::traps::internal::table::Ticket;
 
 use super::{Cpu, timers::FAR};
 

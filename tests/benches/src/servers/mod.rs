@@ -13,6 +13,7 @@ mod monoio;
 mod phases;
 mod program;
 mod reactor;
+mod redis;
 mod smol;
 mod tokio;
 mod trapline;
@@ -21,6 +22,11 @@ mod trapline;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../../../examples/http.rs"]
 mod http_example;
+
+// Each example has the command line of all examples within.
+#[allow(dead_code, unreachable_pub, clippy::duplicate_mod)]
+#[path = "../../../../examples/redis.rs"]
+mod redis_example;
 
 /// How a server is to be.
 #[derive(Clone, Copy, Debug)]
@@ -79,14 +85,23 @@ pub const SERVERS: &[Server] = &[
     server!("compio", true, Start::On(compio::serve)),
 ];
 
+/// The `redis` example, and the same program on tokio. They speak no HTTP, so no table has them.
+pub const REDIS: [&str; 2] = ["redis", "redis-tokio"];
+
+const OF_REDIS: [Server; 2] = [
+    server!("redis", false, Start::At(redis::serve)),
+    server!("redis-tokio", false, Start::On(redis::serve_on_tokio)),
+];
+
 /// The server of that name.
 ///
 /// # Errors
 ///
 /// There is none; the error lists those that there are.
 pub fn named(name: &str) -> Result<&'static Server, String> {
-    let found = SERVERS.iter().find(|server| server.name == name);
-    let all = || SERVERS.iter().map(|server| server.name).collect::<Vec<_>>().join(", ");
+    let servers = || SERVERS.iter().chain(&OF_REDIS);
+    let found = servers().find(|server| server.name == name);
+    let all = || servers().map(|server| server.name).collect::<Vec<_>>().join(", ");
     found.ok_or_else(|| format!("no server `{name}`; there are {}", all()))
 }
 

@@ -19,7 +19,7 @@ use traps::{ConnectionDeadline, connection_deadline, spawn};
 use super::program::{Kept, Next, ROOM, WRITE};
 use super::{How, http_example, say_listening};
 
-fn run(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+pub fn run(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     let mut kernel = Kernel::new(Real::new()?);
     kernel.run(work).map_err(io::Error::other)?
 }
