@@ -36,7 +36,8 @@ const SERVERS: [&str; 7] = ["echo", "chat", "proxy", "http", "redis", "udp_echo"
 fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
     let kernel = kernel::Options::new();
     let (mut seen, millis) = (0, |span: Duration| format!("{} ms", span.as_millis()));
-    for example in fs::read_dir(root().join("examples")).unwrap() {
+    let in_folder = |folder: &str| fs::read_dir(root().join(folder)).unwrap();
+    for example in in_folder("examples").chain(in_folder("examples/servers")) {
         let path = example.unwrap().path();
         if path.extension().is_some_and(|end| end == "rs") {
             let name = path.file_stem().unwrap().to_str().unwrap();

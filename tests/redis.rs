@@ -4,7 +4,7 @@
 mod example;
 
 #[allow(dead_code, unreachable_pub)]
-#[path = "../examples/redis.rs"]
+#[path = "../examples/servers/redis.rs"]
 mod redis;
 
 use std::cell::RefCell;

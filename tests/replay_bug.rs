@@ -22,7 +22,7 @@ const RECORDINGS: usize = 2000;
 fn the_patch_of_the_guide_applies_to_the_chat() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("kernel/src/guide/replay.md")).unwrap();
-    let chat = fs::read_to_string(root.join("examples/chat.rs")).unwrap();
+    let chat = fs::read_to_string(root.join("examples/servers/chat.rs")).unwrap();
     let patch = page.split("```diff\n").nth(1).unwrap().split("```").next().unwrap();
     let hunks: Vec<&str> = patch.split("\n@@ ").skip(1).collect();
     assert_eq!(hunks.len(), 4);

@@ -856,7 +856,7 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
                 (words[1], words[2], words[3..6].join(" ").as_str()),
                 (name, "parked", parked)
             );
-            assert!(row.contains("examples/echo.rs:"), "{row}");
+            assert!(row.contains("examples/servers/echo.rs:"), "{row}");
         }
     }
     server.send("TERM");

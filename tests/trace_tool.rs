@@ -164,7 +164,7 @@ fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() 
     let echo = "\
  0.100000       1  #0001   5 conn-1   spawn    parent=-
  0.100000       2  #0002   5 conn-1   run      cause=#0001
- 0.100000       2  #0003   5 conn-1   block    io c1 read k=9 reg=new at=examples/echo.rs:31
+ 0.100000       2  #0003   5 conn-1   block    io c1 read k=9 reg=new at=examples/servers/echo.rs:31
  0.104000       3  #0004   0 kernel   arrive   c1 read
  0.104000       3  #0005   5 conn-1   wake     io c1 read k=9 cause=#0004
  0.104000       3  #0006   5 conn-1   run      cause=#0005 parked=4ms k=9 = ok
@@ -172,7 +172,7 @@ fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() 
 ";
     let said = why(&read(echo), 6);
     let first = "Task 5 `conn-1` ran because bytes arrived on c1, which it had been waiting for \
-                 since 0.100000 s at examples/echo.rs:31.";
+                 since 0.100000 s at examples/servers/echo.rs:31.";
     assert_eq!(said.lines().next(), Some(first));
     let said = why(&read(echo), 7);
     assert!(said.starts_with("Task 5 `conn-1` read 64 bytes on c1, in a run that began because"));

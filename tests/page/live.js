@@ -55,7 +55,7 @@
     page.activeElement.click();
     await wait(1500);
     const why = text("tr.why").join();
-    say("why waits", /Parked since [\d.]+ s .*the end of its sleep of 60s.* at examples\/http\.rs:\d+/.test(why));
+    say("why waits", /Parked since [\d.]+ s .*the end of its sleep of 60s.* at examples\/servers\/http\.rs:\d+/.test(why));
     say("why ran", /Its last run: Task \d+ `conn-\d+` ran because .*/.test(why));
     say("sideways with why", root.scrollWidth - root.clientWidth);
     key("Escape");

@@ -16,7 +16,9 @@
 //! assert_eq!(ran.took, second); // by the kernel's clock; the test itself took no time
 //! ```
 //!
-//! The crate has no features.
+//! | feature | gives |
+//! |---|---|
+//! | `trace` (on by default) | the log of the kernel under test, by the feature `trace` of `kernel`; without it nothing of a run can be checked |
 //!
 //! # The world of a test
 //!

@@ -20,12 +20,12 @@ mod trapline;
 
 /// The example itself, so that what is measured is what is shown.
 #[allow(dead_code, unreachable_pub)]
-#[path = "../../../../examples/http.rs"]
+#[path = "../../../../examples/servers/http.rs"]
 mod http_example;
 
 // Each example has the command line of all examples within.
 #[allow(dead_code, unreachable_pub, clippy::duplicate_mod)]
-#[path = "../../../../examples/redis.rs"]
+#[path = "../../../../examples/servers/redis.rs"]
 mod redis_example;
 
 /// How a server is to be.

@@ -1,6 +1,6 @@
 //! A UDP server that sends each datagram back to where it came from.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io;

@@ -1,6 +1,6 @@
 //! A TCP proxy: what comes on a connection goes on to another server, and back.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io;

@@ -1,6 +1,6 @@
 //! A small HTTP client: fetches each URL, on the connection of the one before where it can.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io::{self, ErrorKind, Write};

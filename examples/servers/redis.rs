@@ -4,7 +4,7 @@
 //! A command runs to its end in one poll of its client's task. So no command sees half of another
 //! one, and the data need no lock. Whatever a client can fill is limited.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`,
 //! `GET /stream?chunks=N`, `GET /events`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 //! does not read, for too long is sent away. No client can write the line of another: what controls
 //! a terminal is not passed on. But two clients may have one name.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io;

@@ -1,6 +1,6 @@
 //! A TCP server that sends back what it gets: one task per connection.
 
-#[path = "common/servers.rs"]
+#[path = "../common/servers.rs"]
 mod common;
 
 use std::io;
