@@ -169,8 +169,8 @@ impl<M: Machine> Kernel<M> {
     /// - *close*: from now on, [`traps::shutdown::has_begun`] is true. The tasks that wait for the
     ///   shutdown are woken. During a run, a signal of [`Options::shutdown_on`] has the same
     ///   effect.
-    /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped, at most
-    ///   [`Options::drain`]. A second such signal ends the drain.
+    /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped and main has ended, at
+    ///   most [`Options::drain`]. A second such signal ends the drain.
     /// - *cancel*: cancels the remaining tasks, newest first.
     /// - *cleanup*: waits until these tasks have ended, at most [`Options::grace`]. Tasks that they
     ///   spawn are cancelled and waited for too. Then drops the remaining futures, newest first.

@@ -118,6 +118,10 @@ impl Options {
     /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Main can
     /// see it through [`traps::shutdown::begun`]. A second of these signals ends the drain. From
     /// the first run on, these signals no longer end the process.
+    ///
+    /// Main counts as work in progress: as long as it runs, the drain lasts, up to its limit. A
+    /// program that is to end at once puts its main into [`traps::shutdown::until_begun`], or sets
+    /// the limit of the drain to zero.
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
         self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);

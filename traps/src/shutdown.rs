@@ -1,8 +1,9 @@
 //! The shutdown of a kernel as its tasks see it: whether it has begun, and which work it waits for.
 //!
 //! A shutdown has phases. *Close*: the kernel sets a flag and wakes the tasks that wait for it.
-//! *Drain*: the kernel runs until every [`Hold`] is dropped or the time for this is over. Then it
-//! cancels the remaining tasks, waits for them, and drops those that are left.
+//! *Drain*: the kernel runs until every [`Hold`] is dropped and the main task has ended, or the
+//! time for this is over. Then it cancels the remaining tasks, waits for them, and drops those that
+//! are left.
 //!
 //! A well-behaved server ends its accept loop by [`until_begun`], and each of its connections takes
 //! a [`hold`]. The wait for the next request ends when the shutdown begins: either by

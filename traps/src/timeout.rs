@@ -93,6 +93,10 @@ fn point(deadline: Option<Time>) -> Limit {
 /// deadline had also passed when the interrupt of an inner timeout was delivered, that interrupt
 /// serves both, and it is a [`TaskTimeout`] here.
 ///
+/// The kind tells this within one task. If the future joins other tasks, an error that comes out of
+/// a join can be the timeout of that task, and it is a [`TaskTimeout`] too. [`ignore_after`] tells
+/// the two apart: for its own deadline it returns `None`.
+///
 /// [`TaskTimeout`]: crate::Kind::TaskTimeout
 /// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation
 /// [`UncaughtTimeout`]: crate::Kind::UncaughtTimeout

@@ -32,7 +32,8 @@ pub(crate) use pipe::{read_from, write_to};
 /// A child process.
 ///
 /// Dropping it kills the process (`SIGKILL`) and reaps it. Only this process is killed, not the
-/// processes that it has started itself. If the process does not end at once, a short-lived thread
+/// processes that it has started itself: to end those as well, start it with
+/// `Command::process_group(0)`, and kill the group. If the process does not end at once, a short-lived thread
 /// waits for it. If no thread can start, the drop itself waits.
 ///
 /// ```no_run

@@ -34,6 +34,8 @@
 //! - **Signals and threads.** [`Sim::signal_at`] sends a signal. After [`Sim::jobs_take`] a job of
 //!   `run_in_thread` takes that long by the script; without it, it runs on a real thread and the
 //!   clock stands still until it is back.
+//! - **Sockets.** There are none: a socket on a [`Sim`] is an error. Write protocol code over any
+//!   `net::Stream`, and datagrams behind a trait of your own, or [replay](replay()) a recorded run.
 //! - **Streams.** `net::pipe::duplex` is a pair of ends in memory: give one to the protocol code,
 //!   and be the peer at the other. `set_short_reads` makes it as mean as a network.
 //!

@@ -21,7 +21,8 @@
 //! - Each has a constructor `named`, which takes a name for the log and for the table of tasks.
 //! - With the feature `stream`, a receiver is a stream from `futures_core`. The stream yields
 //!   results, so that the task sees an interrupt. Ending the stream instead would hide the
-//!   interrupt.
+//!   interrupt. Use `?` on each item, or the `try_` adapters: an adapter that drops errors swallows
+//!   timeouts and cancellations.
 //!
 //! A handle belongs to its thread. Between threads, use [`universal`](crate::universal). The error
 //! of the compiler says so, too:
