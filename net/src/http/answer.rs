@@ -250,7 +250,10 @@ impl fmt::Display for InvalidHeader {
         f.write_str(match self {
             InvalidHeader::Name => "a field name must be a token",
             InvalidHeader::Reserved => "the server writes that field itself",
-            InvalidHeader::Value => "a field value cannot carry control bytes or outer white space",
+            InvalidHeader::Value => {
+                "a field value cannot carry control bytes or outer white space, and a host or target no \
+                 white space at all"
+            }
         })
     }
 }

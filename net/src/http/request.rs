@@ -82,7 +82,8 @@ impl<S> Request<'_, S> {
     }
 
     /// Sets the function that makes the response if the server responds for the handler: to a
-    /// refused body, an error or a panic. The default is the sentence as `text/plain`.
+    /// refused body, an error or a panic. The default is the sentence as `text/plain`. Can be called
+    /// after the failure too. [`Router::find`](crate::web::Router::find) sets that of the route.
     pub fn set_error_page(&mut self, page: ErrorPage) {
         self.writer.error_page = page;
     }
