@@ -43,7 +43,7 @@ const MESSAGES: usize = 100;
 /// The time between two searches for expired values.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Redis {
     /// Milliseconds that a client may be silent
@@ -106,6 +106,7 @@ fn request(input: &[u8]) -> Result<Option<Request<'_>>, &'static str> {
 type Wrong = &'static str;
 
 const ARGUMENTS: Wrong = "ERR wrong number of arguments, or an unknown option";
+const NO_SPAN: Wrong = "ERR invalid expire time in 'set' command";
 const NO_NUMBER: Wrong = "ERR value is not an integer or out of range";
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
@@ -211,8 +212,10 @@ impl Data {
             }
             (b"INCR", [key]) => integer(out, self.increment(key)?),
             (b"EXPIRE", [key, seconds]) => {
-                let expires = Some(self.after(b"EX", seconds)?);
-                let found = self.get(key).map(|value| value.expires = expires);
+                let seconds: i64 = number(seconds).ok_or(NO_NUMBER)?;
+                // A time that has passed removes the value at the next look.
+                let expires = (self.now)() + Duration::from_secs(seconds.max(0).unsigned_abs());
+                let found = self.get(key).map(|value| value.expires = Some(expires));
                 integer(out, found.is_some().into());
             }
             (b"TTL", [key]) => integer(out, self.seconds_left(key)),
@@ -285,14 +288,14 @@ impl Data {
         Ok(new)
     }
 
-    /// Returns the time after a number of seconds (`EX`) or milliseconds (`PX`).
+    /// Returns the time after a number of seconds (`EX`) or milliseconds (`PX`), at least one.
     fn after(&self, unit: &[u8], span: &[u8]) -> Result<Time, Wrong> {
         let unit = match &unit.to_ascii_uppercase()[..] {
             b"EX" => Duration::from_secs,
             b"PX" => Duration::from_millis,
             _ => return Err(ARGUMENTS),
         };
-        let span = number(span).ok_or(NO_NUMBER)?;
+        let span = number(span).filter(|span| *span > 0).ok_or(NO_SPAN)?;
         Ok((self.now)() + unit(span))
     }
 

@@ -20,7 +20,8 @@ async fn server(tcp: TcpStream, tls: TlsAcceptor) -> io::Result<()> {
         let turned: Vec<u8> = frame.iter().rev().copied().collect();
         frames.write(&turned).await?;
     }
-    frames.stream().shutdown()
+    frames.stream().shutdown()?;
+    frames.stream().flush().await
 }
 
 async fn client(tcp: TcpStream, tls: TlsConnector) -> Result<(), Box<dyn Error>> {
@@ -31,7 +32,8 @@ async fn client(tcp: TcpStream, tls: TlsConnector) -> Result<(), Box<dyn Error>>
         let turned = frames.read().await?.ok_or("the server left")?;
         println!("{text} {}", String::from_utf8_lossy(turned));
     }
-    Ok(frames.stream().shutdown()?)
+    frames.stream().shutdown()?;
+    Ok(frames.stream().flush().await?)
 }
 
 async fn program() -> Result<(), Box<dyn Error>> {

@@ -119,8 +119,8 @@ impl<F: Family> Listener<F> {
 
     /// Returns the largest number of connections that the backlog can hold: the requested number,
     /// or `net.core.somaxconn` if this cap was smaller when the listener was made. The system
-    /// applies this cap silently. For an inherited listener, the requested number is not known, so
-    /// this returns the system's cap.
+    /// applies this cap silently. For an inherited listener and for one of `std`, the requested
+    /// number is not known, so this returns the system's cap.
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.backlog

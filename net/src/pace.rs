@@ -148,6 +148,24 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     }
 }
 
+/// Waits until the stream holds back no bytes, for `span` at most. Returns `None` if that time has
+/// passed.
+pub(crate) async fn flush_within<S: Stream>(
+    stream: &mut S,
+    deadline: &ConnectionDeadline,
+    span: Duration,
+) -> io::Result<Option<()>> {
+    // A stream that holds nothing back pays for no guard.
+    if let Some(flushed) = now(|| stream.flush()).await {
+        return flushed.map(Some);
+    }
+    let until = deadline.now() + span;
+    match guard(deadline, ("write", until), stream.flush()).await {
+        Err(error) if is_timeout(&error) => Ok(None),
+        flushed => flushed.map(Some),
+    }
+}
+
 /// Runs `wait` as the phase `phase` of the deadline, until `until` at the latest.
 #[track_caller]
 pub(crate) fn guard<'d, T, F>(

@@ -12,7 +12,7 @@ use traps::{ConnectionDeadline, connection_deadline};
 
 use crate::limits::PIECE;
 use crate::min_rate::MinRate;
-use crate::pace::{Pace, write_until_stalled};
+use crate::pace::{Pace, flush_within, write_until_stalled};
 use crate::stream::Stream;
 
 /// A limit on how long a writer waits for a peer that takes no bytes. When the limit has passed,
@@ -84,7 +84,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         self.write_some(stream, bufs, &mut pace).await
     }
 
-    /// Writes all the bytes. Blocks when there is no room.
+    /// Writes all the bytes, and flushes the stream. *Blocks* when there is no room.
     ///
     /// # Errors
     ///
@@ -100,7 +100,13 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
                 n => rest = &rest[n..],
             }
         }
-        Ok(())
+        match flush_within(stream, self.deadline.borrow(), self.span).await? {
+            Some(()) => Ok(()),
+            None => {
+                stream.reset()?;
+                Err(ErrorKind::ConnectionReset.into())
+            }
+        }
     }
 
     async fn write_some<S: Stream>(

@@ -4,7 +4,7 @@ use std::fs;
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,8 +96,11 @@ fn every_kind_of_socket_is_taken_over_and_given_up() {
         assert_eq!(one.recv(&mut [0; 20]).await.unwrap(), 8);
         one.into_std().unwrap().send(b"back").unwrap();
         let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let addr = udp.local_addr().unwrap();
         let udp = UdpSocket::try_from(udp).unwrap().into_std().unwrap();
-        assert!(UdpSocket::try_from(udp).unwrap().as_raw_fd() >= 0);
+        let udp = UdpSocket::try_from(udp).unwrap();
+        let lent = SockRef::from(&udp).local_addr().unwrap();
+        assert_eq!((udp.local_addr().unwrap(), lent.as_socket()), (addr, Some(addr)));
     });
 }
 

@@ -20,8 +20,8 @@ use net::interop::{Compat, FromFutures, KernelExecutor, KernelTimer, TwoWay};
 use net::pipe::{PipeEnd, duplex};
 use net::web::{Call, Client};
 use net::{
-    BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, copy_bidirectional,
-    serve,
+    BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, WriteDeadline,
+    copy_bidirectional, serve,
 };
 use traps::{Interruptible, ignore_after, join, shield, sleep, spawn, timeout_after};
 
@@ -440,6 +440,9 @@ fn all_that_writes_a_message_flushes_it() {
         heard.push(two.read(&mut buf).await.unwrap());
         Frames::new(&mut lazy, 10).write(b"frame").await.unwrap();
         heard.push(two.read(&mut buf).await.unwrap());
+        let deadline = WriteDeadline::new(SECOND).await;
+        deadline.write_all(&mut lazy, b"abcd").await.unwrap();
+        heard.push(two.read(&mut buf).await.unwrap());
         BufReader::new(&mut lazy).write_all(b"ab").await.unwrap();
         heard.push(two.read(&mut buf).await.unwrap());
         let (mut near, mut far) = duplex(10);
@@ -459,6 +462,6 @@ fn all_that_writes_a_message_flushes_it() {
         heard.push(two.read(&mut buf).await.unwrap());
         heard
     });
-    assert_eq!(ran.output[..4], [1, 9, 2, 3]);
-    assert_eq!(ran.output[5..], [4, 0]);
+    assert_eq!(ran.output[..5], [1, 9, 4, 2, 3]);
+    assert_eq!(ran.output[6..], [4, 0]);
 }

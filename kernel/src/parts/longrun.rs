@@ -15,6 +15,7 @@
 //! [`HELD`] and more to standard error, once for each call site at which such a run began.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use traps::{Time, tape};
@@ -121,7 +122,9 @@ impl<M: Machine> Core<M> {
             let (id, name) = self.tasks.label(task);
             let millis = |span: Duration| Span(Duration::from_millis(span.as_millis() as u64));
             let (ran, used) = (millis(ran), millis(used));
-            eprintln!(
+            // Standard error may be a pipe without a reader, which is no reason to panic.
+            let _ = writeln!(
+                io::stderr(),
                 "trapline: task {id} {name} held the thread for {ran}, {used} on a CPU, in its run \
                  after {after} at {at}. No other task could run. Move the work to \
                  traps::run_in_thread, or await traps::yield_now in between. (Debug builds say \

@@ -251,8 +251,8 @@ impl fmt::Display for InvalidHeader {
             InvalidHeader::Name => "a field name must be a token",
             InvalidHeader::Reserved => "the server writes that field itself",
             InvalidHeader::Value => {
-                "a field value cannot carry control bytes or outer white space, and a host or target no \
-                 white space at all"
+                "a field value has no control bytes and no outer white space, a host or target none \
+                 at all"
             }
         })
     }
@@ -727,7 +727,8 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         self.release();
-        self.flush_gathered().await
+        let flushed = self.transport.borrow_mut().flush_through(self.config).await;
+        flushed.map_err(|error| self.lose(error))
     }
 
     /// Writes all gathered bytes, but no head that is still kept.

@@ -82,8 +82,8 @@ impl<S> Request<'_, S> {
     }
 
     /// Sets the function that makes the response if the server responds for the handler: to a
-    /// refused body, an error or a panic. The default is the sentence as `text/plain`. Can be called
-    /// after the failure too. [`Router::find`](crate::web::Router::find) sets that of the route.
+    /// refused body, an error or a panic. The default is the sentence as `text/plain`. Can be
+    /// called after the failure too. A router sets that of the route.
     pub fn set_error_page(&mut self, page: ErrorPage) {
         self.writer.error_page = page;
     }
@@ -93,22 +93,22 @@ impl<S> Request<'_, S> {
     pub fn error_page(&self) -> ErrorPage {
         self.writer.error_page
     }
+}
 
+impl<'r, S: Stream> Request<'r, S> {
     /// Makes the response to a [`Rejection`] that a handler returned as its error. So a handler
     /// around it can add fields to the response, or log it.
     ///
     /// # Errors
     ///
-    /// Returns any other error as it is.
+    /// Returns any other error as it is, and a rejection after a streamed response has begun.
     pub fn rejected(&self, error: io::Error) -> io::Result<Response> {
         match Rejection::of(&error) {
-            Some(rejection) => Ok(rejection.response(self.error_page())),
-            None => Err(error),
+            Some(rejection) if self.writer.is_open() => Ok(rejection.response(self.error_page())),
+            _ => Err(error),
         }
     }
-}
 
-impl<'r, S: Stream> Request<'r, S> {
     /// The address of the client, for a log.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.writer.transport.borrow().peer()

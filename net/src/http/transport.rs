@@ -27,7 +27,7 @@ use super::limits::{Conn, Deadlines, Phase};
 use super::memory::{Look, Room};
 use crate::limits::{GATHER, LEFT, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
-use crate::pace::{Pace, guard, is_timeout, write_until_stalled};
+use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
 
 /// The error of a phase whose deadline passed: the peer was too slow.
@@ -526,6 +526,16 @@ impl<S: Stream> Transport<S> {
         self.entry.flushed();
         self.tell(config);
         Ok(())
+    }
+
+    /// Writes all gathered bytes, and those that the stream holds back.
+    pub(crate) async fn flush_through(&mut self, config: &Config) -> io::Result<()> {
+        self.flush(config).await?;
+        let (stream, deadline) = (&mut self.stream, self.entry.deadline());
+        match flush_within(stream, deadline, config.deadlines.write).await? {
+            Some(()) => Ok(()),
+            None => Err(self.expire(Phase::Write, config)),
+        }
     }
 
     /// Waits until the peer has everything that was written, or its deadline passes.

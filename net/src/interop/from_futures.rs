@@ -120,7 +120,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         if buf.len() == 1 {
             return Poll::Ready(Ok(1));
         }
-        // What follows the byte has usually arrived with it.
+        // The bytes after it have usually arrived, too.
         match Pin::new(&mut self.io).poll_read(cx, &mut buf[1..]) {
             Poll::Ready(Ok(n)) => return Poll::Ready(Ok(1 + n)),
             Poll::Ready(Err(error)) => self.late = Some(error),
@@ -142,6 +142,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
 
     /// Waits until the peer has closed its side, and sends what is held back in the meantime.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Polled<()> {
+        // The error that the next read will return. A failed stream counts as closed.
+        if self.late.as_ref().is_some_and(|error| error.interrupt().is_none()) {
+            return Poll::Ready(Ok(()));
+        }
         let looked = match self.poll_ahead(cx) {
             // No more can be read ahead, so nothing can show the end.
             Poll::Ready(Ok(true)) => Poll::Pending,
