@@ -251,8 +251,8 @@ impl fmt::Display for InvalidHeader {
             InvalidHeader::Name => "a field name must be a token",
             InvalidHeader::Reserved => "the server writes that field itself",
             InvalidHeader::Value => {
-                "a field value has no control bytes and no outer white space, a host or target none \
-                 at all"
+                "a field value has no control bytes and no outer white space, a host or target has \
+                 none at all"
             }
         })
     }
