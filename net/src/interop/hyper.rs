@@ -19,18 +19,22 @@ use traps::{Interruptible, Shield, shield, sleep, spawn};
 use super::FromFutures;
 use super::{Compat, Polled, TwoWay};
 
+/// Reads some bytes into the cursor. Without unsafe code, the only way into it is a copy.
+fn fill(mut buf: ReadBufCursor<'_>, read: impl FnOnce(&mut [u8]) -> Polled<usize>) -> Polled<()> {
+    let mut piece = [0; 8 * 1024];
+    let most = buf.remaining().min(piece.len());
+    let n = ready!(read(&mut piece[..most]))?;
+    buf.put_slice(&piece[..n]);
+    Poll::Ready(Ok(()))
+}
+
 impl<S: TwoWay> Read for Compat<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        mut buf: ReadBufCursor<'_>,
+        buf: ReadBufCursor<'_>,
     ) -> Polled<()> {
-        // Without unsafe code, the only way into the cursor is a copy.
-        let mut piece = [0; 8 * 1024];
-        let most = buf.remaining().min(piece.len());
-        let n = ready!(self.poll(Direction::Read, cx, |stream| stream.take(&mut piece[..most])))?;
-        buf.put_slice(&piece[..n]);
-        Poll::Ready(Ok(()))
+        fill(buf, |piece| self.poll(Direction::Read, cx, |stream| stream.take(piece)))
     }
 }
 
@@ -55,13 +59,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Read for FromFutures<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        mut buf: ReadBufCursor<'_>,
+        buf: ReadBufCursor<'_>,
     ) -> Polled<()> {
-        let mut piece = [0; 8 * 1024];
-        let most = buf.remaining().min(piece.len());
-        let n = ready!(self.shared().poll_read(cx, &mut piece[..most]))?;
-        buf.put_slice(&piece[..n]);
-        Poll::Ready(Ok(()))
+        fill(buf, |piece| self.shared().poll_read(cx, piece))
     }
 }
 
