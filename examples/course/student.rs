@@ -136,12 +136,11 @@ debug = \"line-tables-only\"
 fn workspace() -> Result<String, String> {
     let text = String::from_utf8_lossy(&read(&root().join("Cargo.toml"))?).into_owned();
     let head = text.split("\n[package]").next().unwrap_or_default();
-    let line = |line: &str| match line.split(' ').next() {
-        Some("members") => "members = [\"traps\", \"kernel\", \"net\", \"testing\"]\n".to_owned(),
-        Some("default-members") => String::new(),
-        _ => format!("{}\n", line.replace("\"tests/testing\"", "\"testing\"")),
-    };
-    Ok(head.lines().map(line).collect())
+    let (_, head) = head.split_once("\nresolver = ").unwrap_or_default();
+    let head = head.replace("\"tests/testing\"", "\"testing\"");
+    Ok(format!(
+        "[workspace]\nmembers = [\"traps\", \"kernel\", \"net\", \"testing\"]\nresolver = {head}\n"
+    ))
 }
 
 /// Copies the crates; `sources` has the student's `src` folders, if these are to be used.
