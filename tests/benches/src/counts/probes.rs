@@ -288,7 +288,7 @@ pub fn build(probes: &[Probe]) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = testing::child::cargo()
         .current_dir(&root)
-        .args(["build", "--quiet", "--release", "--locked", "-p", "trapline"])
+        .args(["build", "--quiet", "--release", "--locked", "-p", "trapline-servers"])
         .args(["--example", "http", "--example", "echo"])
         .status();
     let built = built.map_err(|error| format!("cargo: {error}"))?;
