@@ -81,6 +81,9 @@ enum Task {
         lab: u32,
         /// The folder of the lab, or your folder of labs
         dir: Option<PathBuf>,
+        /// The scenario: 0 is that of the page; `check` names others
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
     },
     /// Checks your work, and says in a sentence what is wrong first
     #[command(after_help = FOR_INSTRUCTORS)]
@@ -97,6 +100,9 @@ enum Task {
         /// Print JSON, one object a line
         #[arg(long)]
         json: bool,
+        /// The seed of the hidden scenario, which is drawn otherwise
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// A hint; the later hints say more
     Hint {
@@ -190,7 +196,7 @@ fn start(lab: &Lab, into: Option<PathBuf>) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
+fn run(lab: &Lab, dir: Option<&Path>, seed: u64) -> Result<ExitCode, String> {
     if lab.kind == Kind::Answer {
         return Err(format!("lab {} has no program; write answer.txt, and check it", lab.number));
     }
@@ -201,7 +207,8 @@ fn run(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
         }
         Built::Program(program) => {
             // Without a time limit: the user sees the log, and can end the program.
-            let status = Command::new(program).status().map_err(|error| error.to_string())?;
+            let ran = Command::new(program).arg(seed.to_string()).status();
+            let status = ran.map_err(|error| error.to_string())?;
             Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
@@ -232,12 +239,12 @@ fn code(result: &Result<Judgement, String>) -> u8 {
     }
 }
 
-fn check(lab: &Lab, dir: Option<&Path>, json: bool) -> ExitCode {
+fn check(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode {
     let found = grade::find(lab, dir);
     if let Ok(folder) = &found {
         note_changes(lab, folder);
     }
-    let result = found.and_then(|folder| grade::grade(lab, &folder));
+    let result = found.and_then(|folder| grade::grade(lab, &folder, hidden));
     match &result {
         _ if json => print(as_json(None, Some(lab), &result)),
         Ok(Ok(())) => print(format_args!("lab {} is passed", lab.number)),
@@ -255,13 +262,13 @@ fn note_changes(lab: &Lab, folder: &Path) {
     }
 }
 
-fn check_all(folder: &Path, lab: Option<u32>, json: bool) -> Result<ExitCode, String> {
+fn check_all(folder: &Path, lab: Option<u32>, json: bool, hidden: u64) -> Result<ExitCode, String> {
     let labs = match lab {
         Some(number) => vec![labs::find(number)?],
         None => labs::all()?,
     };
     let mut worst = 0;
-    grade::all(folder, &labs, |graded| {
+    grade::all(folder, &labs, hidden, |graded| {
         let Graded { student, lab, judgement } = graded;
         worst = worst.max(code(judgement));
         if json {
@@ -287,11 +294,13 @@ fn perform(task: Task) -> Result<ExitCode, String> {
     match task {
         Task::List => list(),
         Task::Start { lab, into } => start(&labs::find(lab)?, into),
-        Task::Run { lab, dir } => run(&labs::find(lab)?, dir.as_deref()),
-        Task::Check { lab, all: Some(all), json, .. } => check_all(&all, lab, json),
-        Task::Check { lab, dir, json, .. } => {
+        Task::Run { lab, dir, seed } => run(&labs::find(lab)?, dir.as_deref(), seed),
+        Task::Check { lab, all: Some(all), json, seed, .. } => {
+            check_all(&all, lab, json, seed.unwrap_or_else(grade::draw))
+        }
+        Task::Check { lab, dir, json, seed, .. } => {
             let lab = labs::find(lab.ok_or("expected the number of a lab")?)?;
-            Ok(check(&lab, dir.as_deref(), json))
+            Ok(check(&lab, dir.as_deref(), json, seed.unwrap_or_else(grade::draw)))
         }
         Task::Hint { lab, nth } => hint(&labs::find(lab)?, nth),
         Task::Solution { lab } => {
