@@ -720,7 +720,7 @@ impl<S: Stream> Request<'_, S> {
         self.writer.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
             if self.writer.is_full() {
-                self.writer.flush().await?;
+                self.writer.flush_gathered().await?;
             }
             let (field, body) = self.framed(response);
             if !self.writer.gather_answer(response, field, self.head.version, body) {
