@@ -202,8 +202,9 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a waiting connection is small.
-            match Box::pin(busy(&mut connection, &*handler)).await {
+            // In a box, so that a waiting connection is small. `Box::pin` would copy the future.
+            let place = Box::new_uninit();
+            match Box::into_pin(Box::write(place, busy(&mut connection, &*handler))).await {
                 Ok(State::Closed) => return Ok(()),
                 Ok(_) => {}
                 // The log has a line already.
@@ -298,19 +299,21 @@ impl<S: Stream> Busy<'_, S> {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         let keep_alive = self.may_go_on();
-        let Buffers { head, input, .. } = &mut *self.buffers;
-        let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
-        let outcome = handle(handler, &mut request, self.entry).await;
-        let end = match request.answer_to(outcome) {
-            Ok(Some(response)) => request.finish(&response).await,
-            Ok(None) => Ok(request.after_break()),
-            Err(error) => {
-                self.transport.borrow_mut().flush_beside(self.config).await;
-                Err(error)
-            }
+        let end = {
+            let Buffers { head, input, .. } = &mut *self.buffers;
+            let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
+            let outcome = handle(handler, &mut request, self.entry).await;
+            let end = match request.answer_to(outcome) {
+                Ok(Some(response)) => request.finish(&response).await,
+                Ok(None) => Ok(request.after_break()),
+                Err(error) => {
+                    self.transport.borrow_mut().flush_beside(self.config).await;
+                    Err(error)
+                }
+            };
+            request.tell();
+            end
         };
-        request.tell();
-        drop(request);
         self.transport.get_mut().let_go();
         self.buffers.input.shrink();
         let next = end?;
@@ -383,12 +386,11 @@ impl<'c, S: Stream> Busy<'c, S> {
     }
 
     /// Gives the buffers back to the pool. Drops the gathered bytes that were not sent.
-    pub(super) fn give_back(self) {
-        let Busy { transport, mut buffers, config, .. } = self;
-        let mut transport = transport.into_inner();
-        transport.tell(config);
-        buffers.out = transport.out;
-        config.pool.give(buffers);
+    pub(super) fn give_back(mut self) {
+        let transport = self.transport.get_mut();
+        transport.tell(self.config);
+        self.buffers.out = std::mem::take(&mut transport.out);
+        self.config.pool.give(self.buffers);
     }
 }
 
