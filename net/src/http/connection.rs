@@ -372,6 +372,7 @@ pub(super) struct Busy<'c, S> {
 }
 
 impl<'c, S: Stream> Busy<'c, S> {
+    #[inline]
     pub(super) fn new(
         (stream, peer): (&'c mut S, Option<SocketAddr>),
         entry: &'c Rc<Entry>,
@@ -379,9 +380,8 @@ impl<'c, S: Stream> Busy<'c, S> {
     ) -> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
-        let mut transport = Transport::new(stream, entry.clone(), out, config);
-        transport.untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
-        let transport = RefCell::new(transport);
+        let untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
+        let transport = RefCell::new(Transport::new(stream, entry.clone(), (out, untold), config));
         Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
     }
 
