@@ -245,7 +245,10 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 }
 
 /// Serves a connection as long as it has input. Returns the next state: New, Idle or Closed.
-async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<State>
+pub(super) async fn busy<S, C, H>(
+    connection: &mut Connection<S, C>,
+    handler: &H,
+) -> io::Result<State>
 where
     S: Stream,
     C: Deref<Target = Config>,
@@ -272,9 +275,7 @@ impl<S: Stream> Busy<'_, S> {
             state = match state {
                 State::Head => match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                     Ok(next) => next,
-                    // In boxes: few requests need these.
-                    Err(Stop::Partial) => Box::pin(self.read_on()).await?,
-                    Err(Stop::Refused(why)) => Box::pin(self.refuse(why, State::Sending)).await?,
+                    Err(stop) => self.after_stop(stop).await?,
                 },
                 State::Request => self.answer(handler).await?,
                 end => break end,
@@ -291,6 +292,15 @@ impl<S: Stream> Busy<'_, S> {
         }
     }
 
+    /// Reads more of a head, or refuses it. Returns the next state. In a box, because few requests
+    /// need this.
+    fn after_stop(&mut self, stop: Stop) -> Pin<Box<dyn Future<Output = io::Result<State>> + '_>> {
+        match stop {
+            Stop::Partial => Box::pin(self.read_on()),
+            Stop::Refused(why) => Box::pin(self.refuse(why, State::Sending)),
+        }
+    }
+
     /// Answers the request in hand. Returns the next state.
     async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         self.config.open.enter(self.entry, State::Request);
@@ -303,16 +313,18 @@ impl<S: Stream> Busy<'_, S> {
             let Buffers { head, input, .. } = &mut *self.buffers;
             let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
             let outcome = handle(handler, &mut request, self.entry).await;
-            let end = match request.answer_to(outcome) {
-                Ok(Some(response)) => request.finish(&response).await,
+            let answer = request.answer_to(outcome);
+            let end = match &answer {
+                Ok(Some(response)) => request.finish(response).await,
                 Ok(None) => Ok(request.after_break()),
-                Err(error) => {
+                Err(_) => {
                     self.transport.borrow_mut().flush_beside(self.config).await;
-                    Err(error)
+                    Ok(State::Closed)
                 }
             };
             request.tell();
-            end
+            // An error of the handler comes first.
+            answer.and(end)
         };
         self.transport.get_mut().let_go();
         self.buffers.input.shrink();
