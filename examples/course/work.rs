@@ -2,6 +2,9 @@
 
 use testing::trace::{self, Line};
 
+#[path = "code.rs"]
+mod code;
+
 /// What is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
@@ -18,6 +21,18 @@ pub struct Work {
 }
 
 impl Work {
+    /// The source with blanks in place of comments and strings, so that a word is found in code
+    /// only.
+    #[allow(dead_code, reason = "not every lab forbids a word")]
+    pub fn code(&self) -> String {
+        code::code(&self.source)
+    }
+
+    /// The number of the first line of the source that uses the identifier `word`.
+    pub fn line_of(&self, word: &str) -> Option<usize> {
+        code::line_of(&self.source, word)
+    }
+
     /// What stands behind each `KEY:` of an answer, or which of them are empty.
     pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
         let find = |key: &str| {

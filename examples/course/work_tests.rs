@@ -74,3 +74,24 @@ fn a_log_must_be_one_and_keep_the_rules() {
     let what = said(ended(), &LOG.replace("cause=#0001", "cause=#0009"));
     assert!(what.starts_with("line #0002 of your log breaks the rule `cause`: "), "{what}");
 }
+
+#[test]
+fn a_word_is_found_in_code_and_not_in_comments_or_strings() {
+    let source = "\
+//! No `thread`.
+
+/// No thread either: [`thread`].
+fn f<'a>(my_thread: &'a str) {
+    /* thread /* thread */ thread */
+    let _ = (\"thread\", r#\"a \" thread\"#, 'x', my_thread); // thread
+    std::thread::yield_now();
+}
+";
+    let work = Work { source: source.to_owned(), ..Work::default() };
+    assert_eq!(work.line_of("thread"), Some(7));
+    assert_eq!(work.line_of("async"), None);
+    let code = work.code();
+    assert_eq!(code.lines().nth(6), Some("    std::thread::yield_now();"));
+    assert_eq!(code.len(), source.len());
+    assert!(!code.contains("No") && !code.contains("///"), "{code}");
+}
