@@ -17,7 +17,8 @@ impl GiveWay {
     /// Puts the task into the ready queue, as yield_now does.
     fn ready_again(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.done += 1;
-        cx.waker().clone().wake();
+        let waker = cx.waker().clone();
+        waker.wake();
         Poll::Pending
     }
 }
