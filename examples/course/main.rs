@@ -4,6 +4,7 @@
 mod checks;
 mod compare;
 mod early;
+mod exercises;
 mod grade;
 mod labs;
 mod list;
@@ -133,6 +134,12 @@ enum Task {
     },
     /// The change of a step from the step before, as a unified diff
     Change {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// A page of questions about the log of a step, 8 to 11, for a browser
+    Exercise {
         /// The number of the step
         #[arg(value_parser = step_number)]
         step: u32,
@@ -323,6 +330,10 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::Change { step } => {
             let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
             print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Exercise { step } => {
+            print(exercises::document(step)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Log { step } => {
