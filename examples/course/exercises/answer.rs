@@ -115,7 +115,10 @@ fn whose(
             true => None,
             false => Some(not_whose(line, until, at, wait, lines)?),
         };
-        choices.push(Choice { label: shown(&line.to_string()), wrong });
+        choices.push(Choice {
+            label: format!("#{:04} {:<8} {}", line.seq, line.name(), line.op()),
+            wrong,
+        });
     }
     Ok(Answer::Choices(choices, vec![fire.seq, end.seq]))
 }
