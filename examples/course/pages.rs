@@ -11,8 +11,8 @@
 //! <!-- panel 13 -->   the timeline of the log, with the state of the kernel at line 13
 //! ```
 //!
-//! The folder of a step has the files that the step adds or changes. The others are those of earlier
-//! steps: the list of modules in `kernel/mod.rs` has their paths.
+//! The folder of a step has the files that the step adds or changes. The lists of modules, in `main.rs`
+//! and `kernel/mod.rs`, have the paths of the others: they are from an earlier step, or given.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +22,11 @@ use similar::TextDiff;
 
 /// The number of steps.
 pub const STEPS: u32 = 12;
+/// Stands for a step, where a file is given: it is not explained, and several steps use it.
+pub const GIVEN: u32 = 0;
+
+/// The files of a step: the step that each is from, and its text.
+pub type Sources = BTreeMap<String, (u32, String)>;
 
 /// A place on a page for a generated part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,45 +89,65 @@ pub fn log(step: u32) -> String {
     read(&folder(step).join("golden.trace"))
 }
 
-/// The step that a path such as `../../step_07/kernel/io.rs` leads to.
-fn step_of(path: &str) -> Option<u32> {
-    path.split('/').find_map(|part| part.strip_prefix("step_")?.parse().ok())
-}
-
-/// The sources of a step by their paths in the crate, such as `kernel/io.rs`. Each has the step that
-/// it is from. The list of modules is without paths, as in a crate that has all the files.
-pub fn sources(step: u32) -> BTreeMap<String, (u32, String)> {
-    let mut found = BTreeMap::new();
-    let Ok(entries) = fs::read_dir(folder(step)) else { return found };
-    for entry in entries {
-        let name = entry.expect("a folder of the checkout").file_name();
-        let name = name.to_string_lossy().into_owned();
-        if name.ends_with(".rs") {
-            found.insert(name.clone(), (step, read(&folder(step).join(name))));
-        }
-    }
-    let kernel = folder(step).join("kernel");
-    let (mut list, mut path) = (String::new(), None);
-    for line in read(&kernel.join("mod.rs")).lines() {
+/// A list of modules without the paths, and the modules with their paths.
+fn modules(text: &str) -> (String, Vec<(&str, Option<&str>)>) {
+    let (mut list, mut found, mut path) = (String::new(), Vec::new(), None);
+    for line in text.lines() {
         if let Some(rest) = line.strip_prefix("#[path = \"") {
-            path = rest.strip_suffix("\"]").map(str::to_owned);
+            path = rest.strip_suffix("\"]");
             continue;
         }
-        list += &format!("{line}\n");
-        let module = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';'));
-        if let Some(name) = module {
-            let file = path.take().unwrap_or_else(|| format!("{name}.rs"));
-            let from = step_of(&file).unwrap_or(step);
-            found.insert(format!("kernel/{name}.rs"), (from, read(&kernel.join(file))));
+        list += line;
+        list.push('\n');
+        if let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
+            found.push((name, path.take()));
         }
     }
-    found.insert("kernel/mod.rs".to_owned(), (step, list));
+    (list, found)
+}
+
+/// The step that a path such as `../../step_07/kernel/io.rs` leads to, and the path in it.
+fn in_step(path: &str) -> Option<(u32, &str)> {
+    let (_, rest) = path.split_once("step_")?;
+    let (number, path) = rest.split_once('/')?;
+    Some((number.parse().ok()?, path))
+}
+
+/// Adds a file and the modules that it declares.
+fn collect(found: &mut Sources, key: &str, from: u32, file: &Path) {
+    let text = read(file);
+    let (list, modules) = modules(&text);
+    found.insert(key.to_owned(), (from, list));
+    let (folder, place) = (file.parent().unwrap_or(file), key.rsplit_once('/'));
+    let place = place.map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    for (name, path) in modules {
+        let (plain, nested) = (format!("{name}.rs"), format!("{name}/mod.rs"));
+        let is_nested = path.is_none() && folder.join(&nested).exists();
+        let own = if is_nested { nested } else { plain };
+        match path.map(|path| (path, in_step(path))) {
+            None => collect(found, &format!("{place}{own}"), from, &folder.join(&own)),
+            Some((path, Some((step, key)))) => collect(found, key, step, &folder.join(path)),
+            Some((path, None)) => {
+                collect(found, &format!("{place}{own}"), GIVEN, &folder.join(path))
+            }
+        }
+    }
+}
+
+/// The sources of a step by their paths in its crate, such as `kernel/io.rs`. Each has the step that
+/// it is from, or [`GIVEN`]. The lists of modules are without paths, as in a crate that has all the
+/// files. Before the first step there is nothing.
+pub fn sources(step: u32) -> Sources {
+    let mut found = Sources::new();
+    if step > 0 {
+        collect(&mut found, "main.rs", step, &folder(step).join("main.rs"));
+    }
     found
 }
 
 /// The change of a step from the step before, file by file.
 pub fn change(step: u32) -> Vec<FileChange> {
-    let (before, after) = (sources(step.saturating_sub(1)), sources(step));
+    let (before, after) = (sources(step - 1), sources(step));
     let mut paths: Vec<&String> = before.keys().chain(after.keys()).collect();
     paths.sort();
     paths.dedup();
