@@ -4,11 +4,16 @@
 #[path = "../examples/course/exercises.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod exercises;
+#[path = "../examples/course/markup.rs"]
+mod markup;
 #[path = "../examples/course/exercises/oven.rs"]
 mod oven;
 #[path = "../examples/course/pages.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod pages;
+#[path = "../examples/course/slides.rs"]
+#[allow(dead_code, reason = "the tool uses the rest")]
+mod slides;
 mod support;
 
 use std::collections::BTreeSet;
@@ -139,5 +144,28 @@ fn a_page_of_questions_needs_no_network_and_works_without_a_script() {
         assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("src="));
         let questions = exercises::find(step).unwrap().questions.len();
         assert_eq!(page.matches("<details><summary>Answer</summary>").count(), questions);
+    }
+}
+
+/// More lines or columns are too small to read from the back of a room.
+#[test]
+fn a_slide_fits_and_has_a_note() {
+    for lecture in 1..=slides::LECTURES {
+        let slides = slides::slides(lecture).unwrap();
+        assert!((22..=28).contains(&slides.len()), "lecture {lecture}: {}", slides.len());
+        for slide in &slides {
+            let (columns, lines) = slide.size;
+            assert!(columns <= 130 && lines <= 34, "{}: {lines} lines of {columns}", slide.title);
+            assert!((1..=2).contains(&slide.note.trim().lines().count()), "{}", slide.title);
+        }
+    }
+}
+
+#[test]
+fn a_lecture_has_a_heading_on_each_slide_and_no_mark_that_is_left() {
+    for lecture in 1..=slides::LECTURES {
+        let page = slides::document(lecture).unwrap();
+        assert!(!page.contains("<h2></h2>") && !page.contains("<!-- "));
+        assert!(!page.contains("src=") && !page.contains("http://") && !page.contains("https://"));
     }
 }

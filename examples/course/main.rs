@@ -8,9 +8,11 @@ mod exercises;
 mod grade;
 mod labs;
 mod list;
+mod markup;
 #[allow(dead_code, reason = "the book and the tests use the rest")]
 mod pages;
 mod program;
+mod slides;
 mod states;
 mod student;
 #[path = "../trace/tool/mod.rs"]
@@ -143,6 +145,12 @@ enum Task {
         /// The number of the step
         #[arg(value_parser = step_number)]
         step: u32,
+    },
+    /// The slides of a lecture, 1 or 2, as a page for a browser
+    Slides {
+        /// The number of the lecture
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(slides::LECTURES)))]
+        lecture: u32,
     },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
@@ -334,6 +342,10 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         }
         Task::Exercise { step } => {
             print(exercises::document(step)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Slides { lecture } => {
+            print(slides::document(lecture)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Log { step } => {

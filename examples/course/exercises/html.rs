@@ -2,32 +2,12 @@
 
 use std::fmt::Write as _;
 
-use pulldown_cmark::{Options, Parser, html};
-
 use super::answer::{Answer, Choice, find, shown};
 use super::{Exercise, Question};
+use crate::markup::{escaped, markdown, sentence};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// HTML of Markdown.
-fn markdown(text: &str) -> String {
-    let mut out = String::new();
-    html::push_html(&mut out, Parser::new_ext(text, Options::ENABLE_TABLES));
-    out
-}
-
-/// HTML of a sentence in Markdown, without the paragraph around it.
-fn sentence(text: &str) -> String {
-    let html = markdown(text);
-    let html = html.trim();
-    html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).unwrap_or(html).to_owned()
-}
-
-pub fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;")
-}
 
 /// Some lines of the log, with `...` between groups of them. `left_out` has its number alone.
 fn excerpt(
