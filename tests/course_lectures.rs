@@ -155,7 +155,7 @@ fn a_slide_fits_and_has_a_note() {
         assert!((22..=28).contains(&slides.len()), "lecture {lecture}: {}", slides.len());
         for slide in &slides {
             let (columns, lines) = slide.size;
-            assert!(columns <= 130 && lines <= 34, "{}: {lines} lines of {columns}", slide.title);
+            assert!(columns <= 105 && lines <= 26, "{}: {lines} lines of {columns}", slide.title);
             assert!((1..=2).contains(&slide.note.trim().lines().count()), "{}", slide.title);
         }
     }
