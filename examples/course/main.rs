@@ -4,12 +4,15 @@
 mod checks;
 mod compare;
 mod early;
+mod exercises;
 mod grade;
 mod labs;
 mod list;
+mod markup;
 #[allow(dead_code, reason = "the book and the tests use the rest")]
 mod pages;
 mod program;
+mod slides;
 mod states;
 mod student;
 #[path = "../trace/tool/mod.rs"]
@@ -136,6 +139,18 @@ enum Task {
         /// The number of the step
         #[arg(value_parser = step_number)]
         step: u32,
+    },
+    /// A page of questions about the log of a step, 8 to 11, for a browser
+    Exercise {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// The slides of a lecture, 1 or 2, as a page for a browser
+    Slides {
+        /// The number of the lecture
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(slides::LECTURES)))]
+        lecture: u32,
     },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
@@ -323,6 +338,14 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::Change { step } => {
             let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
             print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Exercise { step } => {
+            print(exercises::document(step)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Slides { lecture } => {
+            print(slides::document(lecture)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Log { step } => {
