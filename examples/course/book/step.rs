@@ -1,0 +1,109 @@
+//! The pages of the steps: marks become the log, the change, the code and the timeline.
+
+use anyhow::{Context as _, Result};
+
+use crate::listing::{count, escaped, folded, lines_of_code};
+use crate::pages::{self, Mark};
+use crate::tool::model::{Text, Trace};
+use crate::tool::{page, sources};
+use crate::{labs, states};
+
+pub fn code_path(step: u32) -> String {
+    format!("code/step_{step:02}.md")
+}
+
+pub fn timeline_path(step: u32) -> String {
+    format!("steps/step_{step:02}_timeline.html")
+}
+
+pub use crate::listing::code_of_step as code;
+
+/// Replaces the marks on the page of a step.
+pub fn expand(text: &str, step: u32) -> Result<String> {
+    let (mut expanded, mut skips) = (String::new(), false);
+    for line in text.lines() {
+        if line.starts_with("<!-- /") {
+            skips = false;
+            continue;
+        }
+        if skips {
+            continue;
+        }
+        match pages::mark(line) {
+            None => expanded += line,
+            Some(Mark::Log) => {
+                skips = text.contains("<!-- /log -->");
+                expanded += &log(step)
+            }
+            Some(Mark::Change) => {
+                skips = text.contains("<!-- /change -->");
+                expanded += &change(step)
+            }
+            Some(Mark::Code) => {
+                skips = text.contains("<!-- /code -->");
+                expanded += &code_link(step)
+            }
+            Some(Mark::Panel(line)) => expanded += &panel(step, line)?,
+        }
+        expanded.push('\n');
+    }
+    Ok(expanded)
+}
+
+fn log(step: u32) -> String {
+    let log = pages::log(step);
+    let lines = log.lines().filter(|line| !line.starts_with('#')).count();
+    let body = format!("<pre><code class=\"language-text\">{}</code></pre>", escaped(&log));
+    folded("log", &format!("The log of step {step}, {}", count(lines, "line")), &body)
+}
+
+fn change(step: u32) -> String {
+    let changes = pages::change(step);
+    let diff: String = changes.iter().map(|change| change.diff.as_str()).collect();
+    let is_of =
+        |line: &&str, sign: &str, head: &str| line.starts_with(sign) && !line.starts_with(head);
+    let added = diff.lines().filter(|line| is_of(line, "+", "+++")).count();
+    let removed = diff.lines().filter(|line| is_of(line, "-", "---")).count();
+    let files = count(changes.len(), "file");
+    let summary = format!("The change from step {}: {files}, +{added} −{removed} lines", step - 1);
+    let body = changes.iter().map(|change| {
+        format!("<pre><code class=\"language-diff\">{}</code></pre>\n", escaped(&change.diff))
+    });
+    folded("change", &summary, &body.collect::<String>())
+}
+
+fn code_link(step: u32) -> String {
+    let sources = pages::sources(step);
+    let lines: usize = sources.values().map(|(_, text)| lines_of_code(text)).sum();
+    let files = count(sources.len(), "file");
+    format!(
+        "[The code of step {step} in full](../code/step_{step:02}.md): {files}, {lines} lines of code.\n"
+    )
+}
+
+/// The number of the event at a line of the log, as the tool `course` counts lines.
+fn event(step: u32, line: u64) -> Result<u64> {
+    let state = states::state(step, line).map_err(anyhow::Error::msg)?;
+    let (_, rest) = state.split_once('#').context("the state begins with its line")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Ok(digits.parse()?)
+}
+
+fn panel(step: u32, line: u64) -> Result<String> {
+    let page = format!("step_{step:02}_timeline.html#{:04}", event(step, line)?);
+    let title = format!("The timeline of step {step}, and the state at line {line}");
+    let body = format!(
+        "<iframe src=\"{page}\" title=\"{title}\" loading=\"lazy\"></iframe>\n\n\
+         <a href=\"{page}\">The timeline on a page of its own</a>"
+    );
+    Ok(folded("panel", &title, &body))
+}
+
+/// The page that shows the log of a step, with its states.
+pub fn timeline(step: u32) -> Result<Vec<u8>> {
+    let log = states::log(step).map_err(anyhow::Error::msg)?;
+    let trace = Trace::read(Text::Memory(log.into_bytes()), |_| {})?;
+    let mut html = Vec::new();
+    page::page(&trace, &sources::sources(&trace, labs::root())?, &mut html)?;
+    Ok(html)
+}
