@@ -30,7 +30,7 @@ macro_rules! labs {
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
         }
         $each! {
-            lab_12 "labs/12_drain" "../../step_12/kernel/mod.rs",
+            lab_12 "labs/12_drain" "../../step_11/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
         }
         $each! { lab_13 "labs/13_predict" answer }

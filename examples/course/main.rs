@@ -7,6 +7,8 @@ mod early;
 mod grade;
 mod labs;
 mod list;
+#[allow(dead_code, reason = "the book and the tests use the rest")]
+mod pages;
 mod program;
 mod states;
 mod student;
@@ -122,6 +124,12 @@ enum Task {
         /// not those that the program prints
         #[arg(value_parser = line_number)]
         line: u64,
+    },
+    /// The change of a step from the step before, as a unified diff
+    Change {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
     },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
@@ -303,8 +311,13 @@ fn perform(task: Task) -> Result<ExitCode, String> {
             print(states::state(step, line)?.trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Task::Change { step } => {
+            let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
+            print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Log { step } => {
-            print(states::log(step)?.trim_end());
+            print(states::log(step).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

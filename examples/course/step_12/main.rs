@@ -6,6 +6,7 @@ mod echo;
 mod http;
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]
+#[path = "../step_11/kernel/mod.rs"]
 mod kernel;
 mod shutdown;
 

@@ -2,11 +2,14 @@
 
 mod gate;
 mod log;
+#[path = "../../step_03/kernel/machine.rs"]
 mod machine;
 mod protocol;
 mod run;
 mod table;
 mod tasks;
+#[path = "../../given/text.rs"]
+mod text;
 mod timers;
 mod turn;
 mod verbs;
@@ -18,6 +21,7 @@ use machine::*;
 use protocol::*;
 use table::*;
 use tasks::*;
+use text::*;
 use timers::*;
 
 pub use machine::{Machine, Real, Sim, Time};

@@ -7,6 +7,8 @@ mod protocol;
 mod run;
 mod table;
 mod tasks;
+#[path = "../../given/text.rs"]
+mod text;
 mod timers;
 mod turn;
 mod verbs;
@@ -19,6 +21,7 @@ use machine::*;
 use protocol::*;
 use table::*;
 use tasks::*;
+use text::*;
 use timers::*;
 use waits::*;
 

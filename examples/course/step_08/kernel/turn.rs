@@ -89,11 +89,13 @@ impl<M: Machine> Kernel<M> {
         let is_busy = !self.ready.is_empty();
         let until = if is_busy { Some(self.now) } else { self.timers.next() };
         let mut arrivals = Vec::new();
-        self.machine.wait(until, &mut arrivals)?;
+        self.machine.wait(until, false, &mut arrivals)?;
         self.now = self.machine.now();
         for arrival in arrivals {
             match arrival {
                 Arrival::Ready(handle, direction) => self.arrive(handle, direction),
+                // Threads come in step 10.
+                Arrival::Bell => {}
             }
         }
         Ok(())

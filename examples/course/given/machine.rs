@@ -1,10 +1,15 @@
-//! What the kernel stands on: a clock, and a way to wait.
+//! Given: what the kernel stands on. A clock, a way to wait, and what comes from outside.
+//!
+//! Steps 7 to 12 use this file as it is. The bell, and the argument `outside` of `wait`, are for the
+//! threads of step 10.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Add;
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
@@ -12,15 +17,20 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::*;
 
+/// Ends the wait of a machine, from any thread.
+pub(super) type Bell = Arc<dyn Fn() + Send + Sync>;
+/// No handle has this number.
+const BELL: Token = Token(usize::MAX);
+
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
 impl Time {
     pub const ZERO: Time = Time(Duration::ZERO);
-}
+    /// A time that the clock does not reach.
+    pub const NEVER: Time = Time(Duration::MAX);
 
-impl Time {
     /// The span from an earlier point to this one.
     pub fn since(self, earlier: Time) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -44,17 +54,26 @@ impl fmt::Display for Time {
 /// Something came from outside.
 pub enum Arrival {
     Ready(HandleId, Direction),
+    /// Another thread has rung.
+    Bell,
 }
 
 pub trait Machine {
     /// What the head of the log calls it.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
-    /// Waits until this time, or until something arrives. Without a time, for arrivals alone.
-    fn wait(&mut self, until: Option<Time>, arrivals: &mut Vec<Arrival>) -> io::Result<()>;
+    /// Waits until this time, or until something arrives. Without a time, waits for arrivals alone.
+    /// `outside` says that a thread is at work, and will ring.
+    fn wait(
+        &mut self,
+        until: Option<Time>,
+        outside: bool,
+        arrivals: &mut Vec<Arrival>,
+    ) -> io::Result<()>;
     /// From here it reports when the descriptor becomes ready, for both directions.
     fn register(&mut self, descriptor: RawFd, handle: HandleId) -> io::Result<()>;
     fn unregister(&mut self, descriptor: RawFd) -> io::Result<()>;
+    fn bell(&self) -> Bell;
 }
 
 /// Linux.
@@ -62,12 +81,14 @@ pub struct Real {
     start: Instant,
     poll: Poll,
     events: Events,
+    waker: Arc<mio::Waker>,
 }
 
 impl Real {
     pub fn new() -> io::Result<Real> {
         let poll = Poll::new()?;
-        Ok(Real { start: Instant::now(), poll, events: Events::with_capacity(1024) })
+        let waker = Arc::new(mio::Waker::new(poll.registry(), BELL)?);
+        Ok(Real { start: Instant::now(), poll, events: Events::with_capacity(1024), waker })
     }
 }
 
@@ -80,13 +101,22 @@ impl Machine for Real {
         Time(self.start.elapsed())
     }
 
-    fn wait(&mut self, until: Option<Time>, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+    fn wait(
+        &mut self,
+        until: Option<Time>,
+        _: bool,
+        arrivals: &mut Vec<Arrival>,
+    ) -> io::Result<()> {
         let span = until.map(|until| until.0.saturating_sub(self.now().0));
         match self.poll.poll(&mut self.events, span) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
         for event in &self.events {
+            if event.token() == BELL {
+                arrivals.push(Arrival::Bell);
+                continue;
+            }
             let handle = event.token().0 as HandleId;
             if event.is_readable() || event.is_read_closed() || event.is_error() {
                 arrivals.push(Arrival::Ready(handle, Direction::Read));
@@ -106,6 +136,12 @@ impl Machine for Real {
     fn unregister(&mut self, descriptor: RawFd) -> io::Result<()> {
         self.poll.registry().deregister(&mut SourceFd(&descriptor))
     }
+
+    fn bell(&self) -> Bell {
+        let waker = self.waker.clone();
+        // It fails only if the poller is gone, and then nobody waits.
+        Arc::new(move || _ = waker.wake())
+    }
 }
 
 /// A clock that jumps to whatever is due next, and a script of what arrives.
@@ -114,11 +150,15 @@ pub struct Sim {
     /// When which descriptor becomes ready; the number keeps the order of the script.
     script: BTreeMap<(Time, usize), (RawFd, Direction)>,
     registered: BTreeMap<RawFd, HandleId>,
+    bell: Bell,
+    rung: Receiver<()>,
 }
 
 impl Sim {
     pub fn new() -> Sim {
-        Sim { now: Time::ZERO, script: BTreeMap::new(), registered: BTreeMap::new() }
+        let (ring, rung) = channel();
+        let bell: Bell = Arc::new(move || _ = ring.send(()));
+        Sim { now: Time::ZERO, script: BTreeMap::new(), registered: BTreeMap::new(), bell, rung }
     }
 
     /// At this time this descriptor becomes ready.
@@ -137,7 +177,23 @@ impl Machine for Sim {
         self.now
     }
 
-    fn wait(&mut self, until: Option<Time>, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+    fn wait(
+        &mut self,
+        until: Option<Time>,
+        outside: bool,
+        arrivals: &mut Vec<Arrival>,
+    ) -> io::Result<()> {
+        // A thread takes no time on this clock: it stands still until the thread has rung. While
+        // tasks are ready nobody looks, because the thread may or may not have ended.
+        let is_idle = until.is_none_or(|until| until > self.now);
+        let rung = match outside {
+            true => is_idle && self.rung.recv().is_ok(),
+            false => self.rung.try_recv().is_ok(),
+        };
+        if rung {
+            arrivals.push(Arrival::Bell);
+            return Ok(());
+        }
         let next = self.script.keys().next().map(|(at, _)| *at);
         let until = [until, next].into_iter().flatten().min().ok_or_else(hang)?;
         self.now = self.now.max(until);
@@ -159,6 +215,10 @@ impl Machine for Sim {
     fn unregister(&mut self, descriptor: RawFd) -> io::Result<()> {
         self.registered.remove(&descriptor);
         Ok(())
+    }
+
+    fn bell(&self) -> Bell {
+        self.bell.clone()
     }
 }
 
