@@ -1,7 +1,5 @@
 //! Code with numbered lines, as HTML.
 
-use crate::pages;
-
 /// Text as it is written in HTML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -44,33 +42,10 @@ pub fn lines_of_code(text: &str) -> usize {
     text.lines().filter(is_code).count()
 }
 
-/// The anchor of a file on the page of a step's code.
-pub fn file_anchor(path: &str) -> String {
-    path.replace(['/', '.'], "-")
-}
-
 /// `1 file`, `2 files`.
 pub fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
     }
-}
-
-/// The code of a step, file by file.
-pub fn code_of_step(step: u32) -> String {
-    let sources = pages::sources(step);
-    let mut text = format!("# The code of step {step}\n\n");
-    text += &format!("Back to [step {step}](../steps/step_{step:02}.md).\n\n");
-    text += "| file | lines of code | from step |\n|---|---:|---:|\n";
-    for (path, (from, source)) in &sources {
-        let (anchor, lines) = (file_anchor(path), lines_of_code(source));
-        text += &format!("| [`{path}`](#{anchor}) | {lines} | {from} |\n");
-    }
-    for (path, (_, source)) in &sources {
-        let anchor = file_anchor(path);
-        text += &format!("\n## `{path}` {{#{anchor}}}\n\n");
-        text += &listing(path, source, &format!("{anchor}-"));
-    }
-    text
 }

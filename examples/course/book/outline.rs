@@ -44,6 +44,7 @@ impl Page {
     /// A page that shows a file of the repository.
     fn read(root: &Path, depth: usize, source: &str, path: &str) -> Result<Page> {
         let text = fs::read_to_string(root.join(source)).with_context(|| source.to_owned())?;
+        let text = text.replace("\n```log\n", "\n```text\n").replace("\n```no_run", "\n```rust");
         let title = title(&text).with_context(|| format!("{source} has no title"))?;
         let (path, source) = (path.to_owned(), Some(source.to_owned()));
         Ok(Page { depth, title, path, source, step: None, text })

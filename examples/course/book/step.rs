@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::listing::{count, escaped, folded, lines_of_code};
-use crate::pages::{self, Mark};
+use crate::listing::{count, escaped, folded, lines_of_code, listing};
+use crate::pages::{self, GIVEN, Mark};
 use crate::tool::model::{Text, Trace};
 use crate::tool::{page, sources};
 use crate::{labs, states};
@@ -16,34 +16,20 @@ pub fn timeline_path(step: u32) -> String {
     format!("steps/step_{step:02}_timeline.html")
 }
 
-pub use crate::listing::code_of_step as code;
-
 /// Replaces the marks on the page of a step.
 pub fn expand(text: &str, step: u32) -> Result<String> {
-    let (mut expanded, mut skips) = (String::new(), false);
+    let (mut expanded, mut is_left_out) = (String::new(), false);
     for line in text.lines() {
-        if line.starts_with("<!-- /") {
-            skips = false;
-            continue;
-        }
-        if skips {
-            continue;
-        }
-        match pages::mark(line) {
+        let mark = pages::mark(line);
+        is_left_out &= mark.is_none();
+        match mark {
+            None if is_left_out => continue,
             None => expanded += line,
-            Some(Mark::Log) => {
-                skips = text.contains("<!-- /log -->");
-                expanded += &log(step)
-            }
-            Some(Mark::Change) => {
-                skips = text.contains("<!-- /change -->");
-                expanded += &change(step)
-            }
-            Some(Mark::Code) => {
-                skips = text.contains("<!-- /code -->");
-                expanded += &code_link(step)
-            }
+            Some(Mark::Log) => expanded += &log(step),
+            Some(Mark::Change) => expanded += &change(step),
+            Some(Mark::Code) => expanded += &code_link(step),
             Some(Mark::Panel(line)) => expanded += &panel(step, line)?,
+            Some(Mark::Checkout) => is_left_out = true,
         }
         expanded.push('\n');
     }
@@ -101,9 +87,32 @@ fn panel(step: u32, line: u64) -> Result<String> {
 
 /// The page that shows the log of a step, with its states.
 pub fn timeline(step: u32) -> Result<Vec<u8>> {
-    let log = states::log(step).map_err(anyhow::Error::msg)?;
-    let trace = Trace::read(Text::Memory(log.into_bytes()), |_| {})?;
+    let trace = Trace::read(Text::Memory(states::log(step).into_bytes()), |_| {})?;
     let mut html = Vec::new();
     page::page(&trace, &sources::sources(&trace, labs::root())?, &mut html)?;
     Ok(html)
+}
+
+/// The code of a step, file by file.
+pub fn code(step: u32) -> String {
+    let sources = pages::sources(step);
+    let mut text = format!("# The code of step {step}\n\n");
+    text += &format!("Back to [step {step}](../steps/step_{step:02}.md).\n\n");
+    text += "| file | lines of code | from step |\n|---|---:|---:|\n";
+    for (path, (from, source)) in &sources {
+        let (anchor, lines) = (anchor(path), lines_of_code(source));
+        let from = if *from == GIVEN { "given".to_owned() } else { from.to_string() };
+        text += &format!("| [`{path}`](#{anchor}) | {lines} | {from} |\n");
+    }
+    for (path, (_, source)) in &sources {
+        let anchor = anchor(path);
+        text += &format!("\n## `{path}` {{#{anchor}}}\n\n");
+        text += &listing(path, source, &format!("{anchor}-"));
+    }
+    text
+}
+
+/// The anchor of a file on the page of a step's code.
+fn anchor(path: &str) -> String {
+    path.replace(['/', '.'], "-")
 }
