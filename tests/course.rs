@@ -50,6 +50,9 @@ fn built(name: &'static str, place: &'static OnceLock<PathBuf>) -> Command {
 
 static VARIANTS: OnceLock<PathBuf> = OnceLock::new();
 
+/// The seeds of the hidden scenarios.
+const HIDDEN: [u64; 3] = [2, 3, 4711];
+
 /// What check says of a variant: `solution`, `skeleton`, `wrong_1`.
 fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
     let source = lab.text(&format!("{variant}.{}", lab.ending()));
@@ -57,13 +60,23 @@ fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
         Kind::Answer => grade::judge_answer(lab, without_says(&source)),
         Kind::Patched => patched(lab, variant),
         Kind::Program | Kind::Step(_) => {
-            let mut command = built("course_variants", &VARIANTS);
-            command.args([&lab.number.to_string(), variant]);
-            let (ended, log) = run(&mut command, says);
-            grade::judge_program(lab, without_says(&source), &ended, log)
+            let source = without_says(&source);
+            let mut judged = HIDDEN.into_iter().map(|hidden| {
+                grade::judge_scenarios(lab, &source, hidden, |seed| {
+                    let mut command = built("course_variants", &VARIANTS);
+                    command.args([&lab.number.to_string(), variant, &seed.to_string()]);
+                    Ok(run(&mut command, says))
+                })
+            });
+            // The first hidden scenario in which it is wrong.
+            judged.find(|judged| *judged != Ok(Ok(()))).unwrap_or(Ok(Ok(())))
         }
     };
-    judged.unwrap_or_else(|error| panic!("{} {variant}: {error}", lab.name))
+    let judged = judged.unwrap_or_else(|error| panic!("{} {variant}: {error}", lab.name));
+    judged.map_err(|why| match why.split_once(" (in scenario ") {
+        Some((why, _)) => why.to_owned(),
+        None => why,
+    })
 }
 
 /// Whoever is said not to end is not waited for as long.
@@ -88,7 +101,7 @@ fn patched(lab: &Lab, variant: &str) -> Result<grade::Judgement, String> {
         student::copy_crates(&folder, None)?;
         student::patch(lab, &format!("{variant}.patch"), &folder)?;
     }
-    grade::grade(lab, &folder)
+    grade::grade(lab, &folder, HIDDEN[0])
 }
 
 /// The first line of a wrong solution, if it says what check says.
@@ -116,12 +129,16 @@ fn none_of(wrong: &[String]) {
 }
 
 #[test]
-fn solutions_pass() {
-    let wrong = |lab: Lab| {
-        let why = said(&lab, "solution", None).err()?;
-        Some(format!("{}: {why}", lab.name))
-    };
-    none_of(&labs().into_iter().filter_map(wrong).collect::<Vec<_>>());
+fn right_solutions_pass() {
+    let mut wrong = Vec::new();
+    for lab in labs() {
+        for variant in [vec!["solution".to_owned()], lab.others("right")].concat() {
+            if let Err(why) = said(&lab, &variant, None) {
+                wrong.push(format!("{} {variant}: {why}", lab.name));
+            }
+        }
+    }
+    none_of(&wrong);
 }
 
 #[test]
@@ -140,7 +157,7 @@ fn a_skeleton_is_told_what_is_missing() {
 fn each_wrong_solution_gets_its_sentence() {
     let mut wrong = Vec::new();
     for lab in labs() {
-        for variant in lab.wrongs() {
+        for variant in lab.others("wrong") {
             let source = lab.text(&format!("{variant}.{}", lab.ending()));
             let said = said(&lab, &variant, says(&source));
             if said.as_ref().err().map(String::as_str) != says(&source) {
@@ -155,7 +172,7 @@ fn each_wrong_solution_gets_its_sentence() {
 fn each_lab_has_three_hints_and_three_wrong_solutions_at_least() {
     let mut wrong = Vec::new();
     for lab in labs::all().unwrap() {
-        let (hints, wrongs) = (lab.hints(), lab.wrongs());
+        let (hints, wrongs) = (lab.hints(), lab.others("wrong"));
         if hints.len() != 3 || hints.iter().any(String::is_empty) {
             wrong.push(format!("{} has {} hints", lab.name, hints.len()));
         }

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use crate::checks;
 use crate::labs::{Kind, Lab};
@@ -79,35 +80,66 @@ fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
     fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// Judges what lies in a student's folder of that lab. An outer error: it cannot be judged.
-pub fn grade(lab: &Lab, folder: &Path) -> Result<Judgement, String> {
+/// Draws the seed of a hidden scenario.
+pub fn draw() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    2 + now.as_micros() as u64 % 9998
+}
+
+/// Judges what lies in a student's folder of that lab. A program runs in three scenarios, of which
+/// `hidden` is the seed of the last. An outer error: it cannot be judged.
+pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String> {
     let source = source(folder, lab.written())?;
     if lab.kind == Kind::Answer {
         return judge_answer(lab, source);
     }
     match build(lab, folder)? {
         Built::Error(error) => Ok(Err(format!("it does not compile: {error}"))),
-        Built::Program(program) => {
-            let (ended, log) = program::run(&mut Command::new(program), program::LIMIT)?;
-            judge_program(lab, source, &ended, log)
-        }
+        Built::Program(program) => judge_scenarios(lab, &source, hidden, |seed| {
+            program::run(Command::new(&program).arg(seed.to_string()), program::LIMIT)
+        }),
     }
 }
 
 /// Judges an answer.
 pub fn judge_answer(lab: &Lab, source: String) -> Result<Judgement, String> {
-    let work = Work { source, log: String::new(), golden: lab.text("golden.trace") };
+    let work = Work { source, golden: lab.text("golden.trace"), ..Work::default() };
     own(lab, &work)
 }
 
-/// Judges a program that has run.
-pub fn judge_program(
+/// Judges a program in all scenarios; the first in which it is wrong decides.
+pub fn judge_scenarios(
     lab: &Lab,
-    source: String,
+    source: &str,
+    hidden: u64,
+    mut run: impl FnMut(u64) -> Result<(Ended, String), String>,
+) -> Result<Judgement, String> {
+    for seed in lab.scenarios(hidden) {
+        let (ended, log) = run(seed)?;
+        if let Err(why) = judge_program(lab, source, seed, &ended, log)? {
+            return Ok(Err(match seed {
+                0 => why,
+                _ => format!("{why}{}", again(lab, seed)),
+            }));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// How a student sees a scenario that is not that of the page.
+pub fn again(lab: &Lab, seed: u64) -> String {
+    format!(" (in scenario {seed}; `run {} --seed {seed}` shows it)", lab.number)
+}
+
+/// Judges a program that has run in one scenario.
+fn judge_program(
+    lab: &Lab,
+    source: &str,
+    seed: u64,
     ended: &Ended,
     log: String,
 ) -> Result<Judgement, String> {
-    let work = Work { source, log, golden: lab.text("golden.trace") };
+    let work = Work { source: source.to_owned(), seed, log, golden: lab.text("golden.trace") };
     match judge(ended, &work, !matches!(lab.kind, Kind::Step(..FIRST_OF_VERSION_2))) {
         Ok(()) => own(lab, &work),
         wrong => Ok(wrong),
@@ -130,9 +162,14 @@ pub struct Graded {
     pub judgement: Result<Judgement, String>,
 }
 
-/// Grades a folder of submissions: each is a student's folder of labs. Tells each result as soon as
-/// it is there.
-pub fn all(folder: &Path, labs: &[Lab], mut tell: impl FnMut(&Graded)) -> Result<(), String> {
+/// Grades a folder of submissions: each is a student's folder of labs. All have the same hidden
+/// scenario. Tells each result as soon as it is there.
+pub fn all(
+    folder: &Path,
+    labs: &[Lab],
+    hidden: u64,
+    mut tell: impl FnMut(&Graded),
+) -> Result<(), String> {
     let names = student::entries(folder)?;
     let students: Vec<String> =
         names.into_iter().filter(|name| folder.join(name).is_dir()).collect();
@@ -145,8 +182,8 @@ pub fn all(folder: &Path, labs: &[Lab], mut tell: impl FnMut(&Graded)) -> Result
             let place = folder.join(&student).join(&lab.name);
             if place.is_dir() || labs.len() == 1 {
                 is_empty = false;
-                let judgement =
-                    find(lab, Some(&folder.join(&student))).and_then(|found| grade(lab, &found));
+                let found = find(lab, Some(&folder.join(&student)));
+                let judgement = found.and_then(|found| grade(lab, &found, hidden));
                 tell(&Graded { student: student.clone(), lab: Some(lab.clone()), judgement });
             }
         }

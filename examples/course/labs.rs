@@ -110,10 +110,22 @@ impl Lab {
         hints.map(body).collect()
     }
 
-    /// The names of its wrong solutions, `wrong_1` first.
+    /// Whether its program runs in scenarios that differ.
+    pub fn has_scenarios(&self) -> bool {
+        self.folder.join("scenario.rs").exists()
+    }
+
+    /// The seeds of the scenarios that a program is judged in: 0 is that of the page, 1 is another
+    /// one, and `hidden` is one that nobody could prepare for.
+    pub fn scenarios(&self, hidden: u64) -> Vec<u64> {
+        if self.has_scenarios() { vec![0, 1, hidden] } else { vec![0] }
+    }
+
+    /// The names of its wrong solutions, `wrong_1` first, or those of its further right solutions,
+    /// `right_1` first.
     #[allow(dead_code, reason = "only the tests use them")]
-    pub fn wrongs(&self) -> Vec<String> {
-        let names = (1..).map(|nth| format!("wrong_{nth}"));
+    pub fn others(&self, which: &str) -> Vec<String> {
+        let names = (1..).map(|nth| format!("{which}_{nth}"));
         let is_there =
             |name: &String| self.folder.join(name).with_extension(self.ending()).exists();
         names.take_while(is_there).collect()

@@ -2,7 +2,8 @@
 //!
 //! A line is `name "folder" kind`, where the kind is `program`, `answer`, `patched`, or the file
 //! of the kernel of a step, seen from the folder of the lab: `"../../step_04/kernel/mod.rs"`. More
-//! than three wrong solutions follow as `, wrong_4 "wrong_4.rs"`.
+//! than three wrong solutions follow as `, wrong_4 "wrong_4.rs"`, and further right ones as
+//! `, right_1 "right_1.rs"`.
 
 macro_rules! labs {
     ($each:ident) => {

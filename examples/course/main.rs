@@ -4,12 +4,15 @@
 mod checks;
 mod compare;
 mod early;
+mod exercises;
 mod grade;
 mod labs;
 mod list;
+mod markup;
 #[allow(dead_code, reason = "the book and the tests use the rest")]
 mod pages;
 mod program;
+mod slides;
 mod states;
 mod student;
 #[path = "../trace/tool/mod.rs"]
@@ -83,6 +86,9 @@ enum Task {
         lab: u32,
         /// The folder of the lab, or your folder of labs
         dir: Option<PathBuf>,
+        /// The scenario: 0 is that of the page; `check` names others
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
     },
     /// Checks your work, and says in a sentence what is wrong first
     #[command(after_help = FOR_INSTRUCTORS)]
@@ -99,6 +105,9 @@ enum Task {
         /// Print JSON, one object a line
         #[arg(long)]
         json: bool,
+        /// The seed of the hidden scenario, which is drawn otherwise
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// A hint; the later hints say more
     Hint {
@@ -130,6 +139,18 @@ enum Task {
         /// The number of the step
         #[arg(value_parser = step_number)]
         step: u32,
+    },
+    /// A page of questions about the log of a step, 8 to 11, for a browser
+    Exercise {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// The slides of a lecture, 1 or 2, as a page for a browser
+    Slides {
+        /// The number of the lecture
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(slides::LECTURES)))]
+        lecture: u32,
     },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
@@ -198,7 +219,7 @@ fn start(lab: &Lab, into: Option<PathBuf>) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
+fn run(lab: &Lab, dir: Option<&Path>, seed: u64) -> Result<ExitCode, String> {
     if lab.kind == Kind::Answer {
         return Err(format!("lab {} has no program; write answer.txt, and check it", lab.number));
     }
@@ -209,7 +230,8 @@ fn run(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
         }
         Built::Program(program) => {
             // Without a time limit: the user sees the log, and can end the program.
-            let status = Command::new(program).status().map_err(|error| error.to_string())?;
+            let ran = Command::new(program).arg(seed.to_string()).status();
+            let status = ran.map_err(|error| error.to_string())?;
             Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
@@ -240,12 +262,12 @@ fn code(result: &Result<Judgement, String>) -> u8 {
     }
 }
 
-fn check(lab: &Lab, dir: Option<&Path>, json: bool) -> ExitCode {
+fn check(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode {
     let found = grade::find(lab, dir);
     if let Ok(folder) = &found {
         note_changes(lab, folder);
     }
-    let result = found.and_then(|folder| grade::grade(lab, &folder));
+    let result = found.and_then(|folder| grade::grade(lab, &folder, hidden));
     match &result {
         _ if json => print(as_json(None, Some(lab), &result)),
         Ok(Ok(())) => print(format_args!("lab {} is passed", lab.number)),
@@ -263,13 +285,13 @@ fn note_changes(lab: &Lab, folder: &Path) {
     }
 }
 
-fn check_all(folder: &Path, lab: Option<u32>, json: bool) -> Result<ExitCode, String> {
+fn check_all(folder: &Path, lab: Option<u32>, json: bool, hidden: u64) -> Result<ExitCode, String> {
     let labs = match lab {
         Some(number) => vec![labs::find(number)?],
         None => labs::all()?,
     };
     let mut worst = 0;
-    grade::all(folder, &labs, |graded| {
+    grade::all(folder, &labs, hidden, |graded| {
         let Graded { student, lab, judgement } = graded;
         worst = worst.max(code(judgement));
         if json {
@@ -295,11 +317,13 @@ fn perform(task: Task) -> Result<ExitCode, String> {
     match task {
         Task::List => list(),
         Task::Start { lab, into } => start(&labs::find(lab)?, into),
-        Task::Run { lab, dir } => run(&labs::find(lab)?, dir.as_deref()),
-        Task::Check { lab, all: Some(all), json, .. } => check_all(&all, lab, json),
-        Task::Check { lab, dir, json, .. } => {
+        Task::Run { lab, dir, seed } => run(&labs::find(lab)?, dir.as_deref(), seed),
+        Task::Check { lab, all: Some(all), json, seed, .. } => {
+            check_all(&all, lab, json, seed.unwrap_or_else(grade::draw))
+        }
+        Task::Check { lab, dir, json, seed, .. } => {
             let lab = labs::find(lab.ok_or("expected the number of a lab")?)?;
-            Ok(check(&lab, dir.as_deref(), json))
+            Ok(check(&lab, dir.as_deref(), json, seed.unwrap_or_else(grade::draw)))
         }
         Task::Hint { lab, nth } => hint(&labs::find(lab)?, nth),
         Task::Solution { lab } => {
@@ -314,6 +338,14 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::Change { step } => {
             let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
             print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Exercise { step } => {
+            print(exercises::document(step)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Slides { lecture } => {
+            print(slides::document(lecture)?);
             Ok(ExitCode::SUCCESS)
         }
         Task::Log { step } => {

@@ -78,6 +78,16 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The text of a file by its path in the folder of the course.
+///
+/// # Errors
+///
+/// Returns the path and why it cannot be read.
+pub fn text(path: &str) -> Result<String, String> {
+    let path = root().join("examples/course").join(path);
+    fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// The golden log of a step.
 pub fn log(step: u32) -> String {
     read(&folder(step).join("golden.trace"))

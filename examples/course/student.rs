@@ -14,6 +14,14 @@ const CRATES: [(&str, &str); 4] =
 /// Others that the kernel of a step may use.
 const OF_STEPS: [&str; 4] = ["mio", "slab", "httparse", "ctrlc"];
 
+/// The first argument is the seed of a scenario.
+const MAIN: &str = "
+fn main() {
+    let seed = std::env::args().nth(1).and_then(|seed| seed.parse().ok());
+    given::main(seed.unwrap_or(0));
+}
+";
+
 /// Writes a file, unless it says that already: what has not changed is not built again.
 pub fn put(path: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     let text = text.as_ref();
@@ -73,8 +81,11 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     if lab.folder.join("skeleton.rs").exists() {
         modules += "mod lab;\n";
     }
-    put(&folder.join("src/main.rs"), format!("{modules}\nfn main() {{\n    given::main();\n}}\n"))?;
+    put(&folder.join("src/main.rs"), modules + MAIN)?;
     put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
+    if lab.has_scenarios() {
+        put(&folder.join("src/scenario.rs"), lab.text("scenario.rs"))?;
+    }
     put(&folder.join("Cargo.toml"), manifest(lab, package, &others)?)?;
     // The versions that the repository was built with are here already.
     if !folder.join("Cargo.lock").exists() {

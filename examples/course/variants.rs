@@ -1,5 +1,5 @@
-//! The programs of the labs, for the tests: `course_variants LAB VARIANT` runs the solution, the
-//! skeleton, or one of the wrong solutions of a lab.
+//! The programs of the labs, for the tests: `course_variants LAB VARIANT SEED` runs the solution, the
+//! skeleton, or another solution of a lab, right or wrong, in the scenario of that seed.
 
 #![allow(clippy::duplicate_mod, reason = "each variant has what is given")]
 
@@ -37,7 +37,7 @@ macro_rules! module {
                 pub mod lab;
             })*
 
-            pub const ALL: &[(&str, fn())] = &[$((stringify!($variant), $variant::given::main)),*];
+            pub const ALL: &[(&str, fn(u64))] = &[$((stringify!($variant), $variant::given::main)),*];
         }
     };
     (@modules $name:ident $folder:literal { $($kernel:tt)* } $($variant:ident $file:literal,)*) => {
@@ -53,14 +53,14 @@ macro_rules! module {
                 pub mod lab;
             })*
 
-            pub const ALL: &[(&str, fn())] = &[$((stringify!($variant), $variant::given::main)),*];
+            pub const ALL: &[(&str, fn(u64))] = &[$((stringify!($variant), $variant::given::main)),*];
         }
     };
 }
 
 labs!(module);
 
-fn find(lab: &str, variant: &str) -> Option<fn()> {
+fn find(lab: &str, variant: &str) -> Option<fn(u64)> {
     let name = format!("lab_{lab:0>2}");
     macro_rules! of {
         ($name:ident $folder:literal answer) => {};
@@ -77,11 +77,14 @@ fn find(lab: &str, variant: &str) -> Option<fn()> {
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    let found = if let [lab, variant] = &args[..] { find(lab, variant) } else { None };
+    let found = match &args[..] {
+        [lab, variant, seed] => find(lab, variant).zip(seed.parse().ok()),
+        _ => None,
+    };
     match found {
-        Some(main) => main(),
+        Some((main, seed)) => main(seed),
         None => {
-            eprintln!("course_variants: expected LAB VARIANT, such as 16 wrong_1");
+            eprintln!("course_variants: expected LAB VARIANT SEED, such as 16 wrong_1 0");
             return ExitCode::from(2);
         }
     }

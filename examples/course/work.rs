@@ -7,6 +7,9 @@ use testing::trace::{self, Line};
 pub struct Work {
     /// The file that the student wrote: `lab.rs`, `answer.txt`, or a source file of the kernel.
     pub source: String,
+    /// The scenario that the program ran in; see [`Lab::scenarios`](crate::labs::Lab::scenarios).
+    #[allow(dead_code, reason = "not every lab has scenarios")]
+    pub seed: u64,
     /// What the program printed: its log. Empty for an answer.
     pub log: String,
     /// What the solution prints; empty if the lab does not compare with it.

@@ -1,9 +1,6 @@
 //! Code with numbered lines, as HTML.
 
-/// Text as it is written in HTML.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
+use crate::markup::escaped;
 
 /// The name of a file's language, for the colours.
 fn language(file: &str) -> &'static str {

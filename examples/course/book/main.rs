@@ -12,16 +12,24 @@
 
 #[path = "../early.rs"]
 mod early;
+#[path = "../exercises.rs"]
+#[allow(dead_code, reason = "the tool `course` uses the rest")]
+mod exercises;
 mod lab;
 #[path = "../labs.rs"]
 #[allow(dead_code, reason = "the tool `course` uses the rest")]
 mod labs;
 mod links;
 mod listing;
+#[path = "../markup.rs"]
+mod markup;
 mod outline;
 #[path = "../pages.rs"]
 #[allow(dead_code, reason = "the tool `course` uses the rest")]
 mod pages;
+#[path = "../slides.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod slides;
 #[path = "../states.rs"]
 #[allow(dead_code, reason = "the tool `course` uses the rest")]
 mod states;
@@ -83,9 +91,10 @@ fn summary(items: &[Item]) -> String {
 fn prepare(src: &Path) -> Result<usize> {
     let root = labs::root();
     let mut items = outline::outline(root)?;
-    let places: BTreeMap<String, String> = pages_of(&items)
+    let mut places: BTreeMap<String, String> = pages_of(&items)
         .filter_map(|page| Some((page.source.clone()?, page.path.clone())))
         .collect();
+    places.extend((1..=slides::LECTURES).map(outline::lecture));
     let mut links = links::Links::new(root, places);
     for item in &mut items {
         let Item::Page(page) = item else { continue };
@@ -105,6 +114,10 @@ fn prepare(src: &Path) -> Result<usize> {
     }
     for step in 1..=pages::STEPS {
         write(&src.join(step::timeline_path(step)), step::timeline(step)?)?;
+    }
+    for lecture in 1..=slides::LECTURES {
+        let page = slides::document(lecture).map_err(Error::msg)?;
+        write(&src.join(outline::lecture(lecture).1), page)?;
     }
     write(&src.join("SUMMARY.md"), summary(&items))?;
     Ok(pages_of(&items).count())

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::{labs, listing, pages, step};
+use crate::{exercises, labs, listing, pages, slides, step};
 
 /// The guide, in the order in which a reader needs its pages.
 const GUIDE: [&str; 10] =
@@ -83,6 +83,9 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
         for found in labs.iter().filter(|lab| lab.number == step) {
             items.push(lab(1, found)?);
         }
+        if exercises::STEPS.contains(&step) {
+            items.push(Item::Page(exercise(step)?));
+        }
         let title = format!("The code of step {step}");
         items.push(Item::Page(Page::new(1, title, step::code_path(step), step::code(step))));
     }
@@ -100,6 +103,8 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
     }
     items.push(part("For the instructor"));
     items.push(page(0, "examples/course/INSTRUCTOR.md", "instructor.md")?);
+    let title = "Slides of the lectures".to_owned();
+    items.push(Item::Page(Page::new(0, title, "slides/index.md".to_owned(), list_of_slides()?)));
     items.push(part("The guide"));
     for name in GUIDE {
         items.push(page(0, &format!("kernel/src/guide/{name}.md"), &format!("guide/{name}.md"))?);
@@ -110,6 +115,36 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
     items.push(part("Reference"));
     items.push(page(0, "kernel/src/log/grammar.md", "log/grammar.md")?);
     Ok(items)
+}
+
+/// The questions about the log of a step.
+fn exercise(step: u32) -> Result<Page> {
+    let title = format!("Exercise on the log of step {step}");
+    let html = exercises::page(step).map_err(anyhow::Error::msg)?;
+    // Without an empty line the piece is one block of HTML in Markdown.
+    let lines: Vec<&str> = html.lines().filter(|line| !line.trim().is_empty()).collect();
+    let text = format!("# {title}\n\n{}\n", lines.join("\n"));
+    Ok(Page::new(1, title, format!("exercises/step_{step:02}.md"), text))
+}
+
+/// The file that the slides of a lecture are made from, and their page in the book.
+pub fn lecture(number: u32) -> (String, String) {
+    let name = format!("lecture_{number}");
+    (format!("examples/course/slides/{name}.md"), format!("slides/{name}.html"))
+}
+
+fn list_of_slides() -> Result<String> {
+    let mut text =
+        "# Slides of the lectures\n\nThe arrow keys turn the slides. On paper each slide has \
+                    a page of its own.\n\n"
+            .to_owned();
+    for number in 1..=slides::LECTURES {
+        let slides = slides::slides(number).map_err(anyhow::Error::msg)?;
+        let title = slides.first().map_or("", |slide| &slide.title);
+        let count = listing::count(slides.len(), "slide");
+        text += &format!("- [{title}](lecture_{number}.html), {count}\n");
+    }
+    Ok(text)
 }
 
 /// The files of the folder of concepts.

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::listing::{count, escaped, folded, lines_of_code, listing};
+use crate::listing::{count, folded, lines_of_code, listing};
+use crate::markup::escaped;
 use crate::pages::{self, GIVEN, Mark};
 use crate::tool::model::{Text, Trace};
 use crate::tool::{page, sources};

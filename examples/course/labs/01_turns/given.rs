@@ -14,7 +14,7 @@ async fn other() {
     }
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut kernel = Kernel::new();
     kernel.add(yours(3));
     kernel.add(yours(0));

@@ -44,7 +44,7 @@ impl Breakfast {
     }
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut breakfast = Breakfast::default();
     for (millis, name) in [(30, "tea"), (10, "egg"), (20, "toast"), (20, "milk"), (20, "butter")] {
         breakfast.set(millis, name);

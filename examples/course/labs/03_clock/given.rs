@@ -54,7 +54,7 @@ fn asked_by_hand(mut clock: Watched) {
     drop(clock.wait(Some(Time(3600 * 1000 * MS))));
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut kernel = Kernel::new(Watched(Clock::new(), 0));
     kernel.add(nap(100, 200));
     kernel.add(nap(50, 100));

@@ -21,7 +21,7 @@ async fn drummer() {
     every(100 * MS, 8, beat).await;
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.add(drummer());
     if let Err(error) = kernel.run() {

@@ -55,7 +55,7 @@ async fn tea() {
     note("tea");
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let text = Text::default();
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(text.clone());

@@ -37,7 +37,7 @@ async fn read() {
     }
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let ready = |sim: Sim, at| sim.ready_at(second(at), DESCRIPTOR as i32, Direction::Read);
     let sim = [1, 2].into_iter().fold(Sim::new(), ready);
     let ran = Kernel::new(sim).run(async {

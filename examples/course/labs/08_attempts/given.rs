@@ -20,7 +20,7 @@ async fn call(limit: Duration) {
     }
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let ran = Kernel::new(Sim::new()).run(async {
         call(5 * SECOND).await;
         call(3 * SECOND / 2).await;

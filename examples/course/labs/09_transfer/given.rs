@@ -69,7 +69,7 @@ async fn main_task() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let ran = Kernel::new(Sim::new()).run(main_task());
     ran.expect("the bank answers").expect("nobody cancels `main`");
 }

@@ -78,7 +78,7 @@ async fn main_task() -> Result<(), Error> {
     moved.join().await?
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     // If a wake was lost, nothing will come any more: then the log ends where everybody waits.
     drop(Kernel::new(Sim::new()).run(main_task()));
 }

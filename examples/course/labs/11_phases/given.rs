@@ -71,7 +71,7 @@ async fn main_task() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let ran = Kernel::new(Sim::new()).run(main_task());
     ran.expect("everybody ends").expect("nobody cancels `main`");
 }

@@ -28,7 +28,7 @@ async fn tick() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let sim = Sim::new();
     let bench = Bench(sim.clock());
     let ran = Setup::new().sim(sim).run(async {

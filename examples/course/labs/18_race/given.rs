@@ -20,7 +20,7 @@ pub fn compute(cpu: &SimClock, span: Duration) {
     cpu.advance(span);
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let sim = Sim::new();
     let cpu = sim.clock();
     let mut kernel = Kernel::new(sim);

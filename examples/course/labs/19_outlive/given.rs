@@ -17,7 +17,7 @@ pub fn work(over: &UniversalEvent) -> u32 {
     42
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     // By script each job takes 20 ms, and its closure runs at the last instant.
     let mut kernel = Kernel::new(Sim::new().jobs_take(20 * MS));
     kernel.trace_to(std::io::stdout());

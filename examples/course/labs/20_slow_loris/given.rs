@@ -70,7 +70,7 @@ async fn serve(stream: PipeEnd) {
     }
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(std::io::stdout());
     let clients = async {

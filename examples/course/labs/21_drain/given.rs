@@ -55,7 +55,7 @@ async fn customers(orders: Sender<Order>) -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let sim = Sim::new().signal_at(SIGTERM_AT, Signal::Terminate);
     let options = Options::new().shutdown_on(&[Signal::Terminate]).drain(DRAIN);
     let mut kernel = Kernel::with_options(sim, options);

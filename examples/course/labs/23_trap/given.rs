@@ -41,7 +41,7 @@ async fn program() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(std::io::stdout());
     let ran = kernel.run(program()).unwrap_or_else(|error| panic!("{error}"));

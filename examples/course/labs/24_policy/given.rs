@@ -66,7 +66,7 @@ async fn program() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() {
+pub fn main(_seed: u64) {
     use Direction::{Read, Write};
     let script = [
         (2, 1, Read),

@@ -39,7 +39,7 @@ async fn both() -> Result<(), Error> {
 
 /// Prints the log of the first failure, or of the plain run if there is none; and, in remarks, how
 /// many seeds there were and what is wrong.
-pub fn main() {
+pub fn main(_seed: u64) {
     let seeds = seeds();
     let count = seeds.clone().count();
     let program = || (Setup::new().sim(Sim::new()).limit(2_000), both());
