@@ -62,6 +62,20 @@ async function checkPanel() {
   await until(() => panel.contentDocument?.body?.innerText.includes(`#${line}`), `#${line} in step 6`);
 }
 
+// The page of a step has what its marks stand for; the hints of a lab open one at a time.
+function checkParts(page, shown) {
+  const step = /steps\/step_(\d+)\.html$/.exec(page)?.[1];
+  const parts = [".log", ".panel", `a[href$='code/step_${step}.html']`];
+  if (step !== "01") parts.push(".change");
+  for (const part of step ? parts : []) {
+    if (!shown.querySelector(`main ${part}`)) faults.push(`${short(page)}: has no ${part}`);
+  }
+  const hints = [...shown.querySelectorAll(".hint")];
+  if (page.includes("/labs/") && !hints.length) faults.push(`${short(page)}: has no hint`);
+  const isInside = (hint, nth) => nth === 0 || hints[nth - 1].contains(hint);
+  if (!hints.every(isInside)) faults.push(`${short(page)}: a hint opens before the one before it`);
+}
+
 // Looks for words, and returns the results as [link, text].
 async function search(words) {
   await open(`${folder}index.html?search=${encodeURIComponent(words)}`);
@@ -87,7 +101,11 @@ async function look() {
   for (const page of pages) {
     // A timeline has checks of its own.
     if (page.endsWith("_timeline.html")) anchors.set(page, new Set());
-    else collect(page, await show(page, width));
+    else {
+      const shown = await show(page, width);
+      collect(page, shown);
+      checkParts(page, shown);
+    }
   }
   for (const page of pages.filter((page) => BOTH.test(page))) await show(page, other);
   for (const [page, link] of links) checkLink(page, link);

@@ -119,10 +119,11 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
 
 /// The questions about the log of a step.
 fn exercise(step: u32) -> Result<Page> {
-    let title = format!("Exercise on the log of step {step}");
+    let title = exercises::find(step).map_err(anyhow::Error::msg)?.title;
     let html = exercises::page(step).map_err(anyhow::Error::msg)?;
-    // Without an empty line the piece is one block of HTML in Markdown.
-    let lines: Vec<&str> = html.lines().filter(|line| !line.trim().is_empty()).collect();
+    // Without an empty line the piece is one block of HTML in Markdown. Its title is that of the page.
+    let is_kept = |line: &&str| !line.trim().is_empty() && !line.starts_with("<h2>");
+    let lines: Vec<&str> = html.lines().filter(is_kept).collect();
     let text = format!("# {title}\n\n{}\n", lines.join("\n"));
     Ok(Page::new(1, title, format!("exercises/step_{step:02}.md"), text))
 }
