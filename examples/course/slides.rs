@@ -34,11 +34,11 @@ pub struct Slide {
 }
 
 /// The lines of a text from the first that `begins` to the first behind it that `ends`.
-fn between<'t>(
-    text: &'t str,
+fn between(
+    text: &str,
     begins: impl Fn(&str) -> bool,
     ends: impl Fn(&str) -> bool,
-) -> Option<Vec<&'t str>> {
+) -> Option<Vec<&str>> {
     let mut lines = text.lines().skip_while(|line| !begins(line));
     let mut found = vec![lines.next()?];
     for line in lines {
