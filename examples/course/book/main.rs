@@ -6,7 +6,7 @@
 //! outline.rs   the pages in their order, and the file of the repository that each is from
 //! links.rs     links between files of the repository become links between pages
 //! step.rs      the marks on the pages of the steps become logs, changes, code and timelines
-//! lab.rs       the hints of a lab, each folded into the one before
+//! lab.rs       the given file and the hints of a lab, folded
 //! listing.rs   a file of code with numbered lines
 //! ```
 
@@ -104,8 +104,9 @@ fn prepare(src: &Path) -> Result<usize> {
         if let Some(step) = page.step {
             page.text = step::expand(&page.text, step)?;
         }
-        if page.path.starts_with("labs/") {
-            page.text = lab::fold_hints(&page.text);
+        if let Some(folder) = &page.lab {
+            let given = fs::read_to_string(folder.join("given.rs")).ok();
+            page.text = lab::page(&page.text, given.as_deref());
         }
     }
     items.extend(outline::files(root, links.files())?);

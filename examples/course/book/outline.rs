@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
 use crate::{exercises, labs, listing, pages, slides, step};
 
+/// The concepts, in the order in which the steps build them.
+const CONCEPTS: [&str; 4] = ["trap", "scope", "wake_queue", "deadline_table"];
 /// The guide, in the order in which a reader needs its pages.
 const GUIDE: [&str; 10] =
     ["start", "reading", "time", "outside", "replay", "tls", "recipes", "speed", "rows", "curio"];
@@ -32,13 +34,15 @@ pub struct Page {
     pub source: Option<String>,
     /// The step whose page it is.
     pub step: Option<u32>,
+    /// The folder of the lab whose page it is.
+    pub lab: Option<PathBuf>,
     pub text: String,
 }
 
 impl Page {
     /// A page that this program writes.
     fn new(depth: usize, title: String, path: String, text: String) -> Page {
-        Page { depth, title, path, source: None, step: None, text }
+        Page { depth, title, path, source: None, step: None, lab: None, text }
     }
 
     /// A page that shows a file of the repository.
@@ -47,7 +51,7 @@ impl Page {
         let text = text.replace("\n```log\n", "\n```text\n").replace("\n```no_run", "\n```rust");
         let title = title(&text).with_context(|| format!("{source} has no title"))?;
         let (path, source) = (path.to_owned(), Some(source.to_owned()));
-        Ok(Page { depth, title, path, source, step: None, text })
+        Ok(Page { depth, title, path, source, step: None, lab: None, text })
     }
 }
 
@@ -72,6 +76,7 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
         let source = format!("examples/course/labs/{}/lab.md", lab.name);
         let mut page = Page::read(root, depth, &source, &format!("labs/{}.md", lab.name))?;
         page.title = format!("Lab {}", page.title.trim_start_matches('0'));
+        page.lab = Some(lab.folder.clone());
         Ok::<_, anyhow::Error>(Item::Page(page))
     };
     items.push(part("The steps"));
@@ -93,13 +98,10 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
     for found in labs.iter().filter(|lab| lab.number > LABS_OF_STEPS) {
         items.push(lab(0, found)?);
     }
-    let concepts = concepts(root);
-    if !concepts.is_empty() {
-        items.push(part("Concepts"));
-    }
-    for name in concepts {
-        let source = format!("examples/course/concepts/{name}");
-        items.push(page(0, &source, &format!("concepts/{name}"))?);
+    items.push(part("Concepts"));
+    for name in CONCEPTS {
+        let source = format!("examples/course/concepts/{name}.md");
+        items.push(page(0, &source, &format!("concepts/{name}.md"))?);
     }
     items.push(part("For the instructor"));
     items.push(page(0, "examples/course/INSTRUCTOR.md", "instructor.md")?);
@@ -146,15 +148,6 @@ fn list_of_slides() -> Result<String> {
         text += &format!("- [{title}](lecture_{number}.html), {count}\n");
     }
     Ok(text)
-}
-
-/// The files of the folder of concepts.
-fn concepts(root: &Path) -> Vec<String> {
-    let entries = fs::read_dir(root.join("examples/course/concepts")).into_iter().flatten();
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
-    names.sort();
-    names
 }
 
 /// The page of a file of the repository.
