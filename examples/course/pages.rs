@@ -24,11 +24,16 @@ use similar::TextDiff;
 
 /// The number of steps.
 pub const STEPS: u32 = 12;
-/// Stands for a step, where a file is given: it is not explained, and several steps use it.
+/// The step of a file that several steps use, and that is in the folder `given`.
 pub const GIVEN: u32 = 0;
 
 /// The files of a step: the step that each is from, and its text.
 pub type Sources = BTreeMap<String, (u32, String)>;
+
+/// Whether a page does not explain the file. Its first line says so.
+pub fn is_given(text: &str) -> bool {
+    text.starts_with("//! Given:")
+}
 
 /// A place on a page for a generated part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +122,14 @@ fn in_step(path: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, path))
 }
 
-/// Adds a file and the modules that it declares.
+/// Adds a file and the modules that it declares. The modules of a given file are not shown.
 fn collect(found: &mut Sources, key: &str, from: u32, file: &Path) {
     let text = read(file);
     let (list, modules) = modules(&text);
     found.insert(key.to_owned(), (from, list));
+    if is_given(&text) {
+        return;
+    }
     let (folder, place) = (file.parent().unwrap_or(file), key.rsplit_once('/'));
     let place = place.map_or(String::new(), |(folder, _)| format!("{folder}/"));
     for (name, path) in modules {

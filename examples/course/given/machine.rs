@@ -1,7 +1,7 @@
 //! Given: what the kernel stands on. A clock, a way to wait, and what comes from outside.
 //!
-//! Steps 7 to 12 use this file as it is. The bell, and the argument `outside` of `wait`, are for the
-//! threads of step 10.
+//! Steps 7 to 12 use this file as it is. The bell, and the argument `outside` of `wait`, are for
+//! the threads of step 10.
 
 use std::collections::BTreeMap;
 use std::fmt;

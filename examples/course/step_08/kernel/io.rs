@@ -1,6 +1,7 @@
 //! Descriptors: who waits for them, and how they are registered.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
@@ -27,20 +28,41 @@ impl<S: Source> Io<S> {
         Io { source, handle }
     }
 
+    /// Waits until the descriptor looks ready to be read.
     #[track_caller]
-    pub fn readable(&self) -> impl Future<Output = Result<(), Error>> {
-        self.ready(Direction::Read)
+    pub fn readable(&self) -> impl Future<Output = Result<(), Error>> + use<S> {
+        self.ready(Direction::Read, Location::caller())
     }
 
     /// Waits until the descriptor looks ready.
-    #[track_caller]
-    pub fn ready(&self, direction: Direction) -> impl Future<Output = Result<(), Error>> + use<S> {
-        let (handle, site) = (self.handle, Location::caller());
+    fn ready(
+        &self,
+        direction: Direction,
+        site: Site,
+    ) -> impl Future<Output = Result<(), Error>> + use<S> {
+        let call = call_at(site, Trap::Io(self.handle, direction));
         async move {
-            match call(Trap::Io(handle, direction), site).await {
+            match call.await {
                 Reply::Refused(error) => Err(error.into()),
                 Reply::Interrupt(interrupt) => Err(interrupt.into()),
                 _ => Ok(()),
+            }
+        }
+    }
+
+    /// Tries, and waits for the descriptor each time that the system says "would block".
+    pub(super) async fn attempt<T>(
+        &self,
+        direction: Direction,
+        site: Site,
+        mut operation: impl FnMut(&S) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        loop {
+            match operation(&self.source) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.ready(direction, site).await?;
+                }
+                result => return Ok(result?),
             }
         }
     }
