@@ -9,7 +9,7 @@ use std::time::Duration;
 use testing::trace::{Line, trace};
 use traps::Time;
 
-use crate::work::Work;
+use crate::work::{self, Work};
 use scenario::{Customer, Phase, Scenario};
 
 /// The notes of a bank, in the order of a whole transfer.
@@ -27,15 +27,9 @@ struct Transfer<'w> {
 impl<'w> Transfer<'w> {
     fn read(lines: &'w [Line<'w>], customer: &Customer) -> Result<Transfer<'w>, String> {
         let name = customer.name;
-        let mut tasks = Vec::new();
-        for line in lines.iter().filter(|line| line.verb == "spawn") {
-            if line.name() == name || line.number("parent").is_some_and(|it| tasks.contains(&it)) {
-                tasks.push(line.task);
-            }
-        }
-        let lines: Vec<_> = lines.iter().filter(|line| tasks.contains(&line.task)).collect();
+        let lines = work::family(lines, name);
         let returned = lines.iter().find(|line| line.verb == "note" && line.word(0) == "returned");
-        let returned = returned.ok_or_else(|| format!("the transfer of `{name}` does not end"))?;
+        let returned = *returned.ok_or_else(|| format!("the transfer of `{name}` does not end"))?;
         let at = |(phase, after): (Phase, Duration)| (phase, Time::ZERO + after);
         Ok(Transfer { name, cancelled: customer.cancelled.map(at), returned, lines })
     }
