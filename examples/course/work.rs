@@ -132,7 +132,10 @@ fn failure(ended: &Ended, source: &str) -> String {
 fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
     trace::trace(log).map_err(|(number, error)| {
         let line = log.lines().nth(number - 1).unwrap_or_default();
-        format!("line {number} of what your program printed is no line of a log: {error}: `{line}`")
+        format!(
+            "line {number} of what your program printed is no line of a log: {error}: `{line}`; \
+             print what you want to see with `eprintln!`"
+        )
     })
 }
 
