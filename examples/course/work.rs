@@ -123,7 +123,8 @@ fn failure(ended: &Ended, source: &str) -> String {
             format!("your program panicked {}: {}", panic.place(source), panic.message)
         }
         None => {
-            let first = ended.stderr.lines().next().unwrap_or("nothing");
+            let mut lines = ended.stderr.lines();
+            let first = lines.find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             format!("your program failed ({}); it said: {first}", ended.status)
         }
     }
