@@ -117,10 +117,18 @@ macro_rules! labs {
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", right_1 "right_1.rs",
             right_2 "right_2.rs"
         }
-        $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
+        $each! {
+            lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
         $each! { lab_23 "labs/23_trap" patched }
         $each! { lab_24 "labs/24_policy" patched }
-        $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
+        $each! {
+            lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+        }
     };
 }
 
