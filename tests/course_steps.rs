@@ -168,7 +168,20 @@ fn no_file_of_the_course_is_a_copy() {
 }
 
 #[test]
-fn a_page_names_the_files_of_its_folder_and_no_others() {
+fn the_crate_of_a_student_has_each_module_of_the_kernel_as_a_plain_file() {
+    for step in 1..=STEPS {
+        let sources = sources(step);
+        let (_, list) = &sources["kernel/mod.rs"];
+        assert!(!list.contains("path"), "step {step}: {list}");
+        let modules = list.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+        for module in modules {
+            assert!(sources.contains_key(&format!("kernel/{module}.rs")), "step {step}: {module}");
+        }
+    }
+}
+
+#[test]
+fn a_page_links_to_the_files_that_its_step_adds_or_changes() {
     for step in 1..=STEPS {
         let page = page(step);
         let is_here = |file: &&(String, u32)| file.1 == step;
