@@ -11,8 +11,9 @@
 //! <!-- panel 13 -->   the timeline of the log, with the state of the kernel at line 13
 //! ```
 //!
-//! The folder of a step has the files that the step adds or changes. The lists of modules, in `main.rs`
-//! and `kernel/mod.rs`, have the paths of the others: they are from an earlier step, or given.
+//! The folder of a step has the files that the step adds or changes. The lists of modules, in
+//! `main.rs` and `kernel/mod.rs`, have the paths of the others: they are from an earlier step, or
+//! given.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,11 +23,16 @@ use similar::TextDiff;
 
 /// The number of steps.
 pub const STEPS: u32 = 12;
-/// Stands for a step, where a file is given: it is not explained, and several steps use it.
+/// The step of a file that several steps use, and that is in the folder `given`.
 pub const GIVEN: u32 = 0;
 
 /// The files of a step: the step that each is from, and its text.
 pub type Sources = BTreeMap<String, (u32, String)>;
+
+/// Whether a page does not explain the file. Its first line says so.
+pub fn is_given(text: &str) -> bool {
+    text.starts_with("//! Given:")
+}
 
 /// A place on a page for a generated part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +119,14 @@ fn in_step(path: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, path))
 }
 
-/// Adds a file and the modules that it declares.
+/// Adds a file and the modules that it declares. The modules of a given file are not shown.
 fn collect(found: &mut Sources, key: &str, from: u32, file: &Path) {
     let text = read(file);
     let (list, modules) = modules(&text);
     found.insert(key.to_owned(), (from, list));
+    if is_given(&text) {
+        return;
+    }
     let (folder, place) = (file.parent().unwrap_or(file), key.rsplit_once('/'));
     let place = place.map_or(String::new(), |(folder, _)| format!("{folder}/"));
     for (name, path) in modules {
@@ -134,9 +143,9 @@ fn collect(found: &mut Sources, key: &str, from: u32, file: &Path) {
     }
 }
 
-/// The sources of a step by their paths in its crate, such as `kernel/io.rs`. Each has the step that
-/// it is from, or [`GIVEN`]. The lists of modules are without paths, as in a crate that has all the
-/// files. Before the first step there is nothing.
+/// Returns the sources of a step by their paths in its crate, such as `kernel/io.rs`. Each has the
+/// step that it is from, or [`GIVEN`]. The lists of modules are without paths, as in a crate that
+/// has all the files. Before the first step there is nothing.
 pub fn sources(step: u32) -> Sources {
     let mut found = Sources::new();
     if step > 0 {

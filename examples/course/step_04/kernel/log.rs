@@ -15,11 +15,3 @@ impl<M: Machine> Kernel<M> {
         _ = writeln!(self.out, "{}", line.trim_end());
     }
 }
-
-/// An answer, as it stands behind ` = `.
-pub(super) fn outcome(reply: &Reply) -> String {
-    match reply {
-        Reply::Done => "ok".to_owned(),
-        Reply::Time(time) => time_of(*time),
-    }
-}

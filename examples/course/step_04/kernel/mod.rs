@@ -13,8 +13,9 @@ mod text;
 mod timers;
 mod turn;
 mod verbs;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use gate::*;
 use log::*;
 use machine::*;
@@ -23,6 +24,7 @@ use table::*;
 use tasks::*;
 use text::*;
 use timers::*;
+use words::*;
 
 pub use machine::{Machine, Real, Sim, Time};
 pub use turn::Kernel;

@@ -2,6 +2,7 @@
 
 #[path = "../../step_04/kernel/gate.rs"]
 mod gate;
+#[path = "../../step_04/kernel/log.rs"]
 mod log;
 #[path = "../../step_03/kernel/machine.rs"]
 mod machine;
@@ -15,8 +16,9 @@ mod text;
 mod timers;
 mod turn;
 mod verbs;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use gate::*;
 use log::*;
 use machine::*;
@@ -25,6 +27,7 @@ use table::*;
 use tasks::*;
 use text::*;
 use timers::*;
+use words::*;
 
 pub use machine::{Machine, Real, Sim, Time};
 pub use tasks::Task;

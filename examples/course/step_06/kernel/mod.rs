@@ -13,8 +13,9 @@ mod timers;
 mod turn;
 mod verbs;
 mod waits;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use gate::*;
 use log::*;
 use machine::*;
@@ -24,6 +25,7 @@ use tasks::*;
 use text::*;
 use timers::*;
 use waits::*;
+use words::*;
 
 pub use machine::{Machine, Real, Sim, Time};
 pub use tasks::Task;

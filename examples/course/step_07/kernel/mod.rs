@@ -3,6 +3,7 @@
 mod error;
 mod gate;
 mod io;
+#[path = "../../step_06/kernel/log.rs"]
 mod log;
 #[path = "../../given/machine.rs"]
 mod machine;
@@ -22,8 +23,9 @@ mod turn;
 #[path = "../../step_06/kernel/verbs.rs"]
 mod verbs;
 mod waits;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use error::*;
 use gate::*;
 use io::*;
@@ -36,6 +38,7 @@ use tasks::*;
 use text::*;
 use timers::*;
 use waits::*;
+use words::*;
 
 pub use error::Error;
 pub use io::Io;

@@ -5,6 +5,7 @@ mod error;
 mod gate;
 mod interrupt;
 mod io;
+#[path = "../../step_06/kernel/log.rs"]
 mod log;
 #[path = "../../given/machine.rs"]
 mod machine;
@@ -24,8 +25,9 @@ mod timers;
 mod turn;
 mod verbs;
 mod waits;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use error::*;
 use gate::*;
 use io::*;
@@ -39,6 +41,7 @@ use tasks::*;
 use text::*;
 use timers::*;
 use waits::*;
+use words::*;
 
 pub use error::Error;
 pub use interrupt::{Interrupt, Interruptible, Kind};

@@ -7,7 +7,7 @@ mod gate;
 mod interrupt;
 #[path = "../../step_08/kernel/io.rs"]
 mod io;
-#[path = "../../step_08/kernel/log.rs"]
+#[path = "../../step_06/kernel/log.rs"]
 mod log;
 #[path = "../../given/machine.rs"]
 mod machine;
@@ -24,12 +24,14 @@ mod tasks;
 mod text;
 #[path = "../../step_08/kernel/timers.rs"]
 mod timers;
+#[path = "../../step_08/kernel/turn.rs"]
 mod turn;
 mod verbs;
 #[path = "../../step_08/kernel/waits.rs"]
 mod waits;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use error::*;
 use gate::*;
 use io::*;
@@ -43,6 +45,7 @@ use tasks::*;
 use text::*;
 use timers::*;
 use waits::*;
+use words::*;
 
 pub use error::Error;
 pub use interrupt::{Interrupt, Interruptible, Kind};

@@ -30,8 +30,9 @@ mod turn;
 mod verbs;
 mod waits;
 mod wake_queue;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use error::*;
 use gate::*;
 use io::*;
@@ -47,6 +48,7 @@ use threads::*;
 use timers::*;
 use waits::*;
 use wake_queue::*;
+use words::*;
 
 pub use error::Error;
 pub use interrupt::{Interrupt, Interruptible, Kind};

@@ -8,6 +8,7 @@ mod gate;
 mod interrupt;
 #[path = "../../step_08/kernel/io.rs"]
 mod io;
+#[path = "../../step_10/kernel/log.rs"]
 mod log;
 #[path = "../../given/machine.rs"]
 mod machine;
@@ -34,8 +35,9 @@ mod verbs;
 mod waits;
 #[path = "../../step_10/kernel/wake_queue.rs"]
 mod wake_queue;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use deadlines::*;
 use error::*;
 use gate::*;
@@ -53,6 +55,7 @@ use timers::*;
 use verbs::*;
 use waits::*;
 use wake_queue::*;
+use words::*;
 
 pub use deadlines::ConnectionDeadline;
 pub use error::Error;
