@@ -9,6 +9,8 @@
 //! <!-- change -->     the change from the step before
 //! <!-- code -->       the code in full
 //! <!-- panel 13 -->   the timeline of the log, with the state of the kernel at line 13
+//! <!-- checkout -->   up to the next mark: commands that the book does not show, because it shows
+//!                     their results
 //! ```
 //!
 //! The folder of a step has the files that the step adds or changes. The lists of modules, in
@@ -42,6 +44,7 @@ pub enum Mark {
     Code,
     /// The number of the line that the panel shows.
     Panel(u64),
+    Checkout,
 }
 
 /// Reads a line of a page as a mark.
@@ -51,6 +54,7 @@ pub fn mark(line: &str) -> Option<Mark> {
         ("log", "") => Some(Mark::Log),
         ("change", "") => Some(Mark::Change),
         ("code", "") => Some(Mark::Code),
+        ("checkout", "") => Some(Mark::Checkout),
         ("panel", line) => line.parse().ok().map(Mark::Panel),
         _ => None,
     }
