@@ -68,6 +68,8 @@ impl<'r> Links<'r> {
             None => return None,
         };
         let up = "../".repeat(path.matches('/').count());
+        // The place of a file among others has an anchor of its own.
+        let fragment = if place.contains('#') { "" } else { &fragment };
         Some(format!("{up}{place}{fragment}"))
     }
 

@@ -113,6 +113,18 @@ pub fn code(step: u32) -> String {
     text
 }
 
+/// The files of a step's folder, and their places on the page of its code.
+pub fn places(step: u32) -> Vec<(String, String)> {
+    let sources = pages::sources(step).into_iter();
+    let own = sources.filter(|(_, (from, _))| *from == step).map(|(path, _)| path);
+    let place = |path: String| {
+        let anchor = anchor(&path);
+        let file = format!("examples/course/step_{step:02}/{path}");
+        (file, format!("{}#{anchor}", code_path(step)))
+    };
+    own.map(place).collect()
+}
+
 /// The anchor of a file on the page of a step's code.
 fn anchor(path: &str) -> String {
     path.replace(['/', '.'], "-")
