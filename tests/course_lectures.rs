@@ -155,7 +155,7 @@ fn a_slide_fits_and_has_a_note() {
         assert!((22..=28).contains(&slides.len()), "lecture {lecture}: {}", slides.len());
         for slide in &slides {
             let (columns, lines) = slide.size;
-            assert!(columns <= 130 && lines <= 34, "{}: {lines} lines of {columns}", slide.title);
+            assert!(columns <= 105 && lines <= 26, "{}: {lines} lines of {columns}", slide.title);
             assert!((1..=2).contains(&slide.note.trim().lines().count()), "{}", slide.title);
         }
     }
@@ -168,4 +168,34 @@ fn a_lecture_has_a_heading_on_each_slide_and_no_mark_that_is_left() {
         assert!(!page.contains("<h2></h2>") && !page.contains("<!-- "));
         assert!(!page.contains("src=") && !page.contains("http://") && !page.contains("https://"));
     }
+}
+
+/// The rows of the plans of the lectures: the first and the last slide, and the minutes.
+fn plans() -> Vec<(usize, usize, usize)> {
+    let page = fs::read_to_string(course().join("INSTRUCTOR.md")).unwrap();
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let (from, to) = cells.next()?.split_once('-')?;
+        Some((from.parse().ok()?, to.parse().ok()?, cells.next()?.parse().ok()?))
+    };
+    page.lines().filter_map(row).collect()
+}
+
+#[test]
+fn the_plan_of_a_lecture_has_each_slide_once_and_ninety_minutes() {
+    let plans = plans();
+    let mut lectures = plans.chunk_by(|(_, to, _), (from, ..)| *from == to + 1);
+    for lecture in 1..=slides::LECTURES {
+        let plan = lectures.next().unwrap();
+        let slides = slides::slides(lecture).unwrap();
+        assert_eq!((plan[0].0, plan[plan.len() - 1].1), (1, slides.len()), "lecture {lecture}");
+        assert_eq!(plan.iter().map(|(_, _, minutes)| minutes).sum::<usize>(), 90);
+        // A row has the slides of one step.
+        for (from, to, _) in &plan[1..] {
+            let step = |nth: usize| slides[nth - 1].title.split(':').next();
+            let last = if *to == slides.len() { to - 1 } else { *to };
+            assert_eq!(step(*from), step(last), "slides {from} to {to} of lecture {lecture}");
+        }
+    }
+    assert_eq!(lectures.next(), None);
 }

@@ -23,8 +23,8 @@ use testing::trace;
 
 /// The first step whose log has the format of the real kernel.
 const FIRST_TRACE: u32 = 6;
-/// Lines of code of each step, and lines of code that it adds to the step before. Given files are not
-/// counted.
+/// Lines of code of each step, and lines of code that it adds to the step before. Given files are
+/// not counted.
 const BUDGETS: [(usize, usize); STEPS as usize] = [
     (134, 134),
     (227, 107),

@@ -1,8 +1,8 @@
 //! The slides of the two lectures: pages of HTML that are made from Markdown and from the sources.
 //!
 //! `slides/lecture_N.md` has a slide between two lines `---`. A slide has a heading `##`, Markdown,
-//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a line of its own. It stands
-//! for a part of the repository, so no code and no log is copied into a lecture:
+//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a line of its own. It
+//! stands for a part of the repository, so no code and no log is copied into a lecture:
 //!
 //! ```text
 //! <!-- item 4 fn dispatch -->     a function or a type of a step, without the comment before it
@@ -29,7 +29,7 @@ pub struct Slide {
     body: String,
     /// The speaker's notes, in Markdown.
     pub note: String,
-    /// The columns and the lines of its largest piece of code, log or drawing.
+    /// The columns of its widest piece of code, log or drawing, and the lines of all pieces.
     pub size: (usize, usize),
 }
 
@@ -64,7 +64,7 @@ fn item_in(source: &str, item: &str) -> Option<String> {
     let indent = first.len() - first.trim_start().len();
     let is_last = |line: &str| {
         let rest = line.get(indent..).unwrap_or_default();
-        rest == "}" || rest == "};" || rest == ");"
+        rest.starts_with(['}', ')']) && !rest.ends_with('{')
     };
     let lines = match first.ends_with(';') || first.ends_with('}') {
         true => vec![first],
@@ -99,8 +99,15 @@ fn lines(step: u32, range: &str) -> Result<String, String> {
     };
     let (from, to) = place(from).zip(place(to)).ok_or_else(|| format!("no lines {range}"))?;
     let found = lines.get(from..=to).ok_or_else(|| format!("no lines {range}"))?;
-    let found = found.iter().map(|line| line.replace("examples/course/", ""));
-    let found = found.map(|line| line.replace(&format!("at=step_{step:02}/"), "at="));
+    // Without the places in the source, and without the empty half of the column of the turn.
+    let is_long = found.iter().all(|line| line.get(9..14) == Some("     "));
+    let found = found.iter().map(|line| {
+        let line =
+            if is_long { format!("{}{}", &line[..9], &line[13..]) } else { (*line).to_owned() };
+        let words = line.split(' ');
+        let words = words.filter(|word| !word.starts_with("at=") && !word.starts_with("set-at="));
+        words.collect::<Vec<_>>().join(" ")
+    });
     Ok(found.collect::<Vec<_>>().join("\n"))
 }
 
@@ -173,20 +180,22 @@ impl Slide {
     fn code(&mut self, code: &str) {
         let columns = code.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         let lines = code.lines().count();
-        self.size = (self.size.0.max(columns), self.size.1.max(lines));
-        self.body += &format!(
-            "<pre tabindex=\"0\" style=\"--columns: {columns}; --lines: {lines}\">{}</pre>\n",
-            escaped(code)
-        );
+        self.size = (self.size.0.max(columns), self.size.1 + lines);
+        self.body += &format!("<pre tabindex=\"0\">{}</pre>\n", escaped(code));
     }
 
     fn html(&self, number: usize) -> String {
+        // The rest of the height is for the prose and the space between the pieces.
+        let (columns, lines) = self.size;
+        let pieces = self.body.matches("<pre").count();
+        let prose = ["<p>", "<li>"].iter().map(|tag| self.body.matches(tag).count()).sum::<usize>();
+        let room = 74_usize.saturating_sub(7 * prose + 5 * pieces).max(30);
+        let style = format!("--columns: {columns}; --lines: {lines}; --room: {room}vh");
+        let head = format!("<section class=\"slide\" id=\"{number}\" style=\"{style}\">");
+        let (title, body, note) = (sentence(&self.title), &self.body, markdown(&self.note));
         format!(
-            "<section class=\"slide\" id=\"{number}\">\n<h2>{}</h2>\n{}<aside>{}</aside>\n\
-             <footer>{number}</footer>\n</section>\n",
-            sentence(&self.title),
-            self.body,
-            markdown(&self.note)
+            "{head}\n<h2>{title}</h2>\n{body}<aside>{note}</aside>\n<footer>{number}</footer>\n\
+             </section>\n"
         )
     }
 }

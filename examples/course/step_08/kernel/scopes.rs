@@ -1,4 +1,4 @@
-//! Scopes: what surrounds a wait. A task's scopes nest; each closes before the one around it.
+//! Scopes: a timeout or a shield around a wait. Scopes nest; each closes before the one around it.
 
 use super::*;
 
@@ -30,7 +30,7 @@ impl<M: Machine> Kernel<M> {
         self.task(id).scopes.push(scope);
     }
 
-    /// Closes the innermost scope. Gives the interrupt that leaves it the name that it has here.
+    /// Closes the innermost scope. Returns the interrupt that leaves it, with its kind outside.
     pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
@@ -48,13 +48,13 @@ impl<M: Machine> Kernel<M> {
         Reply::Interrupt(Interrupt { kind, ..left })
     }
 
-    /// The deadline of a scope has passed.
+    /// Interrupts the task of a scope whose deadline has passed.
     pub(super) fn fire(&mut self, id: TaskId, number: u32, line: Seq) {
         self.scope(id, number).fired = Some(line);
         self.interrupt(id);
     }
 
-    /// Ends the wait of a task, if it waits and something is pending that can reach it.
+    /// Ends the wait of a task if an interrupt is pending that can reach it.
     fn interrupt(&mut self, id: TaskId) {
         let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
@@ -62,7 +62,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What is to interrupt the next wait of a task, and its line.
+    /// Takes the interrupt that is pending for the next wait of a task, with its line.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
         let first = 0;
