@@ -234,6 +234,8 @@ fn each_page_asks_for_the_state_at_a_line_of_the_log_and_links_to_it() {
         let asked = format!("cargo run --example course -- state {step} ");
         let (_, rest) = page.split_once(&asked).unwrap_or_else(|| panic!("{asked} is missing"));
         let line = rest.lines().next().unwrap();
+        let panel = format!("<!-- panel {line} -->\n");
+        assert!(page.contains(&panel), "the page of step {step} has no {panel}");
         let said = course(&["state", &step.to_string(), line]);
         let shown = trace::line(said.lines().next().unwrap()).unwrap();
         let link = format!("(../../../target/step_{step:02}.html#{:04})", shown.seq);
