@@ -105,7 +105,7 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     let deadline = right.attempts[count - 1] + SECOND;
     if value.is_some() && u128::from(at.as_micros()) > deadline.as_micros() {
         return Err(format!(
-            "attempt {count} gave a value at {at}; each attempt must be under a timeout of 1 s of \
+            "attempt {count} returned a value at {at}; each attempt must be under a timeout of 1 s of \
              its own"
         ));
     }
@@ -126,7 +126,7 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     match (right.end, value) {
         (End::Value(right), value) if value == Some(&*right.to_string()) => Ok(()),
         (End::Value(right), _) => {
-            Err(format!("attempt {count} gave {right}, and the call ends with `{said}`"))
+            Err(format!("attempt {count} returned {right}, and the call ends with `{said}`"))
         }
         (_, None) => Ok(()),
         (End::ThirdTimeout, Some(_)) => Err(format!(
@@ -177,7 +177,7 @@ fn one_more(n: usize, note: &Line<'_>, right: &Right) -> String {
              `uncaught-timeout` is not yours: return it",
             n - 1
         ),
-        End::Value(value) => format!("{head}, although attempt {} gave {value}", n - 1),
+        End::Value(value) => format!("{head}, although attempt {} returned {value}", n - 1),
     }
 }
 
