@@ -41,6 +41,16 @@ impl Work {
             let mut lines = self.source.lines();
             lines.find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':'))
         };
+        let is_twice = |key: &&&str| {
+            let is_it = |line: &&str| {
+                let rest = line.trim().strip_prefix(**key);
+                rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+            };
+            self.source.lines().filter(is_it).count() > 1
+        };
+        if let Some(key) = keys.iter().find(is_twice) {
+            return Err(format!("`{key}:` is there more than once; keep one answer"));
+        }
         let answers = keys.map(|key| find(key).map_or("", str::trim));
         let empty = keys.iter().zip(answers).filter(|(_, answer)| answer.is_empty());
         let empty: Vec<String> = empty.map(|(key, _)| format!("`{key}`")).collect();
@@ -50,6 +60,18 @@ impl Work {
             Err(format!("still missing: {}", empty.join(", ")))
         }
     }
+}
+
+/// The lines of the tasks with that name, and of all tasks that they have spawned: a task may share
+/// its work with others.
+pub fn family<'w>(lines: &'w [Line<'w>], name: &str) -> Vec<&'w Line<'w>> {
+    let mut tasks = Vec::new();
+    for line in lines.iter().filter(|line| line.verb == "spawn") {
+        if line.name() == name || line.number("parent").is_some_and(|it| tasks.contains(&it)) {
+            tasks.push(line.task);
+        }
+    }
+    lines.iter().filter(|line| tasks.contains(&line.task)).collect()
 }
 
 /// How a program ended.
