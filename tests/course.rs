@@ -15,6 +15,9 @@ mod grade;
 mod labs;
 #[path = "../examples/course/list.rs"]
 mod list;
+#[path = "../examples/course/pages.rs"]
+#[allow(dead_code, reason = "the tool and the book use the rest")]
+mod pages;
 #[path = "../examples/course/program.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod program;

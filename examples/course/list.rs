@@ -23,7 +23,8 @@ macro_rules! labs {
             lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
             wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
-            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
         }
         $each! {
             lab_04 "labs/04_every" "../../step_04/kernel/mod.rs",
@@ -77,7 +78,7 @@ macro_rules! labs {
             right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
-            lab_12 "labs/12_drain" "../../step_12/kernel/mod.rs",
+            lab_12 "labs/12_drain" "../../step_11/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs",
             wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
             wrong_11 "wrong_11.rs", right_1 "right_1.rs", right_2 "right_2.rs"
@@ -93,25 +94,41 @@ macro_rules! labs {
         $each! { lab_17 "labs/17_kinds" answer }
         $each! {
             lab_18 "labs/18_race" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
-            wrong_6 "wrong_6.rs"
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
         }
         $each! {
             lab_19 "labs/19_outlive" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
-            wrong_6 "wrong_6.rs"
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
         }
         $each! {
             lab_20 "labs/20_slow_loris" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
-            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs",
+            wrong_13 "wrong_13.rs", right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_21 "labs/21_drain" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
-            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs",
-            wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs"
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs",
+            wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
         }
-        $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
+        $each! {
+            lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
         $each! { lab_23 "labs/23_trap" patched }
         $each! { lab_24 "labs/24_policy" patched }
-        $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
+        $each! {
+            lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+        }
     };
 }
 

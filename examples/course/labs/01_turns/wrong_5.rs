@@ -1,4 +1,4 @@
-// says: line 7 of src/lab.rs uses `thread`; call the waker in `poll`, before it returns `Pending`: a thread calls it at some later time, or too late
+// says: line 7 of src/lab.rs uses `thread`; call the waker in `poll`, before it returns `Pending`: a thread may call it too late
 // demand: The `poll` is yours.
 //! Yours: a future that gives way a number of times.
 

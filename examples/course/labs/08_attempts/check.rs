@@ -38,7 +38,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     let mut start = Duration::ZERO;
     for (nth, call) in scenario::of(work.seed).iter().enumerate() {
         let right = right(call, start);
-        let notes = calls.next().unwrap_or_default();
+        let notes = calls.next().ok_or_else(|| format!("the program ended after {nth} calls"))?;
         compare(notes, &right).map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
         start = right.at;
     }

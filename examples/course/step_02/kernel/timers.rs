@@ -28,7 +28,7 @@ impl fmt::Display for Time {
 /// A timer: when, and its number in the order of setting. Equal times fire in that order.
 type Timer = (Time, u64);
 
-/// An ordered map does what a heap does, and a timer can also be cleared before its time.
+/// An ordered map, because a timer can also be cleared before its time.
 #[derive(Default)]
 pub(super) struct Timers {
     entries: BTreeMap<Timer, Waker>,
@@ -48,7 +48,7 @@ impl Timers {
         self.entries.insert((at, self.set), waker);
     }
 
-    /// When the next one is due.
+    /// The time at which the next one is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }

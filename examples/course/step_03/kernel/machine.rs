@@ -1,4 +1,4 @@
-//! What the kernel stands on: a clock, and a way to wait.
+//! The machine below the kernel: a clock, and a way to wait.
 
 use std::fmt;
 use std::io;
@@ -56,7 +56,7 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to whatever is due next.
+/// A clock that jumps to the next time that is due.
 #[derive(Default)]
 pub struct Sim {
     now: Time,

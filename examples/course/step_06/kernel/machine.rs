@@ -1,11 +1,9 @@
-//! What the kernel stands on: a clock, and a way to wait.
+//! The machine below the kernel: a clock, and a way to wait.
 
 use std::fmt;
 use std::io;
 use std::ops::Add;
 use std::time::{Duration, Instant};
-
-use super::*;
 
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,10 +11,8 @@ pub struct Time(pub Duration);
 
 impl Time {
     pub const ZERO: Time = Time(Duration::ZERO);
-}
 
-impl Time {
-    /// The span from an earlier point to this one.
+    /// The time since an earlier point.
     pub fn since(self, earlier: Time) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -37,7 +33,7 @@ impl fmt::Display for Time {
 }
 
 pub trait Machine {
-    /// What the head of the log calls it.
+    /// Its name in the first line of the log.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
     /// Waits until this time.
@@ -71,7 +67,7 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to whatever is due next.
+/// A clock that jumps to the next time that is due.
 #[derive(Default)]
 pub struct Sim {
     now: Time,
