@@ -63,9 +63,8 @@ fn code_link(step: u32) -> String {
     let sources = pages::sources(step);
     let lines: usize = sources.values().map(|(_, text)| lines_of_code(text)).sum();
     let files = count(sources.len(), "file");
-    format!(
-        "[The code of step {step} in full](../code/step_{step:02}.md): {files}, {lines} lines of code.\n"
-    )
+    let link = format!("[The code of step {step} in full](../code/step_{step:02}.md)");
+    format!("{link}: {files}, {lines} lines of code.\n")
 }
 
 /// The number of the event at a line of the log, as the tool `course` counts lines.

@@ -9,6 +9,7 @@ mod table;
 mod tasks;
 #[path = "../../given/text.rs"]
 mod text;
+#[path = "../../step_04/kernel/timers.rs"]
 mod timers;
 mod turn;
 mod verbs;

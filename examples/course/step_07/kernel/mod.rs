@@ -17,7 +17,7 @@ mod table;
 mod tasks;
 #[path = "../../given/text.rs"]
 mod text;
-#[path = "../../step_06/kernel/timers.rs"]
+#[path = "../../step_04/kernel/timers.rs"]
 mod timers;
 mod turn;
 #[path = "../../step_06/kernel/verbs.rs"]

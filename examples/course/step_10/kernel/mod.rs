@@ -15,6 +15,7 @@ mod machine;
 mod net;
 mod protocol;
 mod run;
+#[path = "../../step_09/kernel/scopes.rs"]
 mod scopes;
 #[path = "../../given/source.rs"]
 mod source;
