@@ -4,12 +4,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::OnceLock;
 
-use super::{built, labs, says, without_says};
+use super::{labs, says, without_says};
 use testing::child;
-
-static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
 /// A folder for one test.
 pub struct Scratch(pub PathBuf);
@@ -30,7 +27,7 @@ impl Drop for Scratch {
 
 /// The tool, in that folder: its exit code, and all that it said.
 fn course(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = built("course", &COURSE);
+    let mut command = super::course();
     command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args);
     let Output { status, stdout, stderr } = child::output_within(child::BUILD, &mut command);
     let said = String::from_utf8([stdout, stderr].concat()).unwrap();
