@@ -3,6 +3,8 @@
 
 #[path = "../examples/course/checks.rs"]
 mod checks;
+#[path = "course/class.rs"]
+mod class;
 #[path = "../examples/course/compare.rs"]
 mod compare;
 mod course_logs;

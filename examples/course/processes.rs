@@ -77,7 +77,7 @@ pub fn usage() -> io::Result<Usage> {
             }
         }
     }
-    usage.memory = pages * rustix::param::page_size() as u64 >> 20;
+    usage.memory = (pages * rustix::param::page_size() as u64) >> 20;
     Ok(usage)
 }
 

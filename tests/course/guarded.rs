@@ -45,7 +45,8 @@ fn left_files(scratch: &Scratch) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn left_processes(mark: &str) -> Vec<String> {
+/// The processes that have `mark` in their arguments.
+pub fn left_processes(mark: &str) -> Vec<String> {
     let folders = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let lines = folders.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
     lines.filter(|line| line.contains(mark)).collect()

@@ -1,0 +1,4 @@
+// failed: line #
+fn harm() {
+    panic!("on purpose");
+}
