@@ -22,6 +22,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,9 @@ use crate::processes;
 
 /// How often the guard looks. The first looks come sooner, because most programs end soon.
 const PERIOD: Duration = Duration::from_millis(20);
+
+/// The same for a build, which cannot start processes of its own.
+const BUILD_PERIOD: Duration = Duration::from_millis(100);
 
 /// What a guard is to run.
 #[derive(clap::Args)]
@@ -151,11 +155,20 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     let scratch = Scratch::new()?;
     let (program, work) = scratch.furnish(program)?;
     drop(taken);
-    // The terminal sends Ctrl-C to the program, too. What that does is up to the program.
-    ctrlc::set_handler(|| {}).map_err(io::Error::other)?;
+    let started = Arc::new(OnceLock::new());
+    let group = Arc::clone(&started);
+    ctrlc::set_handler(move || {
+        if let Some(id) = group.get() {
+            // An error means that it has ended.
+            let _ = process::kill_process_group(*id, Signal::INT);
+        }
+    })
+    .map_err(io::Error::other)?;
     let mut command = Command::new(program);
-    let child = command.arg(seed.to_string()).current_dir(work).spawn()?;
-    let id = Pid::from_child(&child);
+    command.arg(seed.to_string()).current_dir(work).stdin(Stdio::null());
+    // It is not in the terminal's group, so that each Ctrl-C reaches it once: from the handler.
+    let id = Pid::from_child(&command.process_group(0).spawn()?);
+    started.get_or_init(|| id);
     let status = loop {
         if let Some(status) = processes::reap(id) {
             break status;
@@ -217,7 +230,7 @@ impl Run {
         let mut is_grader_there = true;
         while status.is_none() && stopped.is_none() && is_grader_there {
             thread::sleep(period);
-            period = PERIOD.min(period * 2);
+            period = if order.build { BUILD_PERIOD } else { PERIOD }.min(period * 2);
             status = processes::reap(self.id);
             stopped = self.is_over()?;
             is_grader_there = parent_id() == order.parent;

@@ -176,6 +176,26 @@ fn two_checks_of_a_lab_take_turns() {
 }
 
 #[test]
+fn ctrl_c_ends_a_program_that_a_student_runs() {
+    let scratch = Scratch::new("ctrl-c");
+    course_in(&scratch.0, &["start", "16"]);
+    let lab = labs::find(16).unwrap();
+    let endless =
+        "    println!(\"ready\");\n    loop {}\n    #[allow(unreachable_code)]\n    loop {";
+    let source = lab.text("solution.rs").replacen("    loop {", endless, 1);
+    fs::write(scratch.0.join("trapline-labs/16_fair/src/lab.rs"), source).unwrap();
+    let mut command = super::course();
+    command.args(["run", "16"]).current_dir(&scratch.0).env("TMPDIR", scratch.0.join("tmp"));
+    fs::create_dir(scratch.0.join("tmp")).unwrap();
+    let mut tool = child::spawn_within(child::BUILD, command.stdout(Stdio::piped()));
+    let mut lines = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "ready");
+    child::send("INT", tool.id());
+    assert_eq!((tool.wait().unwrap().code(), lines.next()), (Some(1), None));
+    assert_eq!(fs::read_dir(scratch.0.join("tmp")).unwrap().count(), 0, "its folder is removed");
+}
+
+#[test]
 fn the_page_for_instructors_has_the_limits() {
     let page = fs::read_to_string(labs::root().join("examples/course/INSTRUCTOR.md")).unwrap();
     for ((what, run), (_, build)) in limits::RUN.rows().into_iter().zip(limits::BUILD.rows()) {
