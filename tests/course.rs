@@ -22,6 +22,9 @@ mod labs;
 mod limits;
 #[path = "../examples/course/list.rs"]
 mod list;
+#[path = "../examples/course/pages.rs"]
+#[allow(dead_code, reason = "the tool and the book use the rest")]
+mod pages;
 #[path = "../examples/course/program.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod program;
@@ -116,22 +119,45 @@ fn patched(lab: &Lab, variant: &str) -> Result<grade::Judgement, String> {
     grade::grade(lab, &folder, HIDDEN[0])
 }
 
-/// The first line of a wrong solution, if it says what check says.
+/// The value of a line `KEY: VALUE` at the head of a wrong solution. The first line is what check
+/// says, and the second is the demand of the page that the solution misses.
+fn header<'s>(source: &'s str, key: &str) -> Option<&'s str> {
+    let mut lines = source.lines().take(2).map(|line| line.trim_start_matches("// "));
+    lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+}
+
+/// What check says of a wrong solution.
 fn says(source: &str) -> Option<&str> {
-    let first = source.lines().next()?;
-    first.trim_start_matches("// ").strip_prefix("says: ")
+    header(source, "says")
 }
 
+/// Blanks the head of a wrong solution, so that its lines keep their numbers.
 fn without_says(source: &str) -> String {
-    let rest = source.split_once('\n').map_or("", |(_, rest)| rest);
-    if says(source).is_some() { rest.to_owned() } else { source.to_owned() }
+    let count = usize::from(says(source).is_some()) + usize::from(demand(source).is_some());
+    let rest = source.lines().skip(count).map(|line| format!("{line}\n"));
+    "\n".repeat(count) + &rest.collect::<String>()
 }
 
-/// All labs; those that build the kernel anew only if COURSE=all.
+/// The demand that a wrong solution misses.
+fn demand(source: &str) -> Option<&str> {
+    header(source, "demand")
+}
+
+/// The demands of a page: the bold names in the list of what check wants to see.
+fn demands(page: &str) -> Vec<&str> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix("- **"));
+    lines.filter_map(|line| Some(line.split_once("**")?.0)).collect()
+}
+
+/// All labs; those that build the kernel anew only if COURSE=all. COURSE=9,10 is only these.
 fn labs() -> Vec<Lab> {
-    let is_all = env::var("COURSE").is_ok_and(|labs| labs == "all");
-    let labs = labs::all().unwrap().into_iter();
-    labs.filter(|lab| is_all || lab.kind != Kind::Patched).collect()
+    let chosen = env::var("COURSE").unwrap_or_default();
+    let numbers: Vec<u32> = chosen.split(',').filter_map(|number| number.parse().ok()).collect();
+    let is_chosen = |lab: &Lab| match numbers.is_empty() {
+        true => chosen == "all" || lab.kind != Kind::Patched,
+        false => numbers.contains(&lab.number),
+    };
+    labs::all().unwrap().into_iter().filter(is_chosen).collect()
 }
 
 /// Says all that is wrong, not the first thing only.
@@ -196,6 +222,35 @@ fn each_lab_has_three_hints_and_three_wrong_solutions_at_least() {
             if says(&lab.text(&name)).is_none() {
                 wrong.push(format!("{} {name} does not begin with `says: `", lab.name));
             }
+        }
+    }
+    none_of(&wrong);
+}
+
+#[test]
+fn each_demand_has_a_wrong_solution_that_fails_at_it() {
+    let mut wrong = Vec::new();
+    for lab in labs::all().unwrap() {
+        let page = lab.text("lab.md");
+        let demands = demands(&page);
+        let files = lab.others("wrong").into_iter();
+        let sources = files.map(|name| (lab.text(&format!("{name}.{}", lab.ending())), name));
+        let sources: Vec<(String, String)> = sources.collect();
+        let missed: Vec<_> = sources
+            .iter()
+            .map(|(source, name)| (demand(source).unwrap_or_default(), name))
+            .collect();
+        // A lab that names no demands yet.
+        if demands.is_empty() && missed.iter().all(|(demand, _)| demand.is_empty()) {
+            continue;
+        }
+        for demand in &demands {
+            if !missed.iter().any(|(missed, _)| missed == demand) {
+                wrong.push(format!("{}: no wrong solution misses `{demand}`", lab.name));
+            }
+        }
+        for (missed, name) in missed.iter().filter(|(missed, _)| !demands.contains(missed)) {
+            wrong.push(format!("{} {name}: `{missed}` is no demand of the page", lab.name));
         }
     }
     none_of(&wrong);

@@ -5,14 +5,19 @@ mod checks;
 mod class;
 mod compare;
 mod early;
+mod exercises;
 mod grade;
 mod guard;
 mod labs;
 mod limits;
 mod list;
+mod markup;
+#[allow(dead_code, reason = "the book and the tests use the rest")]
+mod pages;
 mod processes;
 mod program;
 mod progress;
+mod slides;
 mod states;
 mod student;
 #[path = "../trace/tool/mod.rs"]
@@ -128,6 +133,24 @@ enum Task {
         /// not those that the program prints
         #[arg(value_parser = line_number)]
         line: u64,
+    },
+    /// The change of a step from the step before, as a unified diff
+    Change {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// A page of questions about the log of a step, 8 to 11, for a browser
+    Exercise {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// The slides of a lecture, 1 or 2, as a page for a browser
+    Slides {
+        /// The number of the lecture
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(slides::LECTURES)))]
+        lecture: u32,
     },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
@@ -313,8 +336,21 @@ fn perform(task: Task) -> Result<ExitCode, String> {
             print(states::state(step, line)?.trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Task::Change { step } => {
+            let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
+            print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Exercise { step } => {
+            print(exercises::document(step)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Slides { lecture } => {
+            print(slides::document(lecture)?);
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Log { step } => {
-            print(states::log(step)?.trim_end());
+            print(states::log(step).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -2,6 +2,11 @@
 
 use testing::trace::{self, Line};
 
+#[path = "code.rs"]
+mod code;
+#[path = "panics.rs"]
+mod panics;
+
 /// What is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
@@ -18,12 +23,34 @@ pub struct Work {
 }
 
 impl Work {
+    /// The source with blanks in place of comments and strings, so that a word is found in code
+    /// only.
+    #[allow(dead_code, reason = "not every lab forbids a word")]
+    pub fn code(&self) -> String {
+        code::code(&self.source)
+    }
+
+    /// The number of the first line of the source that uses the identifier `word`.
+    pub fn line_of(&self, word: &str) -> Option<usize> {
+        code::line_of(&self.source, word)
+    }
+
     /// What stands behind each `KEY:` of an answer, or which of them are empty.
     pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
         let find = |key: &str| {
             let mut lines = self.source.lines();
             lines.find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':'))
         };
+        let is_twice = |key: &&&str| {
+            let is_it = |line: &&str| {
+                let rest = line.trim().strip_prefix(**key);
+                rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+            };
+            self.source.lines().filter(is_it).count() > 1
+        };
+        if let Some(key) = keys.iter().find(is_twice) {
+            return Err(format!("`{key}:` is there more than once; keep one answer"));
+        }
         let answers = keys.map(|key| find(key).map_or("", str::trim));
         let empty = keys.iter().zip(answers).filter(|(_, answer)| answer.is_empty());
         let empty: Vec<String> = empty.map(|(key, _)| format!("`{key}`")).collect();
@@ -33,6 +60,18 @@ impl Work {
             Err(format!("still missing: {}", empty.join(", ")))
         }
     }
+}
+
+/// The lines of the tasks with that name, and of all tasks that they have spawned: a task may share
+/// its work with others.
+pub fn family<'w>(lines: &'w [Line<'w>], name: &str) -> Vec<&'w Line<'w>> {
+    let mut tasks = Vec::new();
+    for line in lines.iter().filter(|line| line.verb == "spawn") {
+        if line.name() == name || line.number("parent").is_some_and(|it| tasks.contains(&it)) {
+            tasks.push(line.task);
+        }
+    }
+    lines.iter().filter(|line| tasks.contains(&line.task)).collect()
 }
 
 /// How a program ended.
@@ -70,7 +109,7 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
         return Err(format!("your program {why}"));
     }
     if !ended.is_success {
-        return Err(failure(ended));
+        return Err(failure(ended, &work.source));
     }
     if work.log.trim().is_empty() {
         return Err("your program printed no log".to_owned());
@@ -79,7 +118,7 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
         return Ok(());
     }
     let lines = parsed(&work.log)?;
-    panic_of_a_task(&lines, &ended.stderr, &work.golden)?;
+    panic_of_a_task(&lines, &ended.stderr, work)?;
     rules(&lines, &work.golden)
 }
 
@@ -105,33 +144,11 @@ fn missing(text: &str) -> Option<String> {
     Some(if what.is_empty() { "a part marked with `todo!`".to_owned() } else { what.to_owned() })
 }
 
-/// The first panic on standard error: its place and its message.
-fn panic(stderr: &str) -> Option<(String, String)> {
-    let (_, rest) = stderr.split_once(" panicked at ")?;
-    let (place, rest) = rest.split_once(":\n")?;
-    // A failed run prints its log after the message.
-    let is_message = |line: &&str| {
-        let ends = ["#", "note: run with", "stack backtrace:"];
-        !ends.iter().any(|end| line.starts_with(end)) && trace::line(line).is_err()
-    };
-    let message: Vec<&str> = rest.lines().take_while(is_message).map(str::trim).collect();
-    Some((place_for_student(place), message.join("; ").trim_end_matches("; ").to_owned()))
-}
-
-/// A place as the student knows it: the files of the tests are variants of `lab.rs`.
-fn place_for_student(place: &str) -> String {
-    let (file, line) = place.split_once(':').unwrap_or((place, ""));
-    let file = match file.rsplit_once('/') {
-        Some((folder, "given.rs")) if folder.contains("/labs/") => "src/given.rs",
-        Some((folder, _)) if folder.contains("/labs/") => "src/lab.rs",
-        _ => file,
-    };
-    format!("{file}:{}", line.split(':').next().unwrap_or_default())
-}
-
-fn failure(ended: &Ended) -> String {
-    match panic(&ended.stderr) {
-        Some((place, message)) => format!("your program panicked at {place}: {message}"),
+fn failure(ended: &Ended, source: &str) -> String {
+    match panics::panics(&ended.stderr).first() {
+        Some(panic) => {
+            format!("your program panicked {}: {}", panic.place(source), panic.message)
+        }
         None => {
             let first = ended.stderr.lines().next().unwrap_or("nothing");
             format!("your program failed ({}); it said: {first}", ended.status)
@@ -146,18 +163,18 @@ fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
     })
 }
 
-/// A panic that the solution does not have. The program goes on after it, so its log is whole.
-fn panic_of_a_task(lines: &[Line<'_>], stderr: &str, golden: &str) -> Result<(), String> {
-    let is_known = |line: &Line<'_>| golden.lines().any(|other| other.ends_with(line.event()));
-    match lines.iter().find(|line| line.verb == "panic" && !is_known(line)) {
-        None => Ok(()),
-        Some(line) => {
-            let place = panic(stderr).map_or(String::new(), |(place, _)| format!(" at {place}"));
-            let (seq, task, name) = (line.seq, line.task, line.name());
-            let message = line.detail();
-            Err(format!("line #{seq:04}: your task {task} `{name}` panicked{place}: {message}"))
-        }
-    }
+/// A panic that the solution does not have. The program continues after it, so its log is whole.
+fn panic_of_a_task(lines: &[Line<'_>], stderr: &str, work: &Work) -> Result<(), String> {
+    let is_known = |line: &Line<'_>| work.golden.lines().any(|other| other.ends_with(line.event()));
+    let Some(line) = lines.iter().find(|line| line.verb == "panic" && !is_known(line)) else {
+        return Ok(());
+    };
+    let (seq, task, name, message) = (line.seq, line.task, line.name(), line.detail());
+    // Other tasks may have panicked before.
+    let panics = panics::panics(stderr);
+    let panic = panics.iter().find(|panic| message.contains(panic.message.as_str()));
+    let place = panic.map_or(String::new(), |panic| format!(" {}", panic.place(&work.source)));
+    Err(format!("line #{seq:04}: your task {task} `{name}` panicked{place}: {message}"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,46 @@ fn a_panic_is_said_with_its_place_and_without_the_log_behind_it() {
 }
 
 #[test]
+fn a_panic_in_a_file_that_is_not_the_students_is_not_placed_in_it() {
+    let said = |place: &str, message: &str| {
+        let stderr = format!("thread 'main' panicked at {place}:5:9:\n{message}\n");
+        said(failed(&stderr), "")
+    };
+    assert_eq!(
+        said("/rustc/1a2b3c/library/core/src/time.rs", "overflow when subtracting durations"),
+        "your program panicked in the standard library (time.rs): overflow when subtracting \
+         durations"
+    );
+    let place = "examples/course/labs/01_turns/../../step_01/kernel/turn.rs";
+    assert_eq!(said(place, "no"), "your program panicked at src/kernel/turn.rs:5: no");
+    let place = "examples/course/labs/01_turns/scenario.rs";
+    assert_eq!(said(place, "no"), "your program panicked at src/scenario.rs:5: no");
+}
+
+#[test]
+fn an_overflow_is_said_with_its_expression() {
+    let ended = failed("thread 'main' panicked at src/lab.rs:2:5:\nattempt to add with overflow\n");
+    let source = "fn f() {\n    left + 1\n}\n".to_owned();
+    let said = judge(&ended, &Work { source, ..Work::default() }, true).unwrap_err();
+    assert_eq!(
+        said,
+        "your program panicked at src/lab.rs:2, `left + 1`: attempt to add with overflow"
+    );
+}
+
+#[test]
+fn the_panic_of_a_task_is_said_with_its_own_place() {
+    let panic = |message: &str| {
+        format!(" 0.000000       1  #0003   2 main     panic    {message} cause=#0002\n")
+    };
+    let stderr = "thread 'main' panicked at src/lab.rs:2:5:\nfirst\n\
+                  thread 'main' panicked at src/lab.rs:7:5:\nsecond\n";
+    let ended = Ended { is_success: true, stderr: stderr.to_owned(), ..Ended::default() };
+    let said = said(ended, &format!("{LOG}{}", panic("second")));
+    assert!(said.starts_with("line #0003: your task 2 `main` panicked at src/lab.rs:7: second"));
+}
+
+#[test]
 fn a_program_that_does_not_end_has_a_last_line() {
     let ended = Ended { killed_after: Some(Duration::from_secs(10)), ..Ended::default() };
     let last =
@@ -73,4 +113,25 @@ fn a_log_must_be_one_and_keep_the_rules() {
     );
     let what = said(ended(), &LOG.replace("cause=#0001", "cause=#0009"));
     assert!(what.starts_with("line #0002 of your log breaks the rule `cause`: "), "{what}");
+}
+
+#[test]
+fn a_word_is_found_in_code_and_not_in_comments_or_strings() {
+    let source = "\
+//! No `thread`.
+
+/// No thread either: [`thread`].
+fn f<'a>(my_thread: &'a str) {
+    /* thread /* thread */ thread */
+    let _ = (\"thread\", r#\"a \" thread\"#, 'x', my_thread); // thread
+    std::thread::yield_now();
+}
+";
+    let work = Work { source: source.to_owned(), ..Work::default() };
+    assert_eq!(work.line_of("thread"), Some(7));
+    assert_eq!(work.line_of("async"), None);
+    let code = work.code();
+    assert_eq!(code.lines().nth(6), Some("    std::thread::yield_now();"));
+    assert_eq!(code.len(), source.len());
+    assert!(!code.contains("No") && !code.contains("///"), "{code}");
 }

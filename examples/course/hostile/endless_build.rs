@@ -1,4 +1,4 @@
-// failed: it does not compile: the build did not end in 
+// failed: it does not compile: the build did not end in
 fn harm() {}
 
 #[allow(long_running_const_eval)]

@@ -1,4 +1,5 @@
-// says: line 5: task 1 left the CPU here, and nothing makes it ready again; whoever returns `Pending` sees to it first that the waker is called
+// says: line 5: task 1 left the CPU here, and nothing makes it ready again; a `poll` that returns `Pending` must see to it first that the waker is called
+// demand: Each `Pending` has one wake.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;

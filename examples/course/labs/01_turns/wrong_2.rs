@@ -1,4 +1,5 @@
-// says: line 17: task 1 gave way 2 times and ended in turn 3; with `give_way(3)` it gives way 3 times and ends in turn 4
+// says: line 16: `give_way(3)` of task 1 gave way 2 times and was ready in turn 3; it should give way 3 times and be ready in turn 4
+// demand: Each future gives way as often as it should.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;

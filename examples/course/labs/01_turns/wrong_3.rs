@@ -1,4 +1,5 @@
-// says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`
+// says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`, and not before `Ready`
+// demand: Each `Pending` has one wake.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;

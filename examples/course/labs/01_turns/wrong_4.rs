@@ -1,4 +1,5 @@
-// says: line 6: task 1 ended in its first run, and should have given way 3 times; only a `Pending` gives way, so a loop inside of `poll` cannot
+// says: line 5: `give_way(3)` of task 1 was ready in its first `poll`, and should have given way 3 times; only a `Pending` gives way, so a loop inside of `poll` cannot
+// demand: Each future gives way as often as it should.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-// says: line 11: `toast` is lost: `butter` was set for 20 ms too, and took its place; two timers with equal times are two timers
+// says: line 11: `toast` is lost: `butter` was set for 20ms too, and took its place; two timers with equal times are two timers
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;

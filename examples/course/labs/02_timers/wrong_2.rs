@@ -1,4 +1,5 @@
-// says: line 11: `toast` and `butter` are both due at 20 ms, and `toast` was set first; `pop` gave `butter` first
+// says: line 11: `toast` and `butter` are both due at 20ms, and `toast` was set first; `pop` gave `butter` first
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::cmp::Reverse;

@@ -1,4 +1,5 @@
-// says: line 8: `pop` gave nothing at 10 ms, but `egg` is due: a timer is due at its time, 10 ms, and after it
+// says: line 8: `pop` gave nothing at 10ms, but `egg` is due: a timer is due at its time, 10ms, and after it
+// demand: `pop` gives what is due, the soonest first.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-// says: line 21: `jam` is lost: `clear` took back `ham`, and `jam`, for 40 ms too, went with it
+// says: line 21: `jam` is lost: `clear` took back `ham`, and `jam`, for 40ms too, went with it
+// demand: A key clears its timer, and no other.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;

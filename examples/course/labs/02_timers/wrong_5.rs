@@ -1,4 +1,5 @@
-// says: line 7: `pop` gave `egg` at 5 ms, before it is due: at 10 ms
+// says: line 7: `pop` gave `egg` at 5ms, before it is due: at 10ms
+// demand: `pop` gives what is due, the soonest first.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;

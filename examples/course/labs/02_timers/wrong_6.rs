@@ -1,4 +1,5 @@
-// says: line 31: `fig` is lost: `plum` was set for 70 ms too, and took its place; two timers with equal times are two timers
+// says: line 31: `fig` is lost: `plum` was set for 70ms too, and took its place; two timers with equal times are two timers
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;

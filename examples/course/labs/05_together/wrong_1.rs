@@ -1,4 +1,5 @@
-// says: task 3 is spawned at 0.300000, when the task before it has ended; spawn all jobs first, and then join them
+// says: job 2 begins at 0.300000, and not at 0; spawn all jobs before you wait for one of them
+// demand: All jobs begin at 0 s.
 //! Yours: jobs side by side.
 
 use super::given::Job;

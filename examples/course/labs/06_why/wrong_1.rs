@@ -1,4 +1,5 @@
-// says: why 27: your chain ends at #0027, a `note`; it names no cause, so its task did it: go on at the last `run` line of the task, #0025
+// says: why 29: your chain ends at #0029, a `note`; it names no cause, so its task did it: continue at the last `run` line of the task, #0027
+// demand: Behind a line without a cause is the last `run` of its task.
 //! Yours: why did this happen?
 
 use super::given::Line;

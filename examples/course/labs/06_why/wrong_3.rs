@@ -1,4 +1,5 @@
-// says: why 27: behind #0020, a `fire`, your chain has #0009; time is from outside: the chain ends there
+// says: why 29: behind #0021, a `fire`, your chain has #0009; a timer fires because time has passed: the chain ends there
+// demand: The chain ends at a `fire`, or at the `spawn` of main.
 //! Yours: why did this happen?
 
 use super::given::Line;

@@ -1,4 +1,5 @@
-// says: why 6: your chain ends at #0006, a `spawn`; behind the spawn of a child is its parent: go on at the last `run` line of task 1, #0002
+// says: why 6: your chain ends at #0006, a `spawn`; behind the spawn of a child is its parent: continue at the last `run` line of task 1, #0002
+// demand: Behind the `spawn` of a child is the last `run` of its parent.
 //! Yours: why did this happen?
 
 use super::given::Line;

@@ -1,4 +1,5 @@
-// says: line #0008: `reader` waits before it has tried to read, but the first piece is there; an event may be over, so wait only after `None`
+// says: line #0008: `reader` waits before it has tried to read; a piece may be there from the start, so wait only after `None`
+// demand: Each wait comes after `None`.
 //! Yours: a message that comes in pieces.
 
 use super::given::Wire;

@@ -1,4 +1,5 @@
-// says: `reader` sleeps and looks again; nobody needs to look at a descriptor: wait for it, and the kernel says when
+// says: line #0011: `reader` sleeps before it tries again; no sleep is needed: wait for the descriptor, and the kernel says when it is ready
+// demand: There is no sleep.
 //! Yours: a message that comes in pieces.
 
 use super::given::Wire;

@@ -1,4 +1,5 @@
-// says: at 4.000000 the deadline of the caller has passed, and attempt 3 begins all the same; a `timeout-cancellation` is not yours: return it
+// says: call 2: attempt 3 begins at 4.000000, although the deadline of the caller has passed; a `timeout-cancellation` is not yours: return it
+// demand: Every other interrupt is returned at once.
 //! Yours: three attempts, each with a timeout of its own.
 
 use super::given::{SECOND, fetch};

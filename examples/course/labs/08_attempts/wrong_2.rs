@@ -1,4 +1,5 @@
-// says: attempt 1 took 2 s and gave a value; each attempt is under a timeout of its own, of 1 s
+// says: call 1: attempt 1 gave a value at 2.000000; each attempt must be under a timeout of 1 s of its own
+// demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 
 use super::given::{SECOND, fetch};

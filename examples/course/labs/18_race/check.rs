@@ -1,52 +1,86 @@
-//! A race that the value won, and the value in the hands of the asker.
+//! A race that the value won, and the value with the asker.
 
-use testing::trace::{Line, trace};
+use testing::trace::{Line, span, trace};
 
 use crate::work::Work;
 
+#[path = "scenario.rs"]
+mod scenario;
+
+use scenario::Scenario;
+
 pub fn check(work: &Work) -> Result<(), String> {
+    let scenario = scenario::of(work.seed);
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
     let lines = &lines[..];
-    let is_timeout = |line: &&Line<'_>| line.verb == "trap" && line.word(0) == "set_timeout";
-    let Some(timeout) = lines.iter().find(is_timeout) else {
-        return Err(
-            "the log has no `set_timeout`, so there is no timeout that the value could race \
-                    with; the asker waits in `timeout_after`"
-                .to_owned(),
-        );
+    let is_said =
+        |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the asker has ");
+    let said = lines.iter().find(is_said).ok_or("the log does not say what the asker has")?;
+    let is_timeout = |line: &&Line<'_>| {
+        line.task == said.task && line.verb == "trap" && line.word(0) == "set_timeout"
     };
+    let timeouts: Vec<&Line<'_>> = lines.iter().filter(is_timeout).collect();
+    let Some(timeout) = timeouts.first() else {
+        return Err("the asker sets no timeout (`set_timeout`) with which the value could race; \
+                    it waits in `timeout_after`"
+            .to_owned());
+    };
+    is_of_patience(&scenario, lines, &timeouts)?;
     let is_race = |line: &&Line<'_>| {
-        line.verb == "race" && (line.word(0), line.word(1)) == ("winner=value", "loser=timeout")
+        (line.verb, line.task) == ("race", said.task)
+            && (line.word(0), line.word(1)) == ("winner=value", "loser=timeout")
     };
     let race = lines.iter().find(is_race).ok_or_else(|| no_race(lines, timeout))?;
-    let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.task == race.task;
-    let wake = lines.iter().filter(is_wake).rfind(|line| line.seq < race.seq);
-    match wake {
-        Some(wake) if wake.word(0) == "sleep" => Err(format!(
-            "line #{:04}: here a sleep of the asker itself races with the timeout around it; the \
-             value is to come from another task",
-            race.seq
+    is_answered(lines, race)?;
+    is_kept(&scenario, lines, race, said)
+}
+
+/// The asker waits once, from its beginning and for its patience.
+fn is_of_patience(
+    scenario: &Scenario,
+    lines: &[Line<'_>],
+    timeouts: &[&Line<'_>],
+) -> Result<(), String> {
+    let asked = scenario.patience.as_millis();
+    let wrong = timeouts
+        .iter()
+        .find(|line| span(line.word(1)).is_none_or(|span| span != scenario.patience));
+    if let Some(wrong) = wrong {
+        return Err(format!(
+            "line #{:04}: this timeout of the asker is {} long; its patience is {asked}ms",
+            wrong.seq,
+            wrong.word(1)
+        ));
+    }
+    let task = timeouts[0].task;
+    let start = lines.iter().find(|line| line.verb == "run" && line.task == task);
+    let late = timeouts.iter().find(|line| start.is_some_and(|start| line.at > start.at));
+    match late {
+        Some(late) => Err(format!(
+            "line #{:04}: the asker begins to wait here at {}; it is to wait once, from its \
+             beginning and for {asked}ms at most",
+            late.seq, late.at
         )),
-        _ => is_kept(lines, race),
+        None => Ok(()),
     }
 }
 
-/// Why there was no race: the timeout came first, or the value was read first.
+/// Why there was no race: the timeout came first, or the asker ran first.
 fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
     let deadline = timeout.key("until").unwrap_or("never");
-    let of_asker = |verb: &str| {
-        lines
-            .iter()
-            .find(|line| line.verb == verb && line.task == timeout.task && line.seq > timeout.seq)
-    };
-    if let Some(deliver) = of_asker("deliver") {
+    let of_asker =
+        || lines.iter().filter(|line| line.task == timeout.task && line.seq > timeout.seq);
+    if let Some(deliver) = of_asker().find(|line| line.verb == "deliver") {
         return format!(
             "line #{:04}: the deadline {deadline} passed and no value was there, so the asker got \
              the timeout; the value must be sent before, and the asker must not run in between",
             deliver.seq
         );
     }
-    match (of_asker("late"), of_asker("run")) {
+    let closed = of_asker().find(|line| line.word(0) == "unset_timeout").map(|line| line.seq);
+    let mut runs = of_asker().filter(|line| line.verb == "run");
+    let last = runs.rfind(|line| closed.is_none_or(|closed| line.seq < closed));
+    match (of_asker().find(|line| line.verb == "late"), last) {
         (Some(late), _) => format!(
             "line #{:04}: the scope was closed late, but there was no race: when the deadline \
              {deadline} passed, the asker did not wait, it had the CPU itself; another task must \
@@ -54,21 +88,56 @@ fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
             late.seq
         ),
         (None, Some(run)) => format!(
-            "line #{:04}: the asker runs at {} with its value, and its deadline is {deadline}, so \
-             the timeout had no part in it; after `send`, the sender must hold the CPU until the \
-             deadline has passed",
+            "line #{:04}: the asker runs at {}, before its deadline {deadline}, and its wait is \
+             over, so the timeout had no part in it; after `send`, the sender must hold the CPU \
+             until the deadline has passed",
             run.seq, run.at
         ),
         (None, None) => "the log has no `race` line, because the asker did not wait at all".into(),
     }
 }
 
+/// Another task than the asker has answered, before the race.
+fn is_answered(lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
+    let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.task == race.task;
+    let wake = lines.iter().filter(is_wake).rfind(|line| line.seq < race.seq);
+    if wake.is_some_and(|wake| wake.word(0) == "sleep") {
+        return Err(format!(
+            "line #{:04}: here a sleep of the asker itself races with the timeout around it; the \
+             value is to come from another task",
+            race.seq
+        ));
+    }
+    let is_answer = |line: &&Line<'_>| line.verb == "note" && line.word(0) == "answers";
+    match lines.iter().find(is_answer) {
+        Some(answer) if answer.task == race.task => Err(format!(
+            "line #{:04}: the asker answers its own question here; the task `sender` is to call \
+             `question.answer()` and to send the result",
+            answer.seq
+        )),
+        Some(answer) if answer.seq > race.seq => Err(format!(
+            "line #{:04}: the question is answered only here, and the race was in #{:04}; the \
+             answer is the value that is to win it",
+            answer.seq, race.seq
+        )),
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "line #{:04}: a value wins this race, but no task has called `question.answer()`; the \
+             answer is the value that the asker waits for",
+            race.seq
+        )),
+    }
+}
+
 /// The value came back, whatever else was delivered in the scope.
-fn is_kept(lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
-    let is_said =
-        |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the asker has ");
-    let said = lines.iter().find(is_said).map_or("", |line| line.detail());
-    if said == "the asker has 42" {
+fn is_kept(
+    scenario: &Scenario,
+    lines: &[Line<'_>],
+    race: &Line<'_>,
+    said: &Line<'_>,
+) -> Result<(), String> {
+    let answer = scenario.answer;
+    if said.detail() == format!("the asker has {answer}") {
         return Ok(());
     }
     let is_hit = |line: &&Line<'_>| {
@@ -87,9 +156,10 @@ fn is_kept(lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
             hit.seq, race.seq
         ),
         None => format!(
-            "line #{:04}: the value won the race, but the log says `{said}`; `ask` is to return \
-             the value 42",
-            race.seq
+            "line #{:04}: the value won the race, but the log says `{}`; `ask` is to return the \
+             answer of the sender, {answer}",
+            race.seq,
+            said.detail()
         ),
     })
 }

@@ -1,16 +1,19 @@
-// says: line #0012: the scope was closed late, but there was no race: when the deadline 0.020000 passed, the asker did not wait, it had the CPU itself; another task must hold the CPU while the asker is ready
-//! The asker does the work itself, so nobody gives it a value while it waits.
+// says: line #0013: the scope was closed late, but there was no race: when the deadline 0.020000 passed, the asker did not wait, it had the CPU itself; another task must hold the CPU while the asker is ready
+// demand: A race that the value wins.
+//! The asker does the work itself, so no task gives it a value while it waits.
+
+use std::time::Duration;
 
 use kernel::SimClock;
 use traps::{Error, sleep, timeout_after};
 
-use super::given::{MS, VALUE, compute};
+use super::given::{Question, compute};
 
-pub async fn ask(cpu: SimClock) -> Result<u32, Error> {
-    timeout_after(20 * MS, async {
-        sleep(10 * MS).await?;
-        compute(&cpu, 30 * MS);
-        Ok(VALUE)
+pub async fn ask(cpu: SimClock, patience: Duration, question: Question) -> Result<u32, Error> {
+    timeout_after(patience, async {
+        sleep(patience / 2).await?;
+        compute(&cpu, patience);
+        Ok(question.answer())
     })
     .await
 }

@@ -1,22 +1,25 @@
-// says: line #0018: the value won the race, but the log says `the asker has nothing: the thread has waited long enough`; `ask` is to return the value 42
+// says: line #0019: the value won the race, but the log says `the asker has nothing: the thread has waited long enough`; `ask` is to return the answer of the sender, 42
+// demand: The value with the asker.
 //! The deadline has passed, so the value is thrown away: but it won.
+
+use std::time::Duration;
 
 use kernel::SimClock;
 use traps::channel::oneshot;
 use traps::{Error, sleep, spawn, timeout_after};
 
-use super::given::{MS, VALUE, compute};
+use super::given::{Question, compute};
 
-pub async fn ask(cpu: SimClock) -> Result<u32, Error> {
+pub async fn ask(cpu: SimClock, patience: Duration, question: Question) -> Result<u32, Error> {
     let (sender, receiver) = oneshot::channel();
-    let clock = cpu.clone();
+    let (clock, until) = (cpu.clone(), cpu.now() + patience);
     let answer = async move {
-        sleep(10 * MS).await?;
-        let _ = sender.send(VALUE);
-        compute(&cpu, 30 * MS);
+        sleep(patience / 2).await?;
+        let _ = sender.send(question.answer());
+        compute(&cpu, patience);
         Ok::<_, Error>(())
     };
     spawn("sender", answer).detached().await;
-    let value = timeout_after(20 * MS, receiver).await?;
-    if clock.now().as_micros() > 20_000 { Err(Error::TimedOut) } else { Ok(value) }
+    let value = timeout_after(patience, receiver).await?;
+    if clock.now() > until { Err(Error::TimedOut) } else { Ok(value) }
 }

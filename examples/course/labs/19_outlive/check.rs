@@ -4,17 +4,19 @@ use testing::trace::{Line, trace};
 
 use crate::work::Work;
 
+#[path = "scenario.rs"]
+mod scenario;
+
+use scenario::Scenario;
+
 pub fn check(work: &Work) -> Result<(), String> {
+    let scenario = scenario::of(work.seed);
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
-    let Some(offload) = lines.iter().find(|line| line.verb == "offload") else {
-        return Err("the log has no `offload` line, so no thread worked for you; a timeout ends \
-                    whatever waits in a task, and nothing is left that could outlive it"
-            .to_owned());
-    };
+    let offload = only_job(&lines)?;
     let job = offload.word(0);
     let find = |verb: &str| lines.iter().find(|line| line.verb == verb && line.word(0) == job);
     if let Some(done) = find("done") {
-        return Err(not_abandoned(&lines, done));
+        return Err(not_abandoned(&lines, offload, done));
     }
     let Some(abandon) = find("abandon") else {
         return Err(format!(
@@ -23,24 +25,52 @@ pub fn check(work: &Work) -> Result<(), String> {
             offload.seq
         ));
     };
-    let exit = lines.iter().find(|line| line.verb == "exit" && line.task == offload.task);
-    match (exit, find("orphan")) {
-        (Some(exit), Some(orphan)) if exit.seq > orphan.seq => is_no_guess(&lines, abandon),
-        (Some(exit), _) => Err(too_soon(&lines, job, abandon, exit)),
-        (None, _) => Err(format!("the caller, task {}, has no `exit` line", offload.task)),
+    gives_up_in_time(&scenario, offload, abandon)?;
+    let is_end =
+        |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the caller has");
+    let end =
+        lines.iter().find(is_end).ok_or("the log does not say that the caller has returned")?;
+    match find("orphan") {
+        Some(orphan) if end.seq > orphan.seq => {
+            is_no_guess(&lines, abandon, end)?;
+            has_worked(&work.log)
+        }
+        _ => Err(too_soon(job, abandon, end)),
+    }
+}
+
+/// The one job that a thread worked on.
+fn only_job<'l>(lines: &'l [Line<'l>]) -> Result<&'l Line<'l>, String> {
+    let mut offloads = lines.iter().filter(|line| line.verb == "offload");
+    let Some(offload) = offloads.next() else {
+        return Err("the log has no `offload` line, so no thread worked for you; a timeout ends \
+                    any wait of a task, and nothing is left that could outlive it"
+            .to_owned());
+    };
+    match offloads.next() {
+        Some(second) => Err(format!(
+            "line #{:04}: this is a second job, {}; the work is one job, {}, and another thread \
+             does not know when it ends",
+            second.seq,
+            second.word(0),
+            offload.word(0)
+        )),
+        None => Ok(offload),
     }
 }
 
 /// The caller was still there when the job ended.
-fn not_abandoned(lines: &[Line<'_>], done: &Line<'_>) -> String {
+fn not_abandoned(lines: &[Line<'_>], offload: &Line<'_>, done: &Line<'_>) -> String {
     let (seq, job) = (done.seq, done.word(0));
-    let shield = lines.iter().find(|line| line.verb == "trap" && line.word(0) == "shield");
-    let timeout = lines.iter().find(|line| line.word(0) == "set_timeout");
-    match (shield, timeout) {
+    let trap = |name: &str| {
+        let is_it =
+            |line: &&Line<'_>| (line.verb, line.task, line.word(0)) == ("trap", offload.task, name);
+        lines.iter().filter(|line| line.seq < seq).find(is_it)
+    };
+    match (trap("shield"), trap("set_timeout")) {
         (Some(shield), Some(_)) => format!(
             "line #{seq:04}: the job {job} is done and its caller still waits: the shield of \
-             #{:04} held the timeout back; it is the thread that goes on by itself, and it needs \
-             no shield",
+             #{:04} held the timeout back; no interrupt can stop the thread, so it needs no shield",
             shield.seq
         ),
         (None, Some(timeout)) => format!(
@@ -57,35 +87,75 @@ fn not_abandoned(lines: &[Line<'_>], done: &Line<'_>) -> String {
     }
 }
 
+/// The caller waits for its patience, neither longer nor shorter.
+fn gives_up_in_time(
+    scenario: &Scenario,
+    offload: &Line<'_>,
+    abandon: &Line<'_>,
+) -> Result<(), String> {
+    let waited = abandon.at.since(offload.at);
+    if waited == scenario.patience {
+        return Ok(());
+    }
+    Err(format!(
+        "line #{:04}: the caller gives up after {} ms; its patience is {} ms",
+        abandon.seq,
+        waited.as_micros() as f64 / 1e3,
+        scenario.patience.as_millis()
+    ))
+}
+
 /// The caller has waited for the thread itself, not for a time.
-fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>) -> Result<(), String> {
+fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>, end: &Line<'_>) -> Result<(), String> {
+    let is_later = |line: &&Line<'_>| line.seq > abandon.seq && line.seq < end.seq;
     let is_sleep = |line: &&Line<'_>| line.verb == "block" && line.word(0) == "sleep";
-    let mut after = lines.iter().filter(|line| line.task == abandon.task && line.seq > abandon.seq);
-    match after.find(is_sleep) {
-        None => Ok(()),
-        Some(sleep) => Err(format!(
-            "line #{:04}: the caller sleeps until {} while the thread works, which is a guess; the \
-             work may take longer, so wait for what the thread does last",
+    if let Some(sleep) = lines.iter().filter(is_later).find(is_sleep) {
+        return Err(format!(
+            "line #{:04}: the task `{}` sleeps until {} while the thread works, which is a guess; \
+             the work may take longer, so wait for what the thread does last",
             sleep.seq,
+            sleep.name(),
             sleep.key("until").unwrap_or("never")
+        ));
+    }
+    let is_timeout = |line: &&Line<'_>| line.verb == "trap" && line.word(0) == "set_timeout";
+    match lines.iter().filter(is_timeout).nth(1) {
+        Some(timeout) => Err(format!(
+            "line #{:04}: this timeout limits the wait for the thread to {}, which is a guess; the \
+             work may take longer, so this wait needs no timeout",
+            timeout.seq,
+            timeout.word(1)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The job was the work.
+fn has_worked(log: &str) -> Result<(), String> {
+    let times = log.lines().find_map(|line| line.strip_prefix("# the work was done "));
+    match times.and_then(|rest| rest.strip_suffix(" times")).unwrap_or("no") {
+        "1" => Ok(()),
+        times => Err(format!(
+            "`work` was called {times} times; the job is to call it once, and the work sets the \
+             event at its end"
         )),
     }
 }
 
 /// The caller ends while the thread works.
-fn too_soon(lines: &[Line<'_>], job: &str, abandon: &Line<'_>, exit: &Line<'_>) -> String {
-    let seq = exit.seq;
-    if lines.iter().any(|line| line.detail().starts_with("the caller failed: timed out")) {
+fn too_soon(job: &str, abandon: &Line<'_>, end: &Line<'_>) -> String {
+    let (seq, given_up) = (end.seq, abandon.seq);
+    if end.detail().starts_with("the caller has failed: timed out") {
         return format!(
-            "line #{seq:04}: the error of the timeout left `caller` at once, so the program ends \
-             while the thread of {job}, abandoned in #{:04}, works; the error is expected here, \
-             and the wait for the thread comes after it",
-            abandon.seq
+            "line #{seq:04}: the error of the timeout left `caller` at once, and the thread of \
+             {job}, abandoned in #{given_up:04}, still works; the error is expected here, and the \
+             wait for the thread comes after it"
         );
     }
     format!(
-        "line #{seq:04}: your program ends at {}, and the thread of {job}, abandoned in #{:04}, \
-         still works: no `orphan {job}` is before this line; wait for what the thread does last",
-        exit.at, abandon.seq
+        "line #{seq:04}: `caller` has returned at {}, and the thread of {job}, abandoned in \
+         #{given_up:04}, still works: no `orphan {job}` is before this line; wait for what the \
+         thread does last",
+        end.at
     )
 }

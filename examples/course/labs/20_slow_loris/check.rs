@@ -1,55 +1,119 @@
-//! The loris is ended by the deadline of its connection, and the honest client is served.
-
-use std::time::Duration;
+//! The slow clients are ended by the deadlines of their connections, and the honest client is
+//! served.
 
 use testing::trace::{Line, trace};
 
 use crate::work::Work;
 
-/// What a request may take.
-const LIMIT: Duration = Duration::from_secs(10);
+#[path = "scenario.rs"]
+mod scenario;
+
+use scenario::Scenario;
+
+/// The connections, by client.
+const CONNECTIONS: [(&str, &str); 3] =
+    [("loris", "conn-1"), ("honest", "conn-2"), ("silent", "conn-3")];
 
 pub fn check(work: &Work) -> Result<(), String> {
+    let scenario = scenario::of(work.seed);
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
     let end = |client: &str| {
         let is_end = |line: &&Line<'_>| line.verb == "note" && line.name() == client;
         lines.iter().rfind(is_end).ok_or_else(|| format!("the log has no note of `{client}`"))
     };
     let honest = end("honest")?;
-    if honest.detail() != "has both answers" {
-        return Err(honest_cut(&lines, honest));
+    if honest.detail() != "has all answers" {
+        return Err(honest_cut(&scenario, &lines, honest));
     }
-    let loris = end("loris")?;
+    has_answered(&scenario, &lines)?;
+    let (loris, silent) = (end("loris")?, end("silent")?);
     if !loris.detail().starts_with("is cut off") {
-        return Err(still_there(&lines, loris));
+        return Err(still_there(&scenario, &lines, loris));
     }
-    let Some((fire, set)) = fired(&lines, "conn-1") else {
+    if silent.detail() != "is cut off" {
         return Err(format!(
-            "line #{:04}: the loris is cut off, but no deadline of `conn-1` fired before; what a \
-             client may take is time, and not a number of bytes or of reads",
-            loris.seq
+            "line #{:04}: `silent` sends nothing, and it held its connection until {}; the limit \
+             begins with the wait for the first byte, not with that byte",
+            silent.seq, silent.at
+        ));
+    }
+    for client in [loris, silent] {
+        is_ended_by_deadline(&scenario, &lines, client)?;
+    }
+    CONNECTIONS.iter().try_for_each(|(_, task)| has_one_deadline(&lines, task))
+}
+
+/// The requests that were answered are those of the honest client, or all that the loris sends.
+fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
+    let answers = lines.iter().filter(|line| line.verb == "note");
+    let mut expected = scenario.requests.iter();
+    for line in answers {
+        let Some(answered) = line.detail().strip_prefix("answers ") else { continue };
+        if line.name() == "conn-1" && answered.len() == scenario.bytes {
+            continue;
+        }
+        if expected.next() != Some(&answered) {
+            return Err(format!(
+                "line #{:04}: `{}` answers `{answered}`, which no client has requested; a request \
+                 ends with the end of its line",
+                line.seq,
+                line.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The deadline of the connection ended it, when the time was over.
+fn is_ended_by_deadline(
+    scenario: &Scenario,
+    lines: &[Line<'_>],
+    client: &Line<'_>,
+) -> Result<(), String> {
+    let name = client.name();
+    let of = CONNECTIONS.iter().find(|(each, _)| *each == name);
+    let task = of.map_or("", |(_, task)| task);
+    let limit = scenario.limit.as_secs();
+    let Some((fire, set)) = fired(lines, task) else {
+        return Err(format!(
+            "line #{:04}: `{name}` is cut off, but no deadline of `{task}` fired before; a client \
+             may take some time, whatever the number of its bytes or reads is",
+            client.seq
         ));
     };
     if set.verb != "arm" {
         return Err(format!(
-            "line #{:04}: a timeout ends the loris in time; but each request opens a scope and \
+            "line #{:04}: a timeout ends `{name}` in time; but each request opens a scope and \
              sets a timer for it, see #{:04}; arm the deadline of the connection, which costs a \
              store",
             fire.seq, set.seq
         ));
     }
-    let (arms, _) = set_by(&lines, "conn-1");
-    let began = arms.first().map_or(set.at, |arm| arm.at);
-    let took = fire.at.since(began);
-    if took < LIMIT || took > LIMIT + Duration::from_secs(1) {
+    let start = lines.iter().find(|line| line.verb == "run" && line.name() == task);
+    let took = fire.at.since(start.map_or(set.at, |start| start.at));
+    if took != scenario.limit {
         return Err(format!(
-            "line #{:04}: the request of the loris is ended {} s after its deadline was armed \
-             first; a request may take 10 s",
+            "line #{:04}: the request of `{name}` is ended {} s after the server began to wait for \
+             its first byte; a request may take {limit} s",
             fire.seq,
             took.as_secs_f64()
         ));
     }
     Ok(())
+}
+
+/// A connection has one deadline, however many requests it makes.
+fn has_one_deadline(lines: &[Line<'_>], task: &str) -> Result<(), String> {
+    let is_made =
+        |line: &&Line<'_>| line.name() == task && line.word(0).starts_with("connection_deadline");
+    match lines.iter().filter(is_made).nth(1) {
+        Some(second) => Err(format!(
+            "line #{:04}: `{task}` makes a second deadline here; a connection has one deadline, \
+             and each request arms it again",
+            second.seq
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The lines in which that task sets a deadline: of its connection, and of a timeout.
@@ -70,8 +134,8 @@ fn fired<'l>(lines: &'l [Line<'l>], task: &str) -> Option<(&'l Line<'l>, &'l Lin
     with_cause.find(|(_, set)| set.name() == task && set.verb != "block")
 }
 
-/// Why the honest client has not got both answers.
-fn honest_cut(lines: &[Line<'_>], end: &Line<'_>) -> String {
+/// Why the honest client has not got all answers.
+fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String {
     let Some((fire, set)) = fired(lines, "conn-2") else {
         return format!(
             "line #{:04}: the honest client {}, and no deadline had fired: `serve` ended its \
@@ -81,30 +145,46 @@ fn honest_cut(lines: &[Line<'_>], end: &Line<'_>) -> String {
         );
     };
     let (seq, timer, took) = (fire.seq, fire.word(0), fire.at.since(set.at));
-    if took < LIMIT {
+    let limit = scenario.limit.as_secs();
+    if took < scenario.limit {
         return format!(
             "line #{seq:04}: {timer} fires {} s after it was set in #{:04}, and the honest client \
-             {}, for which it needs 6 s; its line is bad, and a request may take 10 s",
+             {}, for which it needs {} s; its line is bad, and a request may take {limit} s",
             took.as_secs_f64(),
             set.seq,
-            end.detail()
+            end.detail(),
+            2 * scenario.piece.as_millis() as u64 / 1000
         );
     }
-    format!(
-        "line #{seq:04}: {timer} was set in #{:04}, at {}, and fires while the honest client is \
-         at a later request; the limit of 10 s is for a request, so each request begins with a \
-         deadline of its own",
-        set.seq, set.at
-    )
+    let is_note = |line: &&Line<'_>| line.name() == "conn-2" && line.verb == "note";
+    let noted = lines.iter().filter(is_note).rfind(|line| line.seq < fire.seq);
+    let answers = noted.and_then(|line| line.detail().strip_prefix("answers "));
+    let read = lines.iter().filter(|line| line.name() == "conn-2" && line.verb == "block");
+    let read = read.filter(|line| line.seq < fire.seq).next_back();
+    match answers.filter(|_| read.is_some_and(|line| line.word(0) == "sleep")) {
+        Some(request) => format!(
+            "line #{seq:04}: {timer} was set in #{:04}, at {}, and fires while `serve` answers \
+             `{request}`; the limit of {limit} s ends with the last byte of the request, so disarm \
+             the deadline before the answer",
+            set.seq, set.at
+        ),
+        None => format!(
+            "line #{seq:04}: {timer} was set in #{:04}, at {}, and fires while the honest client \
+             is at a later request; the limit of {limit} s is for a request, so each request \
+             begins with a deadline of its own",
+            set.seq, set.at
+        ),
+    }
 }
 
 /// Why the loris was not ended.
-fn still_there(lines: &[Line<'_>], end: &Line<'_>) -> String {
+fn still_there(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String {
+    let limit = scenario.limit.as_secs();
     let held = format!("the loris held its connection until {}", end.at);
     if let Some((fire, _)) = fired(lines, "conn-1") {
         return format!(
-            "line #{:04}: the deadline of `conn-1` fires, and yet {held}: `serve` read on after \
-             the timeout; a request that took too long is the end of its connection",
+            "line #{:04}: the deadline of `conn-1` fires, and yet {held}: `serve` continued to \
+             read after the timeout; a request that took too long is the end of its connection",
             fire.seq
         );
     }
@@ -123,7 +203,7 @@ fn still_there(lines: &[Line<'_>], end: &Line<'_>) -> String {
         },
         ([_, second, ..], _) => format!(
             "line #{:04}: the deadline of `conn-1` is armed here for the second time in the same \
-             request, and {} times in all: each byte bought the loris another 10 s, and {held}; \
+             request, and {} times in all: each time the loris had another {limit} s, and {held}; \
              arm it once for a request",
             second.seq,
             arms.len()
@@ -135,7 +215,7 @@ fn still_there(lines: &[Line<'_>], end: &Line<'_>) -> String {
             first.seq, second.seq
         ),
         ([only], _) | ([], [only]) => format!(
-            "line #{:04}: the deadline is at {}, and {held}; a request may take 10 s",
+            "line #{:04}: the deadline is at {}, and {held}; a request may take {limit} s",
             only.seq,
             only.key("until").unwrap_or("never")
         ),

@@ -1,28 +1,28 @@
-//! Given: two clients, each with a connection that `lab::serve` serves.
+//! Given: three clients, each with a connection that `lab::serve` serves.
 
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
 use net::Stream;
 use net::pipe::{PipeEnd, duplex};
-use traps::{note, sleep, spawn};
+use traps::{ignore_after, note, sleep, spawn};
 
 use super::lab;
 
-/// The unit of this lab.
-pub const SECOND: Duration = Duration::from_secs(1);
+#[path = "scenario.rs"]
+mod scenario;
 
-/// So long a request may take, from the wait for its first byte to its last byte.
-#[allow(dead_code, reason = "some solutions have a limit of their own")]
-pub const LIMIT: Duration = Duration::from_secs(10);
+use scenario::Scenario;
 
-/// So many bytes the loris sends before it ends its request.
-const BYTES: u32 = 30;
+/// An answer takes this time.
+static ANSWER: OnceLock<Duration> = OnceLock::new();
 
 /// Answers a request.
 pub async fn answer(stream: &mut PipeEnd, request: &str) -> io::Result<()> {
     note(format!("answers {request}"));
+    sleep(ANSWER.get().copied().unwrap_or_default()).await?;
     stream.write_all(b"ok\n").await
 }
 
@@ -31,28 +31,38 @@ async fn has_answer(stream: &mut PipeEnd) -> bool {
     matches!(stream.read(&mut [0; 16]).await, Ok(1..))
 }
 
-/// Sends a byte each second, so that the connection is never idle for long.
-async fn loris(mut stream: PipeEnd) -> io::Result<()> {
-    sleep(SECOND / 2).await?;
-    for sent in 0..=BYTES {
-        let byte = if sent < BYTES { b"x" } else { b"\n" };
+/// Sends a byte now and then, so that the connection is never idle for long.
+async fn loris(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
+    sleep(scenario.every / 2).await?;
+    let bytes = scenario.bytes;
+    for sent in 0..=bytes {
+        let byte = if sent < bytes { b"x" } else { b"\n" };
         if stream.write_all(byte).await.is_err() {
             note(format!("is cut off after {sent} bytes"));
             return Ok(());
         }
-        sleep(SECOND).await?;
+        sleep(scenario.every).await?;
     }
     note(if has_answer(&mut stream).await { "has an answer" } else { "has no answer" });
     Ok(())
 }
 
-/// Makes two requests. Its line is bad, so each takes 6 s.
-async fn honest(mut stream: PipeEnd) -> io::Result<()> {
-    for request in ["tea", "cake"] {
+/// Sends nothing, and waits for three times the limit.
+async fn silent(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
+    let mut buf = [0; 16];
+    let is_cut = ignore_after(3 * scenario.limit, stream.read(&mut buf)).await?.is_some();
+    note(if is_cut { "is cut off" } else { "leaves" });
+    Ok(())
+}
+
+/// Makes some requests. Its line is bad, so each takes a while.
+async fn honest(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
+    for request in scenario.requests {
         let mut is_sent = true;
-        for piece in ["one ", request] {
+        let (first, second) = request.split_at(4);
+        for piece in [first, second] {
             is_sent &= stream.write_all(piece.as_bytes()).await.is_ok();
-            sleep(3 * SECOND).await?;
+            sleep(scenario.piece).await?;
         }
         is_sent &= stream.write_all(b"\n").await.is_ok();
         if !is_sent || !has_answer(&mut stream).await {
@@ -60,28 +70,33 @@ async fn honest(mut stream: PipeEnd) -> io::Result<()> {
             return Ok(());
         }
     }
-    note("has both answers");
+    note("has all answers");
     Ok(())
 }
 
-async fn serve(stream: PipeEnd) {
-    if let Err(error) = lab::serve(stream).await {
+async fn serve(stream: PipeEnd, limit: Duration) {
+    if let Err(error) = lab::serve(stream, limit).await {
         note(format!("ends: {error}"));
     }
 }
 
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(std::io::stdout());
     let clients = async {
-        let (one, to_one) = duplex(64);
-        let (two, to_two) = duplex(64);
-        spawn("conn-1", serve(one)).detached().await;
-        spawn("conn-2", serve(two)).detached().await;
-        let mut loris = spawn("loris", loris(to_one)).await;
-        let mut honest = spawn("honest", honest(to_two)).await;
+        let Scenario { limit, answer, .. } = scenario::of(seed);
+        let _ = ANSWER.set(answer);
+        let [(one, to_one), (two, to_two), (three, to_three)] =
+            [duplex(64), duplex(64), duplex(64)];
+        spawn("conn-1", serve(one, limit)).detached().await;
+        spawn("conn-2", serve(two, limit)).detached().await;
+        spawn("conn-3", serve(three, limit)).detached().await;
+        let mut loris = spawn("loris", loris(to_one, scenario::of(seed))).await;
+        let mut honest = spawn("honest", honest(to_two, scenario::of(seed))).await;
+        let mut silent = spawn("silent", silent(to_three, scenario::of(seed))).await;
         loris.join().await??;
-        honest.join().await?
+        honest.join().await??;
+        silent.join().await?
     };
     let ended: io::Result<()> = kernel.run(clients).unwrap_or_else(|error| panic!("{error}"));
     ended.expect("nothing interrupts the clients");

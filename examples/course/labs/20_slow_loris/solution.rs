@@ -1,29 +1,31 @@
 //! A reader of requests, which no client can hold for ever.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::{ConnectionDeadline, connection_deadline};
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
 /// Answers one request after the other until the client closes.
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     let deadline = connection_deadline().await;
-    while let Some(request) = next_request(&deadline, &mut stream).await? {
+    while let Some(request) = next_request(&deadline, &mut stream, limit).await? {
         answer(&mut stream, &request).await?;
     }
     Ok(())
 }
 
-/// The next request of this connection, within `LIMIT`.
+/// The next request of this connection, within `limit`.
 async fn next_request(
     deadline: &ConnectionDeadline,
     stream: &mut PipeEnd,
+    limit: Duration,
 ) -> io::Result<Option<String>> {
     // Armed once for all the reads of a request, and disarmed on every way out.
-    deadline.guard(LIMIT, read_line(stream)).await
+    deadline.guard(limit, read_line(stream)).await
 }
 
 /// The bytes up to the end of a line; `None` if the client has closed.

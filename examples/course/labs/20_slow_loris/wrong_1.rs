@@ -1,26 +1,28 @@
-// says: line #0016: this timeout is for one read, and #0037 is the next for another: each read ended in time, and the loris held its connection until 31.500000; the deadline must span all the reads of a request
-//! A timeout around each read: whoever sends a byte now and then never meets it.
+// says: line #0020: this timeout is for one read, and #0047 is the next for another: each read ended in time, and the loris held its connection until 33.500000; the deadline must span all the reads of a request
+// demand: The loris is cut off.
+//! A timeout around each read: a client that sends a byte now and then never meets it.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::timeout_after;
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
-    while let Some(request) = read_line(&mut stream).await? {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
+    while let Some(request) = read_line(&mut stream, limit).await? {
         answer(&mut stream, &request).await?;
     }
     Ok(())
 }
 
 /// The bytes up to the end of a line; `None` if the client has closed.
-async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+async fn read_line(stream: &mut PipeEnd, limit: Duration) -> io::Result<Option<String>> {
     let (mut line, mut buf) = (String::new(), [0; 16]);
     loop {
-        let n = timeout_after(LIMIT, stream.read(&mut buf)).await?;
+        let n = timeout_after(limit, stream.read(&mut buf)).await?;
         if n == 0 {
             return Ok(None);
         }

@@ -1,17 +1,19 @@
-// says: line #0037: the deadline of `conn-1` is armed here for the second time in the same request, and 32 times in all: each byte bought the loris another 10 s, and the loris held its connection until 31.500000; arm it once for a request
+// says: line #0048: the deadline of `conn-1` is armed here for the second time in the same request, and 32 times in all: each time the loris had another 10 s, and the loris held its connection until 33.500000; arm it once for a request
+// demand: The loris is cut off.
 //! The right deadline, armed again with each byte, as an idle timeout is.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::{ConnectionDeadline, connection_deadline};
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     let deadline = connection_deadline().await;
-    while let Some(request) = read_line(&deadline, &mut stream).await? {
+    while let Some(request) = read_line(&deadline, &mut stream, limit).await? {
         deadline.disarm();
         answer(&mut stream, &request).await?;
     }
@@ -22,10 +24,11 @@ pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
 async fn read_line(
     deadline: &ConnectionDeadline,
     stream: &mut PipeEnd,
+    limit: Duration,
 ) -> io::Result<Option<String>> {
     let (mut line, mut buf) = (String::new(), [0; 16]);
     loop {
-        deadline.arm(LIMIT);
+        deadline.arm(limit);
         let n = stream.read(&mut buf).await?;
         if n == 0 {
             return Ok(None);

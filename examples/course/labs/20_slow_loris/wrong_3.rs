@@ -1,17 +1,19 @@
-// says: line #0077: d2 fires 5 s after it was set in #0022, and the honest client is cut off in its request for tea, for which it needs 6 s; its line is bad, and a request may take 10 s
+// says: line #0089: d2 fires 5 s after it was set in #0026, and the honest client is cut off in its request for one tea, for which it needs 6 s; its line is bad, and a request may take 10 s
+// demand: The honest client is served.
 //! So short that it ends an honest client, too.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::connection_deadline;
 
-use super::given::{SECOND, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     let deadline = connection_deadline().await;
-    while let Some(request) = deadline.guard(5 * SECOND, read_line(&mut stream)).await? {
+    while let Some(request) = deadline.guard(limit / 2, read_line(&mut stream)).await? {
         answer(&mut stream, &request).await?;
     }
     Ok(())

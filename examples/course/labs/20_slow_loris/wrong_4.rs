@@ -1,17 +1,19 @@
-// says: line #0131: d2 was set in #0021, at 0.000000, and fires while the honest client is at a later request; the limit of 10 s is for a request, so each request begins with a deadline of its own
+// says: line #0139: d2 was set in #0025, at 0.000000, and fires while the honest client is at a later request; the limit of 10 s is for a request, so each request begins with a deadline of its own
+// demand: The honest client is served.
 //! One deadline for the whole connection, however many requests it makes.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::connection_deadline;
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     let deadline = connection_deadline().await;
-    deadline.arm(LIMIT);
+    deadline.arm(limit);
     while let Some(request) = read_line(&mut stream).await? {
         answer(&mut stream, &request).await?;
     }

@@ -1,18 +1,20 @@
-// says: line #0135: the deadline of `conn-1` fires, and yet the loris held its connection until 31.500000: `serve` read on after the timeout; a request that took too long is the end of its connection
+// says: line #0144: the deadline of `conn-1` fires, and yet the loris held its connection until 33.500000: `serve` continued to read after the timeout; a request that took too long is the end of its connection
+// demand: The loris is cut off.
 //! The timeout is noticed, and the connection is kept.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::connection_deadline;
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     let deadline = connection_deadline().await;
     loop {
-        match deadline.guard(LIMIT, read_line(&mut stream)).await {
+        match deadline.guard(limit, read_line(&mut stream)).await {
             Ok(Some(request)) => answer(&mut stream, &request).await?,
             Ok(None) => return Ok(()),
             Err(_) if deadline.fired() => {}

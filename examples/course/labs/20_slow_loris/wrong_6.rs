@@ -1,7 +1,9 @@
-// says: line #0016: the deadline of `conn-1` is made here and never armed, so it cannot fire: the loris held its connection until 31.500000
-//! The deadline is made, and nobody arms it.
+// says: line #0020: the deadline of `conn-1` is made here and never armed, so it cannot fire: the loris held its connection until 33.500000
+// demand: The loris is cut off.
+//! The deadline is made, and never armed.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
@@ -9,7 +11,7 @@ use traps::connection_deadline;
 
 use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+pub async fn serve(mut stream: PipeEnd, _limit: Duration) -> io::Result<()> {
     let _deadline = connection_deadline().await;
     while let Some(request) = read_line(&mut stream).await? {
         answer(&mut stream, &request).await?;

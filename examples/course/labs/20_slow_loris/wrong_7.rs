@@ -1,16 +1,18 @@
-// says: line #0128: a timeout ends the loris in time; but each request opens a scope and sets a timer for it, see #0016; arm the deadline of the connection, which costs a store
+// says: line #0135: a timeout ends `loris` in time; but each request opens a scope and sets a timer for it, see #0020; arm the deadline of the connection, which costs a store
+// demand: The deadline of the connection.
 //! A timeout around the whole request: it is in time, and it is a scope and a timer each time.
 
 use std::io;
+use std::time::Duration;
 
 use net::Stream;
 use net::pipe::PipeEnd;
 use traps::timeout_after;
 
-use super::given::{LIMIT, answer};
+use super::given::answer;
 
-pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
-    while let Some(request) = timeout_after(LIMIT, read_line(&mut stream)).await? {
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
+    while let Some(request) = timeout_after(limit, read_line(&mut stream)).await? {
         answer(&mut stream, &request).await?;
     }
     Ok(())

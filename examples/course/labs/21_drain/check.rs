@@ -14,6 +14,7 @@ pub fn check(work: &Work) -> Result<(), String> {
                     shutdown began; it is to take orders until then"
             .to_owned());
     };
+    is_open(lines, close)?;
     let taken_late = said(lines, "begins").find(|(line, _)| line.seq > close.seq);
     if let Some((begins, order)) = taken_late {
         return Err(too_late(lines, close, begins, order));
@@ -26,17 +27,48 @@ pub fn check(work: &Work) -> Result<(), String> {
     if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !is_done(*order)) {
         return Err(format!(
             "line #{:04}: order {order} is sent at {} and neither served nor refused, so its \
-             customer waits for ever: after the beginning of the shutdown, in #{:04}, the \
-             receiver was still there; drop it before you wait for what has begun",
+             customer waits forever: the receiver was still there after the beginning of the \
+             shutdown, in #{:04}; drop it as soon as the shutdown has begun",
             sent.seq, sent.at, close.seq
         ));
     }
-    match said(lines, "is refused").next() {
-        Some(_) => Ok(()),
-        None => Err(format!(
+    if said(lines, "is refused").next().is_none() {
+        return Err(format!(
             "line #{:04}: the shutdown begins here, and no order is refused after it",
             close.seq
+        ));
+    }
+    by_no_clock(lines, close)
+}
+
+/// No order is refused before the shutdown.
+fn is_open(lines: &[Line<'_>], close: &Line<'_>) -> Result<(), String> {
+    match said(lines, "is refused").find(|(line, _)| line.seq < close.seq) {
+        Some((refused, order)) => Err(format!(
+            "line #{:04}: order {order} is refused at {}, and the shutdown begins only at {}, in \
+             #{:04}; the server is to take each order until then",
+            refused.seq, refused.at, close.at, close.seq
         )),
+        None => Ok(()),
+    }
+}
+
+/// The server waits for an order or for the shutdown, and not for a time.
+fn by_no_clock(lines: &[Line<'_>], close: &Line<'_>) -> Result<(), String> {
+    let is_timed = |line: &&Line<'_>| {
+        let is_sleep = line.verb == "block" && line.word(0) == "sleep";
+        let is_timeout = line.verb == "trap" && line.word(0) == "set_timeout";
+        line.name() == "main" && line.seq < close.seq && (is_sleep || is_timeout)
+    };
+    match lines.iter().find(is_timed) {
+        Some(timed) => Err(format!(
+            "line #{:04}: the server waits for a time (`{}`), so it sees the shutdown late, and \
+             an order that comes in between is lost; the beginning of the shutdown itself is to \
+             end the wait",
+            timed.seq,
+            timed.word(0)
+        )),
+        None => Ok(()),
     }
 }
 
@@ -56,20 +88,27 @@ fn said<'l>(lines: &'l [Line<'l>], what: &'l str) -> impl Iterator<Item = (&'l L
 /// An order begins after the beginning of the shutdown.
 fn too_late(lines: &[Line<'_>], close: &Line<'_>, begins: &Line<'_>, order: u32) -> String {
     let (seq, at, closed) = (begins.seq, begins.at, close.seq);
-    match said(lines, "is sent").find(|(line, sent)| *sent == order && line.seq < closed) {
-        Some((sent, _)) => format!(
-            "line #{seq:04}: order {order}, sent at {} in #{:04}, begins only at {at}, in the \
-             drain, because the one before kept the server busy; each order is served in a task \
-             of its own",
-            sent.at, sent.seq
-        ),
-        None => format!(
+    let sent = said(lines, "is sent").find(|(line, sent)| *sent == order && line.seq < closed);
+    let Some((sent, _)) = sent else {
+        return format!(
             "line #{seq:04}: order {order} begins at {at}, and the shutdown has begun at {}, in \
-             #{closed:04}; the wait for the next order must end there: a server that \
-             takes orders on is never done",
+             #{closed:04}; the beginning of the shutdown must end the wait for the next order",
             close.at
+        );
+    };
+    let is_before = |line: &Line<'_>| line.task == begins.task && line.seq < begins.seq;
+    let why = match said(lines, "is done").filter(|(line, _)| is_before(line)).last() {
+        Some((_, other)) => format!(
+            "because its task `{}` was busy with order {other}; each order is served in a task of \
+             its own",
+            begins.name()
         ),
-    }
+        None => "in the drain; an order is begun as soon as it has come".to_owned(),
+    };
+    format!(
+        "line #{seq:04}: order {order}, sent at {} in #{:04}, begins only at {at}, {why}",
+        sent.at, sent.seq
+    )
 }
 
 /// An order was begun, and its customer has not got it.
@@ -112,7 +151,7 @@ fn not_held(work: &Work, lines: &[Line<'_>], cancel: &Line<'_>, begun: &str) -> 
             "line #{seq:04}: {begun} is cancelled, because the drain has reached its limit"
         );
     }
-    let held = match (work.source.contains("hold()"), holds) {
+    let held = match (work.code().contains("hold()"), holds) {
         (false, _) => {
             "nothing was held, so the drain was over at once; a task that is to be finished has a \
              `hold`"
@@ -124,7 +163,7 @@ fn not_held(work: &Work, lines: &[Line<'_>], cancel: &Line<'_>, begun: &str) -> 
         }
         (true, _) => {
             "what was held was dropped before the order was done, and then the drain was over; the \
-             hold belongs into the task of the order"
+             hold belongs in the task of the order"
         }
     };
     format!("line #{seq:04}: {begun} is cancelled by the kernel: {held}")
@@ -139,8 +178,8 @@ fn has_drained(lines: &[Line<'_>]) -> Result<(), String> {
     let is_left = |line: &&Line<'_>| line.verb == "cancel" && line.seq > cancel.seq;
     let left: Vec<&str> = lines.iter().filter(is_left).map(Line::name).collect();
     let why = if left.contains(&"main") {
-        "`serve` has not returned, and the drain lasts as long as main; whoever takes no more \
-         orders has nothing to wait for"
+        "`serve` has not returned, and the drain lasts as long as main; a server that takes no \
+         more orders has nothing to wait for"
             .to_owned()
     } else {
         format!("a hold was not dropped; left were `{}`", left.join("`, `"))

@@ -9,14 +9,10 @@ use traps::{Error, Signal, note, sleep, spawn};
 
 use super::lab;
 
-/// The unit of this lab.
-pub const SECOND: Duration = Duration::from_secs(1);
+#[path = "scenario.rs"]
+mod scenario;
 
-/// The process is told to end at this time.
-const SIGTERM_AT: Time = Time::from_micros(2_000_000);
-
-/// A shutdown waits so long for what is held.
-const DRAIN: Duration = Duration::from_secs(10);
+use scenario::Scenario;
 
 /// What a customer wants.
 pub struct Order {
@@ -36,12 +32,14 @@ impl Order {
     }
 }
 
-/// An order each second, until one is refused. Who is refused asks another server, at once; who is
-/// neither served nor refused waits for ever.
-async fn customers(orders: Sender<Order>) -> Result<(), Error> {
-    sleep(SECOND / 2).await?;
-    for (number, takes) in (1..).zip([6, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]) {
-        let order = Order { number, takes: takes * SECOND };
+/// Sends an order now and then, until one is refused. A customer whose order is refused asks another
+/// server; a customer whose order is neither served nor refused waits forever.
+async fn customers(orders: Sender<Order>, scenario: Scenario) -> Result<(), Error> {
+    sleep(scenario.first).await?;
+    let later = [Duration::from_secs(2); 8];
+    let takes = scenario.takes.into_iter().map(Duration::from_secs).chain(later);
+    for (number, takes) in (1..).zip(takes) {
+        let order = Order { number, takes };
         match orders.send(order).await.map_err(|rejected| rejected.why) {
             Ok(()) => note(format!("order {number} is sent")),
             Err(Error::Interrupt(interrupt)) => return Err(interrupt.into()),
@@ -50,24 +48,25 @@ async fn customers(orders: Sender<Order>) -> Result<(), Error> {
                 break;
             }
         }
-        sleep(SECOND).await?;
+        sleep(scenario.every).await?;
     }
     Ok(())
 }
 
-pub fn main(_seed: u64) {
-    let sim = Sim::new().signal_at(SIGTERM_AT, Signal::Terminate);
-    let options = Options::new().shutdown_on(&[Signal::Terminate]).drain(DRAIN);
+pub fn main(seed: u64) {
+    let scenario = scenario::of(seed);
+    let sim = Sim::new().signal_at(Time::ZERO + scenario.sigterm, Signal::Terminate);
+    let options = Options::new().shutdown_on(&[Signal::Terminate]).drain(scenario.drain);
     let mut kernel = Kernel::with_options(sim, options);
     kernel.trace_to(std::io::stdout());
     let server = async {
         let (sender, orders) = mpsc::named("orders", 20);
-        spawn("customer", customers(sender)).detached().await;
+        spawn("customer", customers(sender, scenario)).detached().await;
         if let Err(error) = lab::serve(orders).await {
             note(format!("the server failed: {error}"));
         }
     };
     kernel.run(server).unwrap_or_else(|error| panic!("{error}"));
-    // The server has returned; the shutdown goes on for what is still held.
+    // The server has returned; the shutdown waits for what is still held.
     kernel.shutdown().unwrap_or_else(|error| panic!("in the shutdown, {error}"));
 }

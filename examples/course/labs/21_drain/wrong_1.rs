@@ -1,4 +1,5 @@
-// says: line #0051: order 3 begins at 2.500000, and the shutdown has begun at 2.000000, in #0038; the wait for the next order must end there: a server that takes orders on is never done
+// says: line #0051: order 3 begins at 2.500000, and the shutdown has begun at 2.000000, in #0038; the beginning of the shutdown must end the wait for the next order
+// demand: None begins later.
 //! Each order is held, and the server takes orders on as if nothing had happened.
 
 use traps::channel::mpsc::Receiver;

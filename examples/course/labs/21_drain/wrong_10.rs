@@ -1,4 +1,5 @@
-// says: line #0047: order 1, begun in #0022, is cancelled by the kernel: what was held was dropped before the order was done, and then the drain was over; the hold belongs into the task of the order
+// says: line #0047: order 1, begun in #0022, is cancelled by the kernel: what was held was dropped before the order was done, and then the drain was over; the hold belongs in the task of the order
+// demand: What has begun is done.
 //! The server has a hold, and returns; its orders have none.
 
 use traps::channel::mpsc::Receiver;

@@ -1,4 +1,5 @@
 // says: line #0047: order 1, begun in #0022, is cancelled by the kernel: nothing was held, so the drain was over at once; a task that is to be finished has a `hold`
+// demand: What has begun is done.
 //! Returns as soon as it is told to end. What it has begun is cancelled.
 
 use traps::channel::mpsc::Receiver;

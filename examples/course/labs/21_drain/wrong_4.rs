@@ -1,4 +1,5 @@
-// says: line #0047: order 3 is sent at 2.500000 and neither served nor refused, so its customer waits for ever: after the beginning of the shutdown, in #0038, the receiver was still there; drop it before you wait for what has begun
+// says: line #0047: order 3 is sent at 2.500000 and neither served nor refused, so its customer waits forever: the receiver was still there after the beginning of the shutdown, in #0038; drop it as soon as the shutdown has begun
+// demand: No order is lost.
 //! The server waits for its orders in a group, and leaves its door open meanwhile.
 
 use traps::channel::mpsc::Receiver;

@@ -1,4 +1,5 @@
 // says: line #0045: order 1, begun in #0022, is cancelled by your task 2; a drain waits for what has begun, and does not cancel it
+// demand: What has begun is done.
 //! Ends in time and in good order, by a cancellation of what it has begun.
 
 use traps::channel::mpsc::Receiver;

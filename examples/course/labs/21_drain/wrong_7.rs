@@ -1,4 +1,5 @@
 // says: line #0048: the task of order 1, begun in #0022, ends and the order is not done: its work was given up when the shutdown began, in #0038; only the wait for the next order ends then
+// demand: What has begun is done.
 //! Every wait ends when the shutdown begins, that of an order in work, too.
 
 use traps::channel::mpsc::Receiver;

@@ -1,4 +1,5 @@
-// says: line #0057: order 2, sent at 1.500000 in #0023, begins only at 6.500000, in the drain, because the one before kept the server busy; each order is served in a task of its own
+// says: line #0057: order 2, sent at 1.500000 in #0023, begins only at 6.500000, because its task `main` was busy with order 1; each order is served in a task of its own
+// demand: None begins later.
 //! One order at a time: those that wait are taken after the shutdown has begun.
 
 use traps::Error;

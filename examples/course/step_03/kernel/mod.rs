@@ -5,6 +5,7 @@ mod machine;
 mod timers;
 mod turn;
 mod verbs;
+#[path = "../../step_01/kernel/wakers.rs"]
 mod wakers;
 
 pub use machine::{Machine, Real, Sim, Time};

@@ -39,15 +39,6 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A new task is ready.
-    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
-        let id = self.next_task;
-        self.next_task += 1;
-        self.tasks.insert(id, Box::pin(future));
-        self.log(id, "spawn");
-        self.ready.push(id);
-    }
-
     /// Runs until no task is left.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.tasks.is_empty() {
@@ -82,6 +73,15 @@ impl<M: Machine> Kernel<M> {
             self.log(KERNEL, "fire");
             waker.wake();
         }
+    }
+
+    /// A new task is ready.
+    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
+        let id = self.next_task;
+        self.next_task += 1;
+        self.tasks.insert(id, Box::pin(future));
+        self.log(id, "spawn");
+        self.ready.push(id);
     }
 
     fn run_task(&mut self, id: TaskId) {

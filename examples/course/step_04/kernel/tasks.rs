@@ -8,6 +8,7 @@ use super::*;
 pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What the kernel knows of a task.
+#[derive(Default)]
 pub(super) struct TaskRecord {
     /// Away while the task runs.
     pub(super) body: Option<Body>,

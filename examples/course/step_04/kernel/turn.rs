@@ -75,7 +75,8 @@ impl<M: Machine> Kernel<M> {
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;
-        self.tasks.insert(id, TaskRecord { body: Some(Box::pin(future)), reply: None });
+        let task = TaskRecord { body: Some(Box::pin(future)), ..TaskRecord::default() };
+        self.tasks.insert(id, task);
         self.log(id, "spawn", "");
         self.ready.push_back(id);
     }

@@ -58,16 +58,4 @@ impl<M: Machine> Kernel<M> {
         self.log(id, "trap", &format!("{words} = {}", outcome(&reply)));
         self.task(id).reply = Some(reply);
     }
-
-    /// A trap, in the words of the log.
-    fn words(&self, trap: &Trap) -> String {
-        let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
-        match trap {
-            Trap::Clock => "clock".to_owned(),
-            Trap::Yield => "yield".to_owned(),
-            Trap::Sleep(span) => format!("sleep {}", until(*span)),
-            Trap::Spawn(new) => format!("spawn {}", new.name),
-            Trap::Join(task) => format!("join {task}"),
-        }
-    }
 }

@@ -84,7 +84,7 @@ impl<M: Machine> Kernel<M> {
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;
-        let task = TaskRecord { body: Some(new.body), reply: None, joiners: Vec::new() };
+        let task = TaskRecord { body: Some(new.body), ..TaskRecord::default() };
         self.tasks.insert(id, task);
         let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
         self.log(id, "spawn", &format!("{} parent={parent}", new.name));

@@ -5,17 +5,13 @@ use std::io;
 use std::ops::Add;
 use std::time::{Duration, Instant};
 
-use super::*;
-
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
 impl Time {
     pub const ZERO: Time = Time(Duration::ZERO);
-}
 
-impl Time {
     /// The span from an earlier point to this one.
     pub fn since(self, earlier: Time) -> Duration {
         self.0.saturating_sub(earlier.0)

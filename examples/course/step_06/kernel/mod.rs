@@ -7,20 +7,25 @@ mod protocol;
 mod run;
 mod table;
 mod tasks;
+#[path = "../../given/text.rs"]
+mod text;
 mod timers;
 mod turn;
 mod verbs;
 mod waits;
+mod words;
 
-// The files of the kernel see each other's words.
+// The files of the kernel use each other's names.
 use gate::*;
 use log::*;
 use machine::*;
 use protocol::*;
 use table::*;
 use tasks::*;
+use text::*;
 use timers::*;
 use waits::*;
+use words::*;
 
 pub use machine::{Machine, Real, Sim, Time};
 pub use tasks::Task;

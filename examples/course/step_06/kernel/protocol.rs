@@ -29,7 +29,6 @@ pub enum Trap {
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
-    pub site: Site,
 }
 
 /// An answer of the kernel.

@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
             Trap::Spawn(new) => {
                 let child = self.next_task;
                 self.answer(id, &words, Reply::Task(child), "");
-                self.add(new, Some(id));
+                self.add(new, Some(id), site);
                 return false;
             }
             Trap::Join(other) => match self.tasks.get_mut(&other) {
@@ -51,17 +51,5 @@ impl<M: Machine> Kernel<M> {
         let line = self.log(id, "trap", &format!("{words} = {}{tail}", outcome(&reply)));
         self.task(id).reply = Some(reply);
         line
-    }
-
-    /// A trap, in the words of the log.
-    fn words(&self, trap: &Trap) -> String {
-        let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
-        match trap {
-            Trap::Clock => "clock".to_owned(),
-            Trap::Yield => "yield".to_owned(),
-            Trap::Sleep(span) => format!("sleep {}", until(*span)),
-            Trap::Spawn(new) => format!("spawn {}", new.name),
-            Trap::Join(task) => format!("join {task}"),
-        }
     }
 }

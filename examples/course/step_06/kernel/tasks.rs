@@ -1,7 +1,6 @@
 //! Tasks: the kernel's record of each, and the handle of who spawned it.
 
 use std::cell::RefCell;
-use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -11,6 +10,7 @@ use super::*;
 pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What the kernel knows of a task.
+#[derive(Default)]
 pub(super) struct TaskRecord {
     pub(super) name: String,
     /// Away while the task runs.
@@ -38,10 +38,10 @@ impl<T> Task<T> {
     /// Waits for the end of the task, and takes its output.
     #[track_caller]
     pub fn join(&mut self) -> impl Future<Output = T> + '_ {
-        let site = Location::caller();
+        let end = call(Trap::Join(self.id));
         async move {
             if self.output.borrow().is_none() {
-                call(Trap::Join(self.id), site).await;
+                end.await;
             }
             gate(|gate| gate.post(Post::Note("join", self.id.to_string())));
             self.output.take().expect("rule: an output is taken once")

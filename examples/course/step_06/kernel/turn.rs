@@ -54,7 +54,7 @@ impl<M: Machine> Kernel<M> {
         let body = Box::pin(async move { *slot.borrow_mut() = Some(main.await) });
         let site = Location::caller();
         self.log_head();
-        let main = self.add(NewTask { name: "main".to_owned(), body, site }, None);
+        let main = self.add(NewTask { name: "main".to_owned(), body }, None, site);
         while self.tasks.contains_key(&main) {
             self.turn(main)?;
         }
@@ -99,15 +99,6 @@ impl<M: Machine> Kernel<M> {
         self.log(KERNEL, "fire", &format!("{timer} deadline={deadline} cause=#{cause:04}"))
     }
 
-    fn log_halt(&mut self) {
-        let tasks = self.tasks.len();
-        let tickets = self.tasks.values().filter(|task| task.wait.is_some()).count();
-        let timers = self.timers.len();
-        let handles = 0;
-        let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
-        self.log(KERNEL, "halt", &detail);
-    }
-
     /// Takes the messages that a task has left.
     pub(super) fn take_posts(&mut self, id: TaskId) {
         for post in gate(|gate| gate.posts.take()) {
@@ -122,22 +113,13 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// A new task is ready.
-    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
+    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>, site: Site) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;
-        let task = TaskRecord {
-            name: new.name,
-            body: Some(new.body),
-            reply: None,
-            joiners: Vec::new(),
-            cause: 0,
-            answered: String::new(),
-            left: None,
-            wait: None,
-        };
+        let task = TaskRecord { name: new.name, body: Some(new.body), ..TaskRecord::default() };
         self.tasks.insert(id, task);
         let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
-        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(new.site)));
+        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(site)));
         self.task(id).cause = line;
         self.ready.push_back(id);
         id

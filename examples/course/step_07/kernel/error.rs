@@ -1,4 +1,4 @@
-//! Errors: an early end of a wait, or what the system said.
+//! Given: errors, which are those of the system so far.
 
 use std::fmt;
 use std::io;

@@ -49,13 +49,4 @@ impl<M: Machine> Kernel<M> {
         (task.reply, task.cause) = (Some(reply), line);
         self.ready.push_back(id);
     }
-
-    fn shown(&self, on: On) -> String {
-        match on {
-            On::Yield => "yield".to_owned(),
-            On::Sleep(_) => "sleep".to_owned(),
-            On::Join(task) => format!("join {task}"),
-            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Errors: an early end of a wait, or what the system said.
+//! Given: errors, which are an early end of a wait or an error of the system.
 
 use std::fmt;
 use std::io;

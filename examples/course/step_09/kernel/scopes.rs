@@ -5,7 +5,7 @@ use super::*;
 /// An open scope of a task.
 pub(super) struct Scope {
     pub(super) number: u32,
-    kind: ScopeKind,
+    pub(super) kind: ScopeKind,
     timer: Option<Timer>,
     /// The `fire` line of its deadline.
     fired: Option<Seq>,
@@ -22,16 +22,6 @@ pub(super) struct Cancel {
     /// Its `cancel` line.
     line: Seq,
     pub(super) is_taken: bool,
-}
-
-impl Scope {
-    /// The verb that closes it.
-    pub(super) fn closes(&self) -> &'static str {
-        match self.kind {
-            ScopeKind::Timeout(_) => "unset_timeout",
-            ScopeKind::Shield => "unshield",
-        }
-    }
 }
 
 impl<M: Machine> Kernel<M> {
@@ -54,21 +44,18 @@ impl<M: Machine> Kernel<M> {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
         let scope = scope.expect("rule: scopes close in order, the innermost first");
-        let is_open = |other: u32| task.scopes.iter().any(|scope| scope.number == other);
-        let kind = match left {
-            None => None,
-            Some(left) if left.kind == Kind::Cancelled => Some(Kind::Cancelled),
-            Some(left) if left.scope == number => Some(Kind::TaskTimeout),
-            Some(left) if is_open(left.scope) => Some(Kind::TimeoutCancellation),
-            Some(_) => Some(Kind::UncaughtTimeout),
-        };
+        let open: Vec<u32> = task.scopes.iter().map(|scope| scope.number).collect();
         if let Some(timer) = scope.timer {
             self.timers.clear(timer);
         }
-        match (left, kind) {
-            (Some(left), Some(kind)) => Reply::Interrupt(Interrupt { kind, ..left }),
-            _ => Reply::Done,
-        }
+        let Some(left) = left else { return Reply::Done };
+        let kind = match left.scope {
+            _ if left.kind == Kind::Cancelled => Kind::Cancelled,
+            fired if fired == number => Kind::TaskTimeout,
+            fired if open.contains(&fired) => Kind::TimeoutCancellation,
+            _ => Kind::UncaughtTimeout,
+        };
+        Reply::Interrupt(Interrupt { kind, ..left })
     }
 
     /// The deadline of a scope has passed.

@@ -40,7 +40,6 @@ pub enum Trap {
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
-    pub site: Site,
 }
 
 /// What a scope is for.

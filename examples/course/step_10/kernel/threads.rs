@@ -1,7 +1,6 @@
 //! Jobs on other threads.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -15,15 +14,15 @@ pub struct Job(Box<dyn FnOnce() + Send>);
 pub fn run_in_thread<T: Send + 'static>(
     f: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Interrupt>> {
-    let site = Location::caller();
+    let result = Arc::new(Mutex::new(None));
+    let slot = result.clone();
+    let work = move || {
+        let value = f();
+        *slot.lock().expect("nobody panics here") = Some(value);
+    };
+    let call = call(Trap::Offload(Job(Box::new(work))));
     async move {
-        let result = Arc::new(Mutex::new(None));
-        let slot = result.clone();
-        let work = move || {
-            let value = f();
-            *slot.lock().expect("nobody panics here") = Some(value);
-        };
-        call(Trap::Offload(Job(Box::new(work))), site).await.interrupted()?;
+        call.await.interrupted()?;
         let value = result.lock().expect("nobody panics here").take();
         Ok(value.expect("the job has panicked"))
     }

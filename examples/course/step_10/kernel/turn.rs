@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::*;
 
@@ -70,7 +69,7 @@ impl<M: Machine> Kernel<M> {
         let site = Location::caller();
         self.log_head();
         self.add_wakeup();
-        let main = self.add(NewTask { name: "main".to_owned(), body, site }, None);
+        let main = self.add(NewTask { name: "main".to_owned(), body }, None, site);
         while self.tasks.contains_key(&main) {
             self.turn(main)?;
         }
@@ -138,15 +137,6 @@ impl<M: Machine> Kernel<M> {
         self.log(KERNEL, "fire", &format!("{timer} deadline={deadline} cause=#{cause:04}"))
     }
 
-    fn log_halt(&mut self) {
-        let tasks = self.tasks.len();
-        let tickets = self.tasks.values().filter(|task| task.has_ticket()).count();
-        let timers = self.timers.len();
-        let handles = self.handles.len();
-        let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
-        self.log(KERNEL, "halt", &detail);
-    }
-
     /// Takes the messages that a task has left.
     pub(super) fn take_posts(&mut self, id: TaskId) {
         for post in gate(|gate| gate.posts.take()) {
@@ -172,26 +162,13 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// A new task is ready.
-    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
+    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>, site: Site) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;
-        let waker = Waker::from(Arc::new(TaskWaker { id, queue: self.wake_queue.clone() }));
-        let task = TaskRecord {
-            name: new.name,
-            body: Some(new.body),
-            reply: None,
-            joiners: Vec::new(),
-            cause: 0,
-            answered: String::new(),
-            left: None,
-            wait: None,
-            scopes: Vec::new(),
-            cancel: None,
-            waker,
-        };
+        let task = TaskRecord { name: new.name, body: Some(new.body), ..TaskRecord::default() };
         self.tasks.insert(id, task);
         let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
-        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(new.site)));
+        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(site)));
         self.task(id).cause = line;
         self.ready.push_back(id);
         id

@@ -72,17 +72,6 @@ impl<M: Machine> Kernel<M> {
         self.ready.push_back(id);
     }
 
-    fn shown(&self, on: On) -> String {
-        match on {
-            On::Yield => "yield".to_owned(),
-            On::Sleep(_) => "sleep".to_owned(),
-            On::Join(task) => format!("join {task}"),
-            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
-            On::Job(job) => format!("offload o{job}"),
-            On::Waker => "waker".to_owned(),
-        }
-    }
-
     /// A waker brings the task back, and no trap: this wait has no ticket.
     pub(super) fn park_on_waker(&mut self, id: TaskId) {
         let line = self.log(id, "block", "waker");

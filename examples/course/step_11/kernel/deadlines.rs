@@ -2,7 +2,6 @@
 //! reaching may be dear. To arm one is a store; a scan of the table finds those that have passed.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 use std::time::Duration;
 
 use super::*;
@@ -16,9 +15,9 @@ pub struct ConnectionDeadline(u32);
 impl ConnectionDeadline {
     #[track_caller]
     pub fn new() -> impl Future<Output = ConnectionDeadline> {
-        let site = Location::caller();
+        let call = call(Trap::ConnectionDeadline);
         async move {
-            match call(Trap::ConnectionDeadline, site).await {
+            match call.await {
                 Reply::Deadline(number) => ConnectionDeadline(number),
                 other => unreachable!("rule: answered with a deadline, not {other:?}"),
             }
@@ -48,7 +47,7 @@ impl ConnectionDeadline {
         &self,
         future: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, E>> {
-        in_scope(ScopeKind::Guard(self.0), Location::caller(), future)
+        in_scope(call(Trap::Open(ScopeKind::Guard(self.0))), future)
     }
 }
 

@@ -1,0 +1,25 @@
+// says: line #0018: the asker runs at 0.040000, before its deadline 0.070000, and its wait is over, so the timeout had no part in it; after `send`, the sender must hold the CPU until the deadline has passed
+// demand: A race that the value wins.
+//! The numbers of the page in place of the patience that `ask` was given.
+
+use std::time::Duration;
+
+use kernel::SimClock;
+use traps::channel::oneshot;
+use traps::{Error, sleep, spawn, timeout_after};
+
+use super::given::{Question, compute};
+
+const MS: Duration = Duration::from_millis(1);
+
+pub async fn ask(cpu: SimClock, patience: Duration, question: Question) -> Result<u32, Error> {
+    let (sender, receiver) = oneshot::channel();
+    let answer = async move {
+        sleep(10 * MS).await?;
+        let _ = sender.send(question.answer());
+        compute(&cpu, 30 * MS);
+        Ok::<_, Error>(())
+    };
+    spawn("sender", answer).detached().await;
+    timeout_after(patience, receiver).await
+}

