@@ -38,10 +38,18 @@ fn concepts() -> Vec<(String, String)> {
     pages.collect()
 }
 
+/// A line of a log without the locations in the source.
+fn without_sites(line: &str) -> String {
+    let words = line.split(' ');
+    let words = words.filter(|word| !word.starts_with("at=") && !word.starts_with("set-at="));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_concept_page_shows_lines_of_golden_logs() {
     let logs: Vec<String> = goldens().iter().map(|name| support::golden(name)).collect();
-    let golden: BTreeSet<&str> = logs.iter().flat_map(|log| log.lines()).collect();
+    let golden = logs.iter().flat_map(|log| log.lines());
+    let golden: BTreeSet<String> = golden.map(without_sites).collect();
     for (name, page) in concepts() {
         let shown: Vec<&str> = page.lines().filter(|line| trace::line(line).is_ok()).collect();
         assert!(shown.len() >= 3, "{name} shows {} lines of a log", shown.len());
@@ -56,6 +64,8 @@ fn a_concept_page_fits_on_one_screen() {
     for (name, page) in concepts() {
         let lines = page.lines().count();
         assert!(lines <= 45, "{name} has {lines} lines");
+        let drawn = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+        assert!(drawn.into_iter().all(|line| line.chars().count() <= 100), "{name} is too wide");
     }
 }
 
@@ -168,4 +178,34 @@ fn a_lecture_has_a_heading_on_each_slide_and_no_mark_that_is_left() {
         assert!(!page.contains("<h2></h2>") && !page.contains("<!-- "));
         assert!(!page.contains("src=") && !page.contains("http://") && !page.contains("https://"));
     }
+}
+
+/// The rows of the plans of the lectures: the first and the last slide, and the minutes.
+fn plans() -> Vec<(usize, usize, usize)> {
+    let page = fs::read_to_string(course().join("INSTRUCTOR.md")).unwrap();
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let (from, to) = cells.next()?.split_once('-')?;
+        Some((from.parse().ok()?, to.parse().ok()?, cells.next()?.parse().ok()?))
+    };
+    page.lines().filter_map(row).collect()
+}
+
+#[test]
+fn the_plan_of_a_lecture_has_each_slide_once_and_ninety_minutes() {
+    let plans = plans();
+    let mut lectures = plans.chunk_by(|(_, to, _), (from, ..)| *from == to + 1);
+    for lecture in 1..=slides::LECTURES {
+        let plan = lectures.next().unwrap();
+        let slides = slides::slides(lecture).unwrap();
+        assert_eq!((plan[0].0, plan[plan.len() - 1].1), (1, slides.len()), "lecture {lecture}");
+        assert_eq!(plan.iter().map(|(_, _, minutes)| minutes).sum::<usize>(), 90);
+        // A row has the slides of one step.
+        for (from, to, _) in &plan[1..] {
+            let step = |nth: usize| slides[nth - 1].title.split(':').next();
+            let last = if *to == slides.len() { to - 1 } else { *to };
+            assert_eq!(step(*from), step(last), "slides {from} to {to} of lecture {lecture}");
+        }
+    }
+    assert_eq!(lectures.next(), None);
 }

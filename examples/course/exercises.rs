@@ -1,7 +1,7 @@
 //! Exercises on a log: questions that a reader answers in the browser, without a program.
 //!
-//! `exercises/NN.md` has the questions of a step. A question is a heading, a text, a block `ask`, and
-//! what is said with the answer. The block names a log and asks for one of five things:
+//! `exercises/NN.md` has the questions of a step. A question is a heading, a text, a block `ask`,
+//! and an explanation of the answer. The block names a log and asks for one of five things:
 //!
 //! ```text
 //! log     step 8             the golden log of a step, or `oven`
@@ -12,7 +12,7 @@
 //! next    #0029              the task that runs next
 //! missing #0008              which line is left out
 //! wrong   1 main wake ...    another line for that place
-//! hint    See `#0007`.       why it is not the one
+//! hint    See `#0007`.       why that line is wrong
 //! order   #0006 #0007 #0008  the order of these lines
 //! ```
 //!
@@ -38,7 +38,7 @@ pub const STEPS: std::ops::RangeInclusive<u32> = 8..=11;
 #[derive(Debug, Default)]
 pub struct Exercise {
     pub title: String,
-    /// What is said before the first question, in Markdown.
+    /// The text before the first question, in Markdown.
     intro: String,
     pub questions: Vec<Question>,
 }
@@ -54,7 +54,7 @@ pub struct Question {
     /// The first and the last number of each group of lines that is shown.
     shown: Vec<(u64, u64)>,
     pub ask: Ask,
-    /// What is said with the answer, in Markdown.
+    /// The explanation of the answer, in Markdown.
     because: String,
 }
 

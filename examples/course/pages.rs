@@ -13,8 +13,9 @@
 //!                     their results
 //! ```
 //!
-//! The folder of a step has the files that the step adds or changes. The lists of modules, in `main.rs`
-//! and `kernel/mod.rs`, have the paths of the others: they are from an earlier step, or given.
+//! The folder of a step has the files that the step adds or changes. The lists of modules, in
+//! `main.rs` and `kernel/mod.rs`, have the paths of the others: they are from an earlier step, or
+//! given.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -146,9 +147,9 @@ fn collect(found: &mut Sources, key: &str, from: u32, file: &Path) {
     }
 }
 
-/// The sources of a step by their paths in its crate, such as `kernel/io.rs`. Each has the step that
-/// it is from, or [`GIVEN`]. The lists of modules are without paths, as in a crate that has all the
-/// files. Before the first step there is nothing.
+/// Returns the sources of a step by their paths in its crate, such as `kernel/io.rs`. Each has the
+/// step that it is from, or [`GIVEN`]. The lists of modules are without paths, as in a crate that
+/// has all the files. Before the first step there is nothing.
 pub fn sources(step: u32) -> Sources {
     let mut found = Sources::new();
     if step > 0 {

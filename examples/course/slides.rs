@@ -1,8 +1,8 @@
 //! The slides of the two lectures: pages of HTML that are made from Markdown and from the sources.
 //!
 //! `slides/lecture_N.md` has a slide between two lines `---`. A slide has a heading `##`, Markdown,
-//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a line of its own. It stands
-//! for a part of the repository, so no code and no log is copied into a lecture:
+//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a line of its own. It
+//! stands for a part of the repository, so no code and no log is copied into a lecture:
 //!
 //! ```text
 //! <!-- item 4 fn dispatch -->     a function or a type of a step, without the comment before it
@@ -191,12 +191,11 @@ impl Slide {
         let prose = ["<p>", "<li>"].iter().map(|tag| self.body.matches(tag).count()).sum::<usize>();
         let room = 74_usize.saturating_sub(7 * prose + 5 * pieces).max(30);
         let style = format!("--columns: {columns}; --lines: {lines}; --room: {room}vh");
+        let head = format!("<section class=\"slide\" id=\"{number}\" style=\"{style}\">");
+        let (title, body, note) = (sentence(&self.title), &self.body, markdown(&self.note));
         format!(
-            "<section class=\"slide\" id=\"{number}\" style=\"{style}\">\n<h2>{}</h2>\n{}<aside>{}</aside>\n\
-             <footer>{number}</footer>\n</section>\n",
-            sentence(&self.title),
-            self.body,
-            markdown(&self.note)
+            "{head}\n<h2>{title}</h2>\n{body}<aside>{note}</aside>\n<footer>{number}</footer>\n\
+             </section>\n"
         )
     }
 }

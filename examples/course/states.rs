@@ -1,8 +1,8 @@
 //! The logs of the steps, and the state at a line of them.
 //!
-//! The log of a step is its golden log, and a test compares that with the output of the program. The
-//! programs of steps 7 and 12 talk to the network, so their logs were recorded once. The first five
-//! steps write less than the real kernel; `early.rs` translates their logs into its words.
+//! The log of a step is its golden log, and a test compares that with the output of the program.
+//! The programs of steps 7 and 12 talk to the network, so their logs were recorded once. The first
+//! five steps write less than the real kernel; `early.rs` translates their logs into its words.
 
 use crate::early;
 use crate::pages;
@@ -38,9 +38,9 @@ pub fn log(step: u32) -> String {
     find(step).text
 }
 
-/// Returns the state at a line of the log of a step. In the first five steps the number of a line is
-/// its position in the log, without the lines that the program prints; in the others the log has the
-/// number.
+/// Returns the state at a line of the log of a step. In the first five steps the number of a line
+/// is its position in the log, without the lines that the program prints; in the others the log has
+/// the number.
 ///
 /// # Errors
 ///

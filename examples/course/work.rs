@@ -150,7 +150,8 @@ fn failure(ended: &Ended, source: &str) -> String {
             format!("your program panicked {}: {}", panic.place(source), panic.message)
         }
         None => {
-            let first = ended.stderr.lines().next().unwrap_or("nothing");
+            let mut lines = ended.stderr.lines();
+            let first = lines.find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             format!("your program failed ({}); it said: {first}", ended.status)
         }
     }
@@ -159,7 +160,10 @@ fn failure(ended: &Ended, source: &str) -> String {
 fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
     trace::trace(log).map_err(|(number, error)| {
         let line = log.lines().nth(number - 1).unwrap_or_default();
-        format!("line {number} of what your program printed is no line of a log: {error}: `{line}`")
+        format!(
+            "line {number} of what your program printed is no line of a log: {error}: `{line}`; \
+             print what you want to see with `eprintln!`"
+        )
     })
 }
 

@@ -29,8 +29,8 @@ impl<'r> Links<'r> {
         &self.files
     }
 
-    /// Returns the text of a page, whose file is `source` and whose place in the book is `path`, with
-    /// the links of the book.
+    /// Returns the text of a page with the links of the book. `source` is its file in the
+    /// repository, `path` its place in the book.
     pub fn rewrite(&mut self, text: &str, source: &str, path: &str) -> String {
         let mut options = MarkdownOptions::default();
         (options.smart_punctuation, options.definition_lists) = (false, false);
@@ -68,6 +68,8 @@ impl<'r> Links<'r> {
             None => return None,
         };
         let up = "../".repeat(path.matches('/').count());
+        // The place of a file among others has an anchor of its own.
+        let fragment = if place.contains('#') { "" } else { &fragment };
         Some(format!("{up}{place}{fragment}"))
     }
 

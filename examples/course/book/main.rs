@@ -95,6 +95,7 @@ fn prepare(src: &Path) -> Result<usize> {
         .filter_map(|page| Some((page.source.clone()?, page.path.clone())))
         .collect();
     places.extend((1..=slides::LECTURES).map(outline::lecture));
+    places.extend((1..=pages::STEPS).flat_map(step::places));
     let mut links = links::Links::new(root, places);
     for item in &mut items {
         let Item::Page(page) = item else { continue };

@@ -123,7 +123,7 @@ pub fn outline(root: &Path) -> Result<Vec<Item>> {
 fn exercise(step: u32) -> Result<Page> {
     let title = exercises::find(step).map_err(anyhow::Error::msg)?.title;
     let html = exercises::page(step).map_err(anyhow::Error::msg)?;
-    // Without an empty line the piece is one block of HTML in Markdown. Its title is that of the page.
+    // Without an empty line the piece is one block of HTML in Markdown. The page has its title.
     let is_kept = |line: &&str| !line.trim().is_empty() && !line.starts_with("<h2>");
     let lines: Vec<&str> = html.lines().filter(is_kept).collect();
     let text = format!("# {title}\n\n{}\n", lines.join("\n"));

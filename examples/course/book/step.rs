@@ -63,9 +63,8 @@ fn code_link(step: u32) -> String {
     let sources = pages::sources(step);
     let lines: usize = sources.values().map(|(_, text)| lines_of_code(text)).sum();
     let files = count(sources.len(), "file");
-    format!(
-        "[The code of step {step} in full](../code/step_{step:02}.md): {files}, {lines} lines of code.\n"
-    )
+    let link = format!("[The code of step {step} in full](../code/step_{step:02}.md)");
+    format!("{link}: {files}, {lines} lines of code.\n")
 }
 
 /// The number of the event at a line of the log, as the tool `course` counts lines.
@@ -111,6 +110,18 @@ pub fn code(step: u32) -> String {
         text += &listing(path, source, &format!("{anchor}-"));
     }
     text
+}
+
+/// The files of a step's folder, and their places on the page of its code.
+pub fn places(step: u32) -> Vec<(String, String)> {
+    let sources = pages::sources(step).into_iter();
+    let own = sources.filter(|(_, (from, _))| *from == step).map(|(path, _)| path);
+    let place = |path: String| {
+        let anchor = anchor(&path);
+        let file = format!("examples/course/step_{step:02}/{path}");
+        (file, format!("{}#{anchor}", code_path(step)))
+    };
+    own.map(place).collect()
 }
 
 /// The anchor of a file on the page of a step's code.

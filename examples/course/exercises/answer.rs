@@ -6,7 +6,7 @@ use traps::Time;
 
 use super::order;
 
-/// What is asked of a log.
+/// A question about a log.
 #[derive(Debug, Default)]
 pub enum Ask {
     #[default]
@@ -17,14 +17,13 @@ pub enum Ask {
     Holder(String, u64),
     /// The task that runs next after a line.
     Next(u64),
-    /// The line with this number, which is left out, and other lines for its place, each with the
-    /// hint why it is not the one.
+    /// The line that is left out. Each other line for its place has a hint why it is wrong.
     Missing(u64, Vec<(String, String)>),
     /// The order of these lines.
     Order(Vec<u64>),
 }
 
-/// One of the choices, of which exactly one is right.
+/// One of several choices. Exactly one of them is right.
 #[derive(Debug)]
 pub struct Choice {
     /// A line of the log, or the name of a task.
@@ -41,7 +40,7 @@ pub enum Answer {
     Order(Vec<String>, Vec<String>),
 }
 
-/// A line as it is shown: its place in the source without the folder.
+/// A line as a reader sees it: its location in the source has no folder.
 pub fn shown(line: &str) -> String {
     let words = line.split(' ').map(|word| match word.split_once("at=") {
         Some((before, site)) if before.is_empty() || before == "set-" => {
@@ -231,8 +230,8 @@ fn outcome<'l>(line: &'l Line<'_>, ticket: u64) -> Option<&'l str> {
 /// Returns whether the line at a place fits into a log.
 fn is_possible(log: &[Line<'_>], at: usize) -> bool {
     let line = &log[at];
-    // The oracle does not compare the end of a wait with what its task was told, nor the deadline of
-    // a timer with the time at which it fires.
+    // The oracle compares neither the end of a wait with the outcome in the `run` of its task, nor
+    // the deadline of a timer with the time at which it fires.
     let run = log.iter().find(|run| run.verb == "run" && run.cause == Some(line.seq));
     let told = run.and_then(|run| Some((run.ticket?, outcome(run, run.ticket?)?)));
     let is_told = told

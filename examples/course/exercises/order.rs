@@ -8,8 +8,8 @@ use super::answer::{Answer, find, shown};
 ///
 /// # Errors
 ///
-/// Returns two lines whose order has no reason. If each line has a reason to be behind the one before
-/// it, there is one order.
+/// Returns two neighbours whose order has no reason. If each pair of neighbours has a reason, the
+/// lines have one order.
 pub fn answer(seqs: &[u64], lines: &[Line<'_>]) -> Result<Answer, String> {
     let mut chosen = Vec::new();
     for seq in seqs {
@@ -24,7 +24,7 @@ pub fn answer(seqs: &[u64], lines: &[Line<'_>]) -> Result<Answer, String> {
     Ok(Answer::Order(chosen.into_iter().map(label).collect(), reasons))
 }
 
-/// A line without what would tell its place: its time, turn and number, and its cause.
+/// A line without its time, turn, number and cause, which would reveal its place.
 fn label(line: &Line<'_>) -> String {
     let event = shown(line.event());
     let words = event.split(' ').filter(|word| !word.starts_with("cause="));

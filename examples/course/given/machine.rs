@@ -1,16 +1,14 @@
-//! Given: what the kernel stands on. A clock, a way to wait, and what comes from outside.
+//! Given: the machine below the kernel. A clock, a way to wait, and what comes from outside.
 //!
 //! Steps 7 to 12 use this file as it is. The bell, and the argument `outside` of `wait`, are for
 //! the threads of step 10.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
-use std::ops::Add;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -22,36 +20,7 @@ pub(super) type Bell = Arc<dyn Fn() + Send + Sync>;
 /// No handle has this number.
 const BELL: Token = Token(usize::MAX);
 
-/// A point on the clock of the kernel: the time since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(pub Duration);
-
-impl Time {
-    pub const ZERO: Time = Time(Duration::ZERO);
-    /// A time that the clock does not reach.
-    pub const NEVER: Time = Time(Duration::MAX);
-
-    /// The span from an earlier point to this one.
-    pub fn since(self, earlier: Time) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-impl Add<Duration> for Time {
-    type Output = Time;
-
-    fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(span))
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>2}.{:06}", self.0.as_secs(), self.0.subsec_micros())
-    }
-}
-
-/// Something came from outside.
+/// An event from outside.
 pub enum Arrival {
     Ready(HandleId, Direction),
     /// Another thread has rung.
@@ -59,7 +28,7 @@ pub enum Arrival {
 }
 
 pub trait Machine {
-    /// What the head of the log calls it.
+    /// Its name in the first line of the log.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
     /// Waits until this time, or until something arrives. Without a time, waits for arrivals alone.
@@ -70,7 +39,7 @@ pub trait Machine {
         outside: bool,
         arrivals: &mut Vec<Arrival>,
     ) -> io::Result<()>;
-    /// From here it reports when the descriptor becomes ready, for both directions.
+    /// Asks for reports when the descriptor becomes ready, for both directions.
     fn register(&mut self, descriptor: RawFd, handle: HandleId) -> io::Result<()>;
     fn unregister(&mut self, descriptor: RawFd) -> io::Result<()>;
     fn bell(&self) -> Bell;
@@ -139,12 +108,12 @@ impl Machine for Real {
 
     fn bell(&self) -> Bell {
         let waker = self.waker.clone();
-        // It fails only if the poller is gone, and then nobody waits.
+        // It fails only if the poller is gone, and then no thread waits.
         Arc::new(move || _ = waker.wake())
     }
 }
 
-/// A clock that jumps to whatever is due next, and a script of what arrives.
+/// A clock that jumps to the next time that is due, and a script of arrivals.
 pub struct Sim {
     now: Time,
     /// When which descriptor becomes ready; the number keeps the order of the script.
@@ -161,7 +130,7 @@ impl Sim {
         Sim { now: Time::ZERO, script: BTreeMap::new(), registered: BTreeMap::new(), bell, rung }
     }
 
-    /// At this time this descriptor becomes ready.
+    /// Makes a descriptor ready at this time.
     pub fn ready_at(mut self, at: Time, descriptor: RawFd, direction: Direction) -> Sim {
         self.script.insert((at, self.script.len()), (descriptor, direction));
         self
@@ -183,8 +152,8 @@ impl Machine for Sim {
         outside: bool,
         arrivals: &mut Vec<Arrival>,
     ) -> io::Result<()> {
-        // A thread takes no time on this clock: it stands still until the thread has rung. While
-        // tasks are ready nobody looks, because the thread may or may not have ended.
+        // A thread takes no time on this clock, which does not move until the thread has rung.
+        // While tasks are ready, ignore the bell: the thread may have ended, or not.
         let is_idle = until.is_none_or(|until| until > self.now);
         let rung = match outside {
             true => is_idle && self.rung.recv().is_ok(),

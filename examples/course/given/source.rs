@@ -1,4 +1,4 @@
-//! Given: what has a descriptor, and the two directions in which a descriptor becomes ready.
+//! Given: the things that have a descriptor, and the two directions of a descriptor.
 
 use std::fmt;
 use std::net::{TcpListener, TcpStream};

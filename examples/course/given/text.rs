@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A span, in the unit that suits it.
+/// A duration, in the unit that fits it.
 pub(super) fn span(span: Duration) -> String {
     let micros = span.as_nanos().div_ceil(1000);
     let (value, unit) = match micros {

@@ -1,4 +1,4 @@
-//! Step 7: an echo server. A number on the command line ends it after so many connections.
+//! Step 7: an echo server. A number on the command line ends it after that many connections.
 
 mod echo;
 // This program uses it in part.

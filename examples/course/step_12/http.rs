@@ -15,10 +15,10 @@ const LINGER: Duration = Duration::from_secs(5);
 const WRITE: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 8192;
 
-/// What a connection and the shutdown tell each other.
+/// The state that a connection and the shutdown share.
 #[derive(Default)]
 pub struct State {
-    /// It waits for a request, and none has begun.
+    /// It waits for a request that has not begun.
     pub is_idle: Cell<bool>,
     /// The response to this request is the last.
     pub is_closing: Cell<bool>,
@@ -40,7 +40,7 @@ pub async fn serve(stream: TcpStream, state: Rc<State>) -> Result<(), Error> {
         deadline.arm(HEAD);
         let mut response = match deadline.guard(request(&stream, &mut input)).await {
             Ok(response) => response,
-            // The cancellation of a shutdown goes on; a deadline is the client's fault.
+            // Pass on the cancellation of a shutdown. A deadline is the fault of the client.
             Err(Error::Interrupt(why)) if why.kind() == Kind::TaskTimeout => {
                 refuse("408 Request Timeout")
             }

@@ -1,4 +1,4 @@
-//! A shutdown in phases: close, drain, cancel, and what is left is dropped.
+//! A shutdown in phases: close, drain, cancel, drop.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::kernel::{Error, Task, note, timeout_after};
 
 /// For requests that have begun.
 const DRAIN: Duration = Duration::from_secs(10);
-/// For the clean-up of those that are cancelled.
+/// For the clean-up of cancelled connections.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The connections that have not ended, by their numbers.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -52,7 +52,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use super::log::KERNEL;
-use super::timers::{TIMERS, Time};
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -78,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

@@ -6,10 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::log::KERNEL;
-use super::machine::{Machine, Time};
-use super::timers::TIMERS;
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -75,7 +72,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

@@ -71,7 +71,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

@@ -80,7 +80,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;

@@ -16,7 +16,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// An answer, as it stands behind ` = `.
+/// A reply, as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),

@@ -11,7 +11,7 @@ pub(super) type Seq = u64;
 pub(super) const KERNEL: TaskId = 0;
 
 impl<M: Machine> Kernel<M> {
-    /// Writes a line. Gives its number.
+    /// Writes a line. Returns its number.
     pub(super) fn log(&mut self, task: TaskId, verb: &str, detail: &str) -> Seq {
         self.seq += 1;
         let name = self.tasks.get(&task).map_or("kernel", |found| &found.name);

@@ -20,7 +20,7 @@ pub struct Kernel<M> {
     pub(super) out: Box<dyn Write>,
     /// The number of the last line.
     pub(super) seq: Seq,
-    /// How many waits there were.
+    /// The number of waits so far.
     pub(super) tickets: u64,
 }
 
@@ -87,7 +87,7 @@ impl<M: Machine> Kernel<M> {
 
     fn fire_timers(&mut self) {
         while let Some((deadline, id)) = self.timers.pop(self.now) {
-            let wait = self.task(id).wait.as_ref().expect("who sleeps waits");
+            let wait = self.task(id).wait.as_ref().expect("rule: a sleeping task waits");
             let (ticket, cause) = (wait.ticket, wait.line);
             let line = self.log_fire(&format!("k={ticket}"), deadline, cause);
             self.wake(id, Reply::Time(self.now), line);
@@ -112,7 +112,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>, site: Site) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;

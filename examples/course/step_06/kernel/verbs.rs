@@ -1,4 +1,4 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ pub fn yield_now() -> impl Future<Output = ()> {
     async move { _ = call.await }
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Time> {
     let call = call(Trap::Sleep(span));
@@ -34,7 +34,7 @@ fn time(reply: Reply) -> Time {
     }
 }
 
-/// Makes a task, and gives its handle.
+/// Makes a task, and returns its handle.
 #[track_caller]
 pub fn spawn<T: 'static>(
     name: &str,

@@ -1,4 +1,4 @@
-//! Descriptors: who waits for them, and how they are registered.
+//! Descriptors: the tasks that wait for them, and their registration.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::*;
 
-/// The number of a handle, from 1. It is not used again, as that of a descriptor is.
+/// The number of a handle, from 1. It is not used again; the number of a descriptor is.
 pub type HandleId = u32;
 
 /// A source that a task can wait for.
@@ -83,16 +83,16 @@ impl<S: Source> Drop for Io<S> {
 
 pub(super) type Handles = BTreeMap<HandleId, Handle>;
 
-/// What the kernel knows of a descriptor. It keeps the source, and so the descriptor stays open
-/// until it is unregistered.
+/// The kernel's record of a descriptor. It keeps the source, so the descriptor stays open until it
+/// is unregistered.
 pub(super) struct Handle {
     source: Rc<dyn Source>,
     /// Its name in the log.
     pub(super) alias: String,
     is_registered: bool,
-    /// Who waits to read, and who waits to write.
+    /// The task that waits to read, and the one that waits to write.
     waiters: [Option<TaskId>; 2],
-    /// It became ready while nobody waited.
+    /// It became ready while no task waited.
     is_ready: [bool; 2],
 }
 

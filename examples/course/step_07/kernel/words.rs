@@ -43,7 +43,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// An answer, as it stands behind ` = `.
+/// A reply, as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn outcome(reply: &Reply) -> String {
     }
 }
 
-/// A place in the source.
+/// A line in the source, as the log writes it.
 pub(super) fn at(site: Site) -> String {
     format!("at={}:{}", site.file(), site.line())
 }

@@ -43,7 +43,7 @@ impl Interruptible for Error {
     }
 }
 
-/// The words of an error, for the log.
+/// The text of an error in the log.
 pub(super) fn said(error: &io::Error) -> String {
     error.kind().to_string()
 }

@@ -11,7 +11,7 @@ pub struct Interrupt {
     pub(super) set_at: Option<Site>,
 }
 
-/// What an interrupt is, from the point of view of a scope.
+/// The kind of an interrupt, from the point of view of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The deadline of this scope has passed.

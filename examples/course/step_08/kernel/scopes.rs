@@ -1,4 +1,4 @@
-//! Scopes: what surrounds a wait. A task's scopes nest; each closes before the one around it.
+//! Scopes: a timeout or a shield around a wait. Scopes nest; each closes before the one around it.
 
 use super::*;
 
@@ -7,10 +7,8 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline.
+    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
     fired: Option<Seq>,
-    /// Its timeout was delivered. That happens once.
-    is_taken: bool,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
@@ -26,11 +24,11 @@ impl<M: Machine> Kernel<M> {
             }
         };
         let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
-        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        let scope = Scope { number, kind, timer, fired: None, site, line };
         self.task(id).scopes.push(scope);
     }
 
-    /// Closes the innermost scope. Gives the interrupt that leaves it the name that it has here.
+    /// Closes the innermost scope. Returns the interrupt that leaves it, with its kind outside.
     pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
@@ -48,13 +46,13 @@ impl<M: Machine> Kernel<M> {
         Reply::Interrupt(Interrupt { kind, ..left })
     }
 
-    /// The deadline of a scope has passed.
+    /// Interrupts the task of a scope whose deadline has passed.
     pub(super) fn fire(&mut self, id: TaskId, number: u32, line: Seq) {
         self.scope(id, number).fired = Some(line);
         self.interrupt(id);
     }
 
-    /// Ends the wait of a task, if it waits and something is pending that can reach it.
+    /// Ends the wait of a task if an interrupt is pending that can reach it.
     fn interrupt(&mut self, id: TaskId) {
         let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
@@ -62,18 +60,16 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What is to interrupt the next wait of a task, and its line.
+    /// Takes the interrupt that is pending for the next wait of a task, with its line.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
-        let first = 0;
         let innermost = task.scopes.last()?.number;
-        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
-        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
-        scope.is_taken = true;
+        let scope = task.scopes.iter_mut().find(|scope| scope.fired.is_some())?;
+        let line = scope.fired.take()?;
         let is_own = scope.number == innermost;
         let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site) };
-        Some((interrupt, scope.fired?))
+        Some((interrupt, line))
     }
 
     pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {

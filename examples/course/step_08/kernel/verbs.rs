@@ -1,4 +1,4 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
     async move { call.await.interrupted().map(|_| ()) }
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Result<Time, Interrupt>> {
     let call = call(Trap::Sleep(span));
@@ -34,7 +34,7 @@ fn time(reply: Reply) -> Time {
     }
 }
 
-/// Makes a task, and gives its handle.
+/// Makes a task, and returns its handle.
 #[track_caller]
 pub fn spawn<T: 'static>(
     name: &str,
@@ -77,7 +77,7 @@ pub(super) async fn in_scope<T, E: Interruptible>(
     let mut result = future.await;
     let left = result.as_mut().err().and_then(E::interrupt);
     let reply = call(Trap::Close(scope, left.as_deref().cloned())).await;
-    // The kernel knows what the interrupt is called outside of this scope.
+    // The kernel knows the kind of the interrupt outside of this scope.
     if let (Some(left), Reply::Interrupt(interrupt)) = (left, reply) {
         *left = interrupt;
     }

@@ -46,7 +46,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// An answer, as it stands behind ` = `.
+/// A reply, as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),
@@ -58,7 +58,7 @@ pub(super) fn outcome(reply: &Reply) -> String {
     }
 }
 
-/// A place in the source.
+/// A line in the source, as the log writes it.
 pub(super) fn at(site: Site) -> String {
     format!("at={}:{}", site.file(), site.line())
 }
@@ -73,7 +73,7 @@ impl Scope {
 }
 
 impl Interrupt {
-    /// With the place of its scope.
+    /// With the line of its scope.
     pub(super) fn in_full(&self) -> String {
         let place = self.set_at.map(|site| format!(" set-{}", at(site)));
         format!("{self}{}", place.unwrap_or_default())

@@ -9,11 +9,11 @@ pub struct Interrupt {
     /// The scope whose deadline fired; 0 for a cancellation.
     pub(super) scope: u32,
     pub(super) set_at: Option<Site>,
-    /// Who has cancelled.
+    /// The task that has cancelled.
     pub(super) by: TaskId,
 }
 
-/// What an interrupt is, from the point of view of a scope.
+/// The kind of an interrupt, from the point of view of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The deadline of this scope has passed.

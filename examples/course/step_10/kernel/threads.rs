@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What a thread is to run. It leaves its result where its caller looks for it.
+/// The work of a thread. It stores its result for its caller.
 pub struct Job(Box<dyn FnOnce() + Send>);
 
 /// Runs `f` on a thread of its own, and waits for its result. A thread cannot be stopped: after an
@@ -34,11 +34,11 @@ pub(super) struct Jobs {
     pub(super) started: u32,
     /// Threads that have not ended.
     pub(super) running: u32,
-    /// Who waits for which job.
+    /// The caller of each job.
     callers: BTreeMap<u32, TaskId>,
 }
 
-/// Says that a job has ended, also if it has panicked.
+/// Sends the message that a job has ended, even if the job has panicked.
 struct Ending(Arc<WakeQueue>, u32);
 
 impl Drop for Ending {
@@ -62,7 +62,7 @@ impl<M: Machine> Kernel<M> {
         });
     }
 
-    /// A thread has said that its job ended.
+    /// Ends a job, and wakes its caller.
     pub(super) fn end_job(&mut self, job: u32, by: TaskId) {
         self.jobs.running -= 1;
         match self.jobs.callers.remove(&job) {
@@ -74,7 +74,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The caller of a job waits no longer.
+    /// Forgets the caller of a job, which waits no longer.
     pub(super) fn abandon(&mut self, id: TaskId, job: u32) {
         self.jobs.callers.remove(&job);
         self.log(id, "abandon", &format!("o{job}"));

@@ -12,7 +12,7 @@ pub(super) struct Gate {
     request: Cell<Option<(Trap, Site)>>,
     reply: Cell<Option<Reply>>,
     pub(super) posts: RefCell<Vec<Post>>,
-    /// How many handles were made.
+    /// The number of handles so far.
     pub(super) handles: Cell<u32>,
     /// The time of the kernel at the beginning of this poll.
     pub(super) now: Cell<Time>,

@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
                 return self.end_task(id);
             }
             let Some((trap, site)) = gate(|gate| gate.take_request()) else {
-                // It waits for whoever has its waker.
+                // It waits for its waker to be called.
                 self.park_on_waker(id);
                 break;
             };

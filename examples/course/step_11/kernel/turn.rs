@@ -21,12 +21,12 @@ pub struct Kernel<M> {
     pub(super) out: Box<dyn Write>,
     /// The number of the last line.
     pub(super) seq: Seq,
-    /// How many waits there were.
+    /// The number of waits so far.
     pub(super) tickets: u64,
     pub(super) handles: Handles,
-    /// How many handles of each kind there were.
+    /// The number of handles of each kind so far.
     pub(super) aliases: BTreeMap<char, u32>,
-    /// How many scopes were opened.
+    /// The number of scopes so far.
     pub(super) scopes: u32,
     pub(super) wake_queue: Arc<WakeQueue>,
     pub(super) jobs: Jobs,
@@ -121,7 +121,7 @@ impl<M: Machine> Kernel<M> {
         while let Some((deadline, owner)) = self.timers.pop(self.now) {
             match owner {
                 Owner::Sleep(id) => {
-                    let wait = self.task(id).wait.as_ref().expect("who sleeps waits");
+                    let wait = self.task(id).wait.as_ref().expect("rule: a sleeping task waits");
                     let (ticket, cause) = (wait.ticket, wait.line);
                     let line = self.log_fire(&format!("k={ticket}"), deadline, cause);
                     self.wake(id, Reply::Time(self.now), line);
@@ -166,7 +166,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>, site: Site) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;

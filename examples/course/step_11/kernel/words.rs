@@ -14,7 +14,7 @@ impl<M: Machine> Kernel<M> {
 
     pub(super) fn log_halt(&mut self) {
         let tasks = self.tasks.len();
-        let tickets = self.tasks.values().filter(|task| task.has_ticket()).count();
+        let tickets = self.tasks.values().filter(|task| task.wait.is_some()).count();
         let timers = self.timers.len();
         let handles = self.handles.len();
         let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
@@ -48,12 +48,11 @@ impl<M: Machine> Kernel<M> {
             On::Join(task) => format!("join {task}"),
             On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
             On::Job(job) => format!("offload o{job}"),
-            On::Waker => "waker".to_owned(),
         }
     }
 }
 
-/// An answer, as it stands behind ` = `.
+/// A reply, as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),
@@ -66,7 +65,7 @@ pub(super) fn outcome(reply: &Reply) -> String {
     }
 }
 
-/// A place in the source.
+/// A line in the source, as the log writes it.
 pub(super) fn at(site: Site) -> String {
     format!("at={}:{}", site.file(), site.line())
 }
@@ -83,7 +82,7 @@ impl Scope {
 }
 
 impl Interrupt {
-    /// With the place of its scope.
+    /// With the line of its scope.
     pub(super) fn in_full(&self) -> String {
         let place = self.set_at.map(|site| format!(" set-{}", at(site)));
         format!("{self}{}", place.unwrap_or_default())

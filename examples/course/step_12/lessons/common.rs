@@ -1,4 +1,4 @@
-//! Given: what the lessons use of the module `common` of the examples.
+//! Given: the part of the module `common` of the examples that the lessons use.
 
 use std::cell::RefCell;
 use std::fmt::Debug;

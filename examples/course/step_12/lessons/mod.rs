@@ -1,8 +1,8 @@
 //! Given: three lessons of the real kernel, on the kernel of the course. Their sources are links.
 //!
 //! A lesson has a private `main`, which its own module `common` can call. A lesson names the crates
-//! `kernel` and `traps`; in this program both names stand for the program itself, and `main.rs` has
-//! what the crates have.
+//! `kernel` and `traps`; in this program both names are the program itself, and `main.rs` imports
+//! the items of the crates.
 
 mod common;
 #[path = "hello/hello.rs"]
