@@ -17,13 +17,14 @@ macro_rules! labs {
             lab_02 "labs/02_timers" "../../step_02/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
             wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
-            right_1 "right_1.rs", right_2 "right_2.rs"
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
             wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
-            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
         }
         $each! {
             lab_04 "labs/04_every" "../../step_04/kernel/mod.rs",
@@ -34,8 +35,8 @@ macro_rules! labs {
         $each! {
             lab_05 "labs/05_together" "../../step_05/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
-            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs"
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_06 "labs/06_why" "../../step_06/kernel/mod.rs",
@@ -46,21 +47,21 @@ macro_rules! labs {
         $each! {
             lab_07 "labs/07_pieces" "../../step_07/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
-            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs"
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_08 "labs/08_attempts" "../../step_08/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
-            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs"
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_09 "labs/09_transfer" "../../step_09/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs",
             wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
             wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs", wrong_13 "wrong_13.rs",
-            wrong_14 "wrong_14.rs", right_1 "right_1.rs", right_2 "right_2.rs",
+            wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs", right_1 "right_1.rs", right_2 "right_2.rs",
             right_3 "right_3.rs"
         }
         $each! {
@@ -116,10 +117,18 @@ macro_rules! labs {
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", right_1 "right_1.rs",
             right_2 "right_2.rs"
         }
-        $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
+        $each! {
+            lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
         $each! { lab_23 "labs/23_trap" patched }
         $each! { lab_24 "labs/24_policy" patched }
-        $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
+        $each! {
+            lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+        }
     };
 }
 

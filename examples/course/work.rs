@@ -81,6 +81,8 @@ pub struct Ended {
     pub is_success: bool,
     /// The time limit, if it was killed there.
     pub killed_after: Option<std::time::Duration>,
+    /// The limit other than time for which it was stopped, in words that follow `your program`.
+    pub stopped: Option<String>,
     /// The status in words: `exit status: 101`.
     pub status: String,
     /// What it printed on standard error.
@@ -102,6 +104,9 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
             format!("the last line of its log is `{}`", line.trim())
         });
         return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
+    }
+    if let Some(why) = &ended.stopped {
+        return Err(format!("your program {why}"));
     }
     if !ended.is_success {
         return Err(failure(ended, &work.source));
@@ -145,7 +150,8 @@ fn failure(ended: &Ended, source: &str) -> String {
             format!("your program panicked {}: {}", panic.place(source), panic.message)
         }
         None => {
-            let first = ended.stderr.lines().next().unwrap_or("nothing");
+            let mut lines = ended.stderr.lines();
+            let first = lines.find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             format!("your program failed ({}); it said: {first}", ended.status)
         }
     }
@@ -154,7 +160,10 @@ fn failure(ended: &Ended, source: &str) -> String {
 fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
     trace::trace(log).map_err(|(number, error)| {
         let line = log.lines().nth(number - 1).unwrap_or_default();
-        format!("line {number} of what your program printed is no line of a log: {error}: `{line}`")
+        format!(
+            "line {number} of what your program printed is no line of a log: {error}: `{line}`; \
+             print what you want to see with `eprintln!`"
+        )
     })
 }
 

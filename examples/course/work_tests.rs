@@ -66,6 +66,16 @@ fn an_overflow_is_said_with_its_expression() {
 }
 
 #[test]
+fn a_stack_overflow_is_said_although_its_first_line_is_empty() {
+    let said = said(failed("\nthread 'main' (7) has overflowed its stack\n"), "");
+    assert_eq!(
+        said,
+        "your program failed (exit status: 101); it said: thread 'main' (7) has overflowed its \
+         stack"
+    );
+}
+
+#[test]
 fn the_panic_of_a_task_is_said_with_its_own_place() {
     let panic = |message: &str| {
         format!(" 0.000000       1  #0003   2 main     panic    {message} cause=#0002\n")

@@ -33,12 +33,12 @@ fn is_own(work: &Work) -> Result<(), String> {
             ));
         }
     }
-    // When a thread wakes a task is not known, so no rule for the turns would hold.
+    // It is not known when a thread wakes a task, so no rule for the turns would hold.
     match work.line_of("thread") {
         None => Ok(()),
         Some(number) => Err(format!(
             "line {number} of src/lab.rs uses `thread`; call the waker in `poll`, before it \
-             returns `Pending`: a thread calls it at some later time, or too late"
+             returns `Pending`: a thread may call it too late"
         )),
     }
 }

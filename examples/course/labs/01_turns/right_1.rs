@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way so many times; then it is ready. An async function would need no thread either.
+/// Gives way `times` times; then it is ready. An async function would need no thread either.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { times, done: 0 }
 }

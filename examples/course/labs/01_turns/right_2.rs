@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> impl Future<Output = ()> {
     let mut turns = 0..times;
     poll_fn(move |cx| match turns.next() {

@@ -1,4 +1,4 @@
-// says: line 7 of src/lab.rs uses `thread`; call the waker in `poll`, before it returns `Pending`: a thread calls it at some later time, or too late
+// says: line 7 of src/lab.rs uses `thread`; call the waker in `poll`, before it returns `Pending`: a thread may call it too late
 // demand: The `poll` is yours.
 //! Yours: a future that gives way a number of times.
 
@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it has still to give way.
+    /// How often it must still give way.
     left: u32,
 }
 

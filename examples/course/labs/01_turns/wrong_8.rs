@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
-/// How often the future has still to give way.
+/// How often the future must still give way.
 static LEFT: AtomicU32 = AtomicU32::new(0);
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     LEFT.fetch_max(times, Ordering::Relaxed);
     GiveWay { is_ready: times == 0 }

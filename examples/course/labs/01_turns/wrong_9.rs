@@ -4,7 +4,7 @@
 
 use super::kernel::yield_now;
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub async fn give_way(times: u32) {
     for _ in 0..times {
         yield_now().await;

@@ -102,14 +102,17 @@ impl Timers {
             .find(|timer| format!("{:?}", timer.at) == got && matches!(timer.gone, Some("clear")));
         Err(match (soonest, cleared) {
             (_, Some(timer)) => format!(
-                "`next` gave {got}, the time of `{}`, which was cleared; the soonest timer that is \
+                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer that is \
                  set is {right}",
                 timer.name
             ),
             (Some(timer), None) => self.lost(timer).unwrap_or_else(|| {
-                format!("`next` gave {got}; the soonest timer, `{}`, is for {right}", timer.name)
+                format!(
+                    "`next` returned {got}; the soonest timer, `{}`, is for {right}",
+                    timer.name
+                )
             }),
-            (None, None) => format!("`next` gave {got}, and no timer is set"),
+            (None, None) => format!("`next` returned {got}, and no timer is set"),
         })
     }
 
@@ -129,20 +132,20 @@ impl Timers {
         let given = self.all.iter().find(|timer| timer.name == got);
         match given {
             Some(Timer { gone: Some("clear"), .. }) => {
-                return format!("`pop` gave `{got}`, which was cleared");
+                return format!("`pop` returned `{got}`, which was cleared");
             }
             Some(Timer { gone: Some(_), .. }) => {
-                return format!("`pop` gave `{got}` a second time");
+                return format!("`pop` returned `{got}` a second time");
             }
             Some(Timer { at, .. }) if *at > now => {
-                return format!("`pop` gave `{got}` at {now:?}, before it is due: at {at:?}");
+                return format!("`pop` returned `{got}` at {now:?}, before it is due: at {at:?}");
             }
             None if got != "none" => {
-                return format!("`pop` gave `{got}`, and no timer has that name");
+                return format!("`pop` returned `{got}`, and no timer has that name");
             }
             _ => {}
         }
-        let Some(due) = due else { return format!("`pop` gave `{got}` at {now:?}") };
+        let Some(due) = due else { return format!("`pop` returned `{got}` at {now:?}") };
         let Timer { name, at, .. } = due;
         let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
         let equals = || self.all.iter().filter(|timer| timer.at == *at && timer.name != *name);
@@ -150,13 +153,13 @@ impl Timers {
         match (given, cleared, equals().next_back()) {
             (Some(given), ..) if comes && given.at == *at => format!(
                 "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
-                 gave `{got}` first"
+                 returned `{got}` first"
             ),
             (Some(given), ..) if comes => {
-                format!("`pop` gave `{got}`, for {:?}, before `{name}`, for {at:?}", given.at)
+                format!("`pop` returned `{got}`, for {:?}, before `{name}`, for {at:?}", given.at)
             }
             (None, ..) if comes => format!(
-                "`pop` gave nothing at {now:?}, but `{name}` is due: a timer is due at its time, \
+                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its time, \
                  {at:?}, and after it"
             ),
             (_, Some(other), _) => format!(
@@ -170,7 +173,7 @@ impl Timers {
                 other.name
             ),
             _ => self.lost(due).unwrap_or_else(|| {
-                format!("`{name}` is lost: it is due since {at:?}, and no `pop` gives it")
+                format!("`{name}` is lost: it has been due since {at:?}, and no `pop` returns it")
             }),
         }
     }

@@ -17,7 +17,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.count += 1;
         self.live.insert(self.count);
@@ -25,18 +25,18 @@ impl Timers {
         Timer(self.count)
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.live.remove(&timer.0);
         self.sweep();
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         self.heap.peek().filter(|Reverse((at, ..))| *at <= now)?;
         let Reverse((_, number, name)) = self.heap.pop()?;

@@ -60,6 +60,9 @@ fn fixed() -> Vec<Call> {
     calls.extend([Next, Pop(us(20_299)), Pop(us(20_500)), Pop(us(20_500)), Pop(us(20_500))]);
     calls.extend([Set(ms(1), "ham"), Set(ms(90_000), "cheese"), Next, Pop(ms(21)), Pop(ms(21))]);
     calls.extend([Next, Pop(ms(89_999)), Pop(ms(90_000)), Next]);
+    // No timer is set now, so the next one could get a key that was used before.
+    calls.extend([Set(ms(90_001), "rye"), Pop(ms(90_001)), Set(ms(90_001), "oat")]);
+    calls.extend([Clear("rye"), Next, Pop(ms(90_001)), Next]);
     calls
 }
 

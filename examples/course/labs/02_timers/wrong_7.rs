@@ -15,7 +15,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.set += 1;
         let free = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -26,17 +26,17 @@ impl Timers {
         free
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.slots[timer] = None;
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.slots.iter().flatten().map(|(at, ..)| *at).min()
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         let due = self.slots.iter_mut().filter(|slot| slot.is_some_and(|(at, ..)| at <= now));
         due.min_by_key(|slot| slot.map(|(at, set, _)| (at, set)))?.take().map(|(.., name)| name)

@@ -1,12 +1,12 @@
-// says: line 8: `next` gave 7ms, the time of `egg`, which was cleared; the soonest timer that is set is 9ms
-// demand: `next` gives the time of the soonest timer.
+// says: line 8: `next` returned 7ms, the time of `egg`, which was cleared; the soonest timer that is set is 9ms
+// demand: `next` returns the time of the soonest timer.
 //! Yours: the timers, the soonest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernel::Time;
 
-/// What names a timer.
+/// The key of a timer.
 pub type Timer = (Time, u64);
 
 #[derive(Default)]
@@ -19,24 +19,24 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.set += 1;
         self.entries.insert((at, self.set), name);
         (at, self.set)
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.cleared.insert(timer);
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         while let Some(entry) = self.entries.first_entry().filter(|entry| entry.key().0 <= now) {
             let is_cleared = self.cleared.remove(entry.key());

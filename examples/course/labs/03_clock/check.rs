@@ -12,6 +12,12 @@ fn micros(word: &str) -> Option<u64> {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
+    if let Some(number) = work.line_of("thread") {
+        return Err(format!(
+            "line {number} of src/lab.rs uses `thread`; a virtual clock does not sleep, it only \
+             moves"
+        ));
+    }
     let scenario = scenario::of(work.seed);
     let (mut clock, mut by_hand) = (None, 0);
     for (at, line) in work.log.lines().enumerate() {

@@ -4,7 +4,7 @@
 
 use super::given::Job;
 
-/// Runs the jobs side by side. Gives their outputs in the order of the jobs.
+/// Runs the jobs side by side. Returns their outputs in the order of the jobs.
 pub async fn all(jobs: Vec<Job>) -> Vec<u32> {
     let mut outputs = Vec::new();
     for job in jobs {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::given::Job;
 use super::kernel::{sleep, spawn};
 
-/// Runs the jobs side by side. Gives their outputs in the order of the jobs.
+/// Runs the jobs side by side. Returns their outputs in the order of the jobs.
 pub async fn all(jobs: Vec<Job>) -> Vec<u32> {
     let outputs = Rc::new(RefCell::new(vec![0; jobs.len()]));
     for (nth, job) in jobs.into_iter().enumerate() {

@@ -5,7 +5,7 @@ use std::iter;
 
 use super::given::Line;
 
-/// The chain of causes from the line `seq` to something from outside, both included.
+/// Returns the chain of causes that begins at the line `seq`.
 pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
     // One pass: what is behind each line.
     let mut last_run = HashMap::new();

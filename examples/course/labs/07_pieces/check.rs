@@ -113,6 +113,15 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
         };
         return Err(format!("the message is `{message}`, and not `{right}`{why}"));
     }
+    let mut reads = lines.iter().filter(|line| is_read(line) && line.word(0) == "read");
+    if let Some(extra) = reads.nth(pieces.len()) {
+        return Err(format!(
+            "line #{:04}: `{}` has {} after the full stop, so it is lost for the next message",
+            extra.seq,
+            extra.name(),
+            extra.detail()
+        ));
+    }
     let whole = pieces.last().map_or(0, |piece| piece.at.as_micros());
     let whole = format!("{}.{:06}", whole / 1_000_000, whole % 1_000_000);
     if said.at.to_string() == whole {

@@ -38,8 +38,10 @@ pub fn check(work: &Work) -> Result<(), String> {
     let mut start = Duration::ZERO;
     for (nth, call) in scenario::of(work.seed).iter().enumerate() {
         let right = right(call, start);
-        let notes = calls.next().unwrap_or_default();
-        compare(notes, &right).map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
+        let notes = calls.next().ok_or_else(|| format!("the program ended after {nth} calls"))?;
+        compare(notes, &right)
+            .and_then(|()| interrupt_of_the_third(&lines, notes, right.end))
+            .map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
         start = right.at;
     }
     Ok(())
@@ -103,7 +105,7 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     let deadline = right.attempts[count - 1] + SECOND;
     if value.is_some() && u128::from(at.as_micros()) > deadline.as_micros() {
         return Err(format!(
-            "attempt {count} gave a value at {at}; each attempt must be under a timeout of 1 s of \
+            "attempt {count} returned a value at {at}; each attempt must be under a timeout of 1 s of \
              its own"
         ));
     }
@@ -124,7 +126,7 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     match (right.end, value) {
         (End::Value(right), value) if value == Some(&*right.to_string()) => Ok(()),
         (End::Value(right), _) => {
-            Err(format!("attempt {count} gave {right}, and the call ends with `{said}`"))
+            Err(format!("attempt {count} returned {right}, and the call ends with `{said}`"))
         }
         (_, None) => Ok(()),
         (End::ThirdTimeout, Some(_)) => Err(format!(
@@ -135,6 +137,27 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
             "attempt {count} was interrupted by a timeout that is not yours, and the call ends \
              with `{said}`; return the interrupt"
         )),
+    }
+}
+
+/// The interrupt that leaves the call after three timeouts is that of the third attempt.
+fn interrupt_of_the_third(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
+    let third = notes.iter().find(|note| note.detail() == "attempt 3");
+    let Some(third) = third.filter(|_| end == End::ThirdTimeout) else { return Ok(()) };
+    // The caller's scope closes with the interrupt, just before the result is noted.
+    let result = notes.iter().find(|note| note.word(0) == "no");
+    let close = lines.iter().rfind(|line| {
+        line.word(0) == "unset_timeout" && result.is_some_and(|result| line.seq < result.seq)
+    });
+    let scope = close.and_then(|close| close.words().find_map(|word| word.strip_prefix("scope=")));
+    let fired = lines.iter().find(|line| line.verb == "fire" && Some(line.word(0)) == scope);
+    match (scope, fired) {
+        (Some(scope), Some(fired)) if fired.seq < third.seq => Err(format!(
+            "it returns the interrupt of scope {scope}, which fired at {}, before attempt 3; return \
+             the interrupt of attempt 3",
+            fired.at
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -154,7 +177,7 @@ fn one_more(n: usize, note: &Line<'_>, right: &Right) -> String {
              `uncaught-timeout` is not yours: return it",
             n - 1
         ),
-        End::Value(value) => format!("{head}, although attempt {} gave {value}", n - 1),
+        End::Value(value) => format!("{head}, although attempt {} returned {value}", n - 1),
     }
 }
 

@@ -15,7 +15,7 @@ async fn attempt(n: u32) -> Result<Option<u32>, Interrupt> {
     }
 }
 
-/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+/// Makes up to three attempts, each under a timeout of 1 s. Returns the first value.
 pub async fn attempts() -> Result<u32, Interrupt> {
     for n in [1, 2] {
         if let Some(value) = attempt(n).await? {

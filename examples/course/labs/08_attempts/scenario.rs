@@ -9,14 +9,14 @@ pub struct Call {
     pub limit: Duration,
     /// The three attempts; a fourth is as the third.
     pub attempts: [Attempt; 3],
-    /// Attempt `n` gives this value plus `n`.
+    /// Attempt `n` returns this value plus `n`.
     pub value: u32,
 }
 
 /// The end of an attempt that is not interrupted.
 #[derive(Clone, Copy)]
 pub enum Attempt {
-    /// The attempt gives its value after this time.
+    /// The attempt returns its value after this time.
     Value(Duration),
     /// A timeout inside the attempt fires after this time, and the attempt lets it out.
     Fails(Duration),

@@ -1,11 +1,11 @@
-// says: call 2: attempt 2 gave 7, and the call ends with `value 2`
+// says: call 2: attempt 2 returned 7, and the call ends with `value 2`
 // demand: The value is that of the attempt.
 //! Yours: three attempts, each with a timeout of its own.
 
 use super::given::{SECOND, fetch};
 use super::kernel::{Interrupt, Kind, timeout_after};
 
-/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+/// Makes up to three attempts, each under a timeout of 1 s. Returns the first value.
 pub async fn attempts() -> Result<u32, Interrupt> {
     let mut n = 1;
     loop {

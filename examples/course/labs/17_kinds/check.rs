@@ -21,6 +21,7 @@ const KEYS: [&str; 9] = [
 const SETTINGS: [[u64; 3]; 3] = [[3, 5, 7], [7, 4, 5], [6, 5, 4]];
 
 pub fn check(work: &Work) -> Result<(), String> {
+    are_known(work)?;
     let answers = work.answers(KEYS)?;
     for (nth, spans) in SETTINGS.into_iter().enumerate() {
         let [inner, middle, outer] = spans.map(|tenths| Duration::from_millis(100 * tenths));
@@ -43,9 +44,36 @@ pub fn check(work: &Work) -> Result<(), String> {
     Ok(())
 }
 
+/// Each line is a remark or one of the nine answers, and no answer is given twice.
+fn are_known(work: &Work) -> Result<(), String> {
+    let mut seen = Vec::new();
+    for (nth, line) in work.source.lines().enumerate() {
+        let (nth, line) = (nth + 1, line.trim());
+        let Some((key, _)) = line.split_once(':').filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        let key = key.trim_end();
+        if !KEYS.contains(&key) {
+            return Err(format!(
+                "line {nth} of your answer begins with `{key}:`; expected a setting and a scope, \
+                 such as `2 inner:`"
+            ));
+        }
+        if seen.contains(&key) {
+            return Err(format!(
+                "line {nth} of your answer is the second that begins with `{key}:`; expected one \
+                 kind for each scope in each setting"
+            ));
+        }
+        seen.push(key);
+    }
+    Ok(())
+}
+
 /// In the words of the log, or in those of the program.
 fn kind(word: &str) -> Option<Kind> {
-    match word {
+    let word = word.trim_matches(['`', '.']);
+    match word.strip_prefix("Kind::").unwrap_or(word) {
         "timeout" | "TaskTimeout" => Some(Kind::TaskTimeout),
         "timeout-cancellation" | "TimeoutCancellation" => Some(Kind::TimeoutCancellation),
         "uncaught-timeout" | "UncaughtTimeout" => Some(Kind::UncaughtTimeout),
@@ -64,7 +92,7 @@ fn wrong(setting: usize, scope: usize, said: &str, right: [Kind; 3]) -> String {
         ),
         _ => format!(
             "the deadline that passes first is that of the {fired} scope, which is further in, and \
-             nobody handled its error there"
+             no scope on the way has handled its error"
         ),
     };
     format!("setting {setting}, {name}: not `{said}`: {why}")

@@ -1,34 +1,97 @@
 //! The same log in each run, of a shop that still does its work.
 
-use testing::trace::{Line, line, trace};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use testing::trace::{Line, line, span, trace};
 
 use crate::work::Work;
 
-/// The customers, and what is sold, in an order that a reader can predict: by name.
-const CUSTOMERS: [&str; 8] = ["al", "bob", "eve", "kim", "lisa", "maria", "oscar", "sophie"];
-const SOLD: [&str; 5] = ["cherries 1", "figs 3", "pears 1", "plums 2", "quinces 1"];
+#[path = "scenario.rs"]
+mod scenario;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
     if let Some(line) = first_difference(&work.log) {
-        return Err(difference(&line, &work.source));
+        return Err(difference(&line, &work.code()));
     }
-    let spawns =
-        lines.iter().filter(|line| line.verb == "spawn" && line.number("parent").is_some());
-    let spawned: Vec<&str> = spawns.map(Line::name).collect();
-    if let Some(missing) = CUSTOMERS.iter().find(|name| !spawned.contains(name)) {
+    let orders: BTreeMap<&str, &str> = scenario::of(work.seed).into_iter().collect();
+    are_served(&orders, &lines)?;
+    let notes = lines.iter().filter(|line| line.verb == "note");
+    let sold: Vec<&str> = notes.filter_map(|line| line.detail().strip_prefix("sold ")).collect();
+    are_counted(&orders, &sold)
+}
+
+/// Each customer has a task of its own, in the order of their names, and side by side.
+fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), String> {
+    let is_customer = |line: &&Line<'_>| orders.contains_key(line.name());
+    let of =
+        |verb: &'static str| lines.iter().filter(is_customer).filter(move |it| it.verb == verb);
+    let spawned: Vec<&str> = of("spawn").map(Line::name).collect();
+    let customers: Vec<&str> = orders.keys().copied().collect();
+    if let Some(missing) = customers.iter().find(|name| !spawned.contains(name)) {
         return Err(format!(
             "the runs agree, but the log has no task `{missing}`: the customers are to be served \
              side by side, each by a task of that name"
         ));
     }
-    let notes = lines.iter().filter(|line| line.verb == "note");
-    let sold: Vec<&str> = notes.filter_map(|line| line.detail().strip_prefix("sold ")).collect();
-    if let Some(missing) = SOLD.iter().find(|note| !sold.contains(note)) {
+    for (name, fruit) in orders {
+        let is_long = |line: &&Line<'_>| {
+            line.name() == *name
+                && line.word(0) == "sleep"
+                && span(line.word(1)) == Some(Duration::from_millis(fruit.len() as u64))
+        };
+        if of("block").find(is_long).is_none() {
+            return Err(format!(
+                "the runs agree, but the task `{name}` does not serve its customer: it is to sleep \
+                 {}ms for the {fruit}",
+                fruit.len()
+            ));
+        }
+    }
+    let last = of("spawn").map(|line| line.seq).max();
+    if let Some(exit) = of("exit").find(|exit| Some(exit.seq) < last) {
+        return Err(format!(
+            "line #{:04}: the task `{}` ends before all customers have their tasks; they are to be \
+             served side by side, so spawn all tasks before you join the first",
+            exit.seq,
+            exit.name()
+        ));
+    }
+    if spawned == customers {
+        return Ok(());
+    }
+    Err(format!(
+        "the runs agree, but the customers are spawned in another order than that of their names: \
+         {}; an order that a hash or a list decides changes with the hash or the list",
+        customers.join(", ")
+    ))
+}
+
+/// Each fruit is noted once, in the order of the names, with the number of its sales.
+fn are_counted(orders: &BTreeMap<&str, &str>, sold: &[&str]) -> Result<(), String> {
+    let mut counts = BTreeMap::<&str, u32>::new();
+    for fruit in orders.values() {
+        *counts.entry(fruit).or_default() += 1;
+    }
+    let expected: Vec<String> =
+        counts.iter().map(|(fruit, count)| format!("{fruit} {count}")).collect();
+    if let Some(missing) = expected.iter().find(|note| !sold.contains(&note.as_str())) {
         return Err(format!("the runs agree, but the log has no note `sold {missing}`"));
     }
-    in_order("the customers are spawned", &spawned, &CUSTOMERS)?;
-    in_order("the fruits are noted", &sold, &SOLD)
+    if let Some(extra) = sold.iter().find(|note| !expected.iter().any(|each| each == *note)) {
+        return Err(format!(
+            "the runs agree, but the log has a note `sold {extra}`; each fruit is noted once, with \
+             the number of all its sales"
+        ));
+    }
+    if sold == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "the runs agree, but the fruits are noted in another order than that of their names: {}",
+        expected.join(", ")
+    ))
 }
 
 /// The line of the log that is not the same in each run, as `given.rs` says in its remark.
@@ -39,29 +102,19 @@ fn first_difference(log: &str) -> Option<Line<'_>> {
 }
 
 /// What comes in another order in other runs.
-fn difference(line: &Line<'_>, source: &str) -> String {
+fn difference(line: &Line<'_>, code: &str) -> String {
     let (seq, task, name) = (line.seq, line.task, line.name());
     let what = match (line.verb, line.word(0)) {
         ("trap", "spawn") => "spawns its tasks in another order",
         ("note", _) => "makes its notes in another order",
         _ => "does something else",
     };
-    let why = match source.contains(".sort") {
+    let why = match code.contains(".sort") {
         true => "a sort leaves those whose keys are equal in the order in which they came",
-        false => "what gives that order?",
+        false => "find out what decides that order",
     };
     format!(
         "still missing: the same log in each run; line #{seq:04} is the first that differs, where \
          task {task} `{name}` {what}; {why}"
     )
-}
-
-fn in_order(what: &str, found: &[&str], expected: &[&str]) -> Result<(), String> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(format!(
-        "the runs agree, but {what} in an order that is not that of the names; an order that a \
-         hash decides is nobody's promise, even if the hash is the same in each run"
-    ))
 }

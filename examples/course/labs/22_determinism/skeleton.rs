@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use traps::{Error, note, sleep, spawn};
 
-use super::given::{MS, ORDERS};
+use super::given::{MS, Orders};
 
 /// Serves all customers side by side, then notes how much of each fruit was sold.
-pub async fn shop() -> Result<(), Error> {
-    let orders = HashMap::from(ORDERS);
+pub async fn shop(orders: Orders) -> Result<(), Error> {
+    let orders: HashMap<_, _> = orders.into_iter().collect();
     let sold = Rc::new(RefCell::new(HashMap::new()));
     let mut customers = Vec::new();
     for (name, fruit) in orders {

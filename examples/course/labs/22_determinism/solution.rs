@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use traps::{Error, note, sleep, spawn};
 
-use super::given::{MS, ORDERS};
+use super::given::{MS, Orders};
 
 /// Serves all customers side by side, then notes how much of each fruit was sold.
-pub async fn shop() -> Result<(), Error> {
-    let orders = BTreeMap::from(ORDERS);
+pub async fn shop(orders: Orders) -> Result<(), Error> {
+    let orders: BTreeMap<_, _> = orders.into_iter().collect();
     let sold = Rc::new(RefCell::new(BTreeMap::new()));
     let mut customers = Vec::new();
     for (name, fruit) in orders {

@@ -1,4 +1,5 @@
 // says: still missing: the same log in each run; line #0008 is the first that differs, where task 2 `main` spawns its tasks in another order; a sort leaves those whose keys are equal in the order in which they came
+// demand: The same log in all 32 runs.
 //! Sorted by a key that is the same for many: among these the hash decides.
 
 use std::cell::RefCell;
@@ -7,11 +8,11 @@ use std::rc::Rc;
 
 use traps::{Error, note, sleep, spawn};
 
-use super::given::{MS, ORDERS};
+use super::given::{MS, Orders};
 
 /// Serves all customers side by side, then notes how much of each fruit was sold.
-pub async fn shop() -> Result<(), Error> {
-    let mut orders: Vec<_> = HashMap::from(ORDERS).into_iter().collect();
+pub async fn shop(orders: Orders) -> Result<(), Error> {
+    let mut orders: Vec<_> = orders.into_iter().collect::<HashMap<_, _>>().into_iter().collect();
     orders.sort_by_key(|(name, _)| name.len());
     let sold = Rc::new(RefCell::new(BTreeMap::new()));
     let mut customers = Vec::new();

@@ -1,4 +1,5 @@
-// says: the runs agree, but the customers are spawned in an order that is not that of the names; an order that a hash decides is nobody's promise, even if the hash is the same in each run
+// says: the runs agree, but the customers are spawned in another order than that of their names: al, bob, eve, kim, lisa, maria, oscar, sophie; an order that a hash or a list decides changes with the hash or the list
+// demand: In the order of the names.
 //! A hash that is the same in each run is still an order that nobody can predict.
 
 use std::cell::RefCell;
@@ -8,13 +9,13 @@ use std::rc::Rc;
 
 use traps::{Error, note, sleep, spawn};
 
-use super::given::{MS, ORDERS};
+use super::given::{MS, Orders};
 
 type Fixed<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
 /// Serves all customers side by side, then notes how much of each fruit was sold.
-pub async fn shop() -> Result<(), Error> {
-    let orders: Fixed<_, _> = ORDERS.into_iter().collect();
+pub async fn shop(orders: Orders) -> Result<(), Error> {
+    let orders: Fixed<_, _> = orders.into_iter().collect();
     let sold = Rc::new(RefCell::new(Fixed::default()));
     let mut customers = Vec::new();
     for (name, fruit) in orders {

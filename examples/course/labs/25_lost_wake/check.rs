@@ -4,31 +4,46 @@ use testing::trace::{Line, trace};
 
 use crate::work::Work;
 
+#[path = "scenario.rs"]
+mod scenario;
+
 /// So many seeds are enough here.
 const ENOUGH: u64 = 100;
-/// So often the reader may yield for three items.
-const YIELDS: usize = 20;
+/// The reader may yield this often for each item.
+const YIELDS: usize = 6;
+/// The method of the mailbox that stays as it is.
+const PUT: &str =
+    "fn put(&self, item: u32) { self.items.borrow_mut().push_back(item); self.line.wake(1); }";
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    if !words(&work.code()).contains(PUT) {
+        return Err(
+            "`put` has changed; it appends the item and wakes a task that waits, and only \
+                    `get` is to be mended"
+                .to_owned(),
+        );
+    }
     let found = remark(&work.log, "# found ");
-    let spins = lines.iter().filter(|line| is_of_reader(line, "yield")).nth(YIELDS);
+    let items = scenario::of(work.seed).items.len();
+    let spins = lines.iter().filter(|line| is_of_reader(line, "yield")).nth(YIELDS * items);
     if let Some(line) = spins {
         return Err(format!(
-            "line #{:04}: `reader` has yielded more than {YIELDS} times for three items, and is \
+            "line #{:04}: `reader` has yielded more than {} times for {items} items, and is \
              ready in every turn; wait for the writer's wake instead",
-            line.seq
+            line.seq,
+            YIELDS * items
         ));
     }
-    // A timeout is the reader's own doing, whatever else it leads to.
-    let by_clock = |line: &&Line<'_>| {
-        line.name() == "reader" && (line.word(0) == "set_timeout" || is_of_reader(line, "sleep"))
-    };
+    // A timeout or a sleep hides a lost wake-up, whatever else it leads to.
+    let by_clock =
+        |line: &&Line<'_>| line.task != 0 && line.name() != "writer" && line.key("until").is_some();
     if let Some(line) = lines.iter().find(by_clock) {
         return Err(format!(
-            "line #{:04}: `reader` waits for a time (`{}`); that hides a lost wake-up and delays \
+            "line #{:04}: `{}` waits for a time (`{}`); that hides a lost wake-up and delays \
              its item; a wait that no wake can miss needs no clock",
             line.seq,
+            line.name(),
             line.word(0)
         ));
     }
@@ -45,6 +60,11 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The code with one blank between its words.
+fn words(code: &str) -> String {
+    code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a remark says after that.
@@ -71,8 +91,8 @@ fn lost(lines: &[Line<'_>]) -> Option<String> {
         lines[..put].iter().rev().find(|line| line.name() == "reader" && line.verb == "block")?;
     let (item, put, waits) = (lines[put].word(1), lines[put].seq, lines[waits].seq);
     Some(format!(
-        "line #{waits:04}: `reader` waits for ever, because item {item} came before its wait, in \
-         line #{put:04}, and the wake found nobody: `reader` had looked, and had left the CPU at \
+        "line #{waits:04}: `reader` waits forever, because item {item} came before its wait, in \
+         line #{put:04}, and the wake found no task: `reader` had looked, and had left the CPU at \
          #{:04} ({})",
         left.seq,
         left.word(0)

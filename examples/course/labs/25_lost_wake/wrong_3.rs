@@ -1,4 +1,5 @@
 // says: line #0014: `reader` waits for a time (`set_timeout`); that hides a lost wake-up and delays its item; a wait that no wake can miss needs no clock
+// demand: A wake, and no clock.
 //! Yours: the mailbox, and the seeds.
 
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-// says: line #0074: `reader` has yielded more than 20 times for three items, and is ready in every turn; wait for the writer's wake instead
+// says: line #0068: `reader` has yielded more than 18 times for 3 items, and is ready in every turn; wait for the writer's wake instead
+// demand: A wake, and no clock.
 //! Yours: the mailbox, and the seeds.
 
 use std::cell::RefCell;

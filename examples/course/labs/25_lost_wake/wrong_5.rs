@@ -1,4 +1,5 @@
 // says: only 2 seeds were explored, and a seed may miss a failure; explore at least 100
+// demand: Enough seeds.
 //! Yours: the mailbox, and the seeds.
 
 use std::cell::RefCell;

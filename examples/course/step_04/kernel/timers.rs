@@ -32,4 +32,8 @@ impl Timers {
         let at = entry.key().0;
         Some((at, entry.remove()))
     }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
 }

@@ -1,4 +1,4 @@
-//! Sockets of TCP, over a descriptor that a task can wait for.
+//! Given: the sockets of TCP, over descriptors that a task can wait for.
 
 use std::io::{self, Read, Write};
 use std::net::{self, SocketAddr, ToSocketAddrs};

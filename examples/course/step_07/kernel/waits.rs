@@ -15,7 +15,7 @@ pub(super) enum On {
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number; a wait for a waker has none.
+    /// Its number.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,

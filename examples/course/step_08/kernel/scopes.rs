@@ -7,10 +7,8 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline.
+    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
     fired: Option<Seq>,
-    /// Its timeout was delivered. That happens once.
-    is_taken: bool,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
@@ -26,7 +24,7 @@ impl<M: Machine> Kernel<M> {
             }
         };
         let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
-        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        let scope = Scope { number, kind, timer, fired: None, site, line };
         self.task(id).scopes.push(scope);
     }
 
@@ -65,15 +63,13 @@ impl<M: Machine> Kernel<M> {
     /// Takes the interrupt that is pending for the next wait of a task, with its line.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
-        let first = 0;
         let innermost = task.scopes.last()?.number;
-        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
-        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
-        scope.is_taken = true;
+        let scope = task.scopes.iter_mut().find(|scope| scope.fired.is_some())?;
+        let line = scope.fired.take()?;
         let is_own = scope.number == innermost;
         let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site) };
-        Some((interrupt, scope.fired?))
+        Some((interrupt, line))
     }
 
     pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {

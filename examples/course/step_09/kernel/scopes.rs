@@ -7,10 +7,8 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline.
+    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
     fired: Option<Seq>,
-    /// Its timeout was delivered. That happens once.
-    is_taken: bool,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
@@ -35,7 +33,7 @@ impl<M: Machine> Kernel<M> {
             ScopeKind::Shield => None,
         };
         let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
-        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        let scope = Scope { number, kind, timer, fired: None, site, line };
         self.task(id).scopes.push(scope);
     }
 
@@ -98,13 +96,12 @@ impl<M: Machine> Kernel<M> {
             return Some((Interrupt { kind, scope: 0, set_at: None, by: cancel.by }, cancel.line));
         }
         let innermost = task.scopes.last()?.number;
-        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
-        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
-        scope.is_taken = true;
+        let scope = task.scopes[first..].iter_mut().find(|scope| scope.fired.is_some())?;
+        let line = scope.fired.take()?;
         let is_own = scope.number == innermost;
         let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site), by: 0 };
-        Some((interrupt, scope.fired?))
+        Some((interrupt, line))
     }
 
     pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {

@@ -16,9 +16,12 @@ impl<M: Machine> Kernel<M> {
         use Verdict::{Answer, Block};
         self.now = self.machine.now();
         let words = self.words(id, &trap);
-        if trap.blocks()
-            && let Some((interrupt, cause)) = self.take_pending(id)
-        {
+        // Only a trap that blocks can be interrupted.
+        let blocks = matches!(
+            trap,
+            Trap::Yield | Trap::Sleep(_) | Trap::Join(_) | Trap::Io(..) | Trap::Offload(_)
+        );
+        if blocks && let Some((interrupt, cause)) = self.take_pending(id) {
             let tail = format!(" cause=#{cause:04} {}", at(site));
             self.answer(id, &words, Reply::Interrupt(interrupt), &tail);
             return false;
@@ -75,17 +78,5 @@ impl<M: Machine> Kernel<M> {
         let line = self.log(id, "trap", &format!("{words} = {}{tail}", outcome(&reply)));
         self.task(id).reply = Some(reply);
         line
-    }
-}
-
-impl Trap {
-    /// Whether the trap is to block. Only such a trap can be interrupted.
-    fn blocks(&self) -> bool {
-        match self {
-            Trap::Yield | Trap::Sleep(_) | Trap::Join(_) | Trap::Io(..) => true,
-            Trap::Offload(_) => true,
-            Trap::Clock | Trap::Spawn(_) | Trap::Open(_) | Trap::Close(..) => false,
-            Trap::Cancel(_) => false,
-        }
     }
 }

@@ -29,13 +29,8 @@ pub(super) struct TaskRecord {
     /// Its open scopes, the outermost first.
     pub(super) scopes: Vec<Scope>,
     pub(super) cancel: Option<Cancel>,
-}
-
-impl TaskRecord {
-    /// Whether it waits, and not for its waker alone.
-    pub(super) fn has_ticket(&self) -> bool {
-        self.wait.is_some_and(|wait| wait.ticket > 0)
-    }
+    /// It is parked until its waker is called. That is no wait: the kernel does not know its end.
+    pub(super) is_on_waker: bool,
 }
 
 /// A handle to a task.

@@ -10,14 +10,13 @@ pub(super) enum On {
     Join(TaskId),
     Io(HandleId, Direction),
     Job(u32),
-    Waker,
 }
 
 /// One wait of a task. It ends once.
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number; a wait for a waker has none.
+    /// Its number.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,
@@ -61,7 +60,7 @@ impl<M: Machine> Kernel<M> {
             On::Join(task) => self.task(task).joiners.retain(|joiner| *joiner != id),
             On::Io(handle, direction) => self.forget_waiter(handle, direction),
             On::Job(job) => self.abandon(id, job),
-            On::Yield | On::Waker => {}
+            On::Yield => {}
         }
     }
 
@@ -70,13 +69,5 @@ impl<M: Machine> Kernel<M> {
         task.answered = format!(" k={ticket} = {}", outcome(&reply));
         (task.reply, task.cause) = (Some(reply), line);
         self.ready.push_back(id);
-    }
-
-    /// Parks a task until its waker is called. This wait has no ticket.
-    pub(super) fn park_on_waker(&mut self, id: TaskId) {
-        let line = self.log(id, "block", "waker");
-        let now = self.now;
-        let task = self.task(id);
-        (task.wait, task.left) = (Some(Wait { on: On::Waker, ticket: 0, line }), Some(now));
     }
 }

@@ -82,13 +82,20 @@ impl<M: Machine> Kernel<M> {
         self.log(WAKEUP, "block", "io e1 read");
     }
 
+    /// Parks a task until its waker is called.
+    pub(super) fn park_on_waker(&mut self, id: TaskId) {
+        self.log(id, "block", "waker");
+        let now = self.now;
+        let task = self.task(id);
+        (task.is_on_waker, task.left) = (true, Some(now));
+    }
+
     fn wake_by_waker(&mut self, id: TaskId, cause: u64) {
-        let waits = |task: &TaskRecord| task.wait.is_some_and(|wait| matches!(wait.on, On::Waker));
         // A task that is not parked on its waker is polled soon, or waits for something else.
-        if self.tasks.get(&id).is_some_and(waits) {
+        if self.tasks.get(&id).is_some_and(|task| task.is_on_waker) {
             let line = self.log(id, "wake", &format!("waker cause=#{cause:04}"));
             let task = self.task(id);
-            (task.wait, task.cause) = (None, line);
+            (task.is_on_waker, task.cause) = (false, line);
             self.ready.push_back(id);
         }
     }

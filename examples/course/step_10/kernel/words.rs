@@ -14,7 +14,7 @@ impl<M: Machine> Kernel<M> {
 
     pub(super) fn log_halt(&mut self) {
         let tasks = self.tasks.len();
-        let tickets = self.tasks.values().filter(|task| task.has_ticket()).count();
+        let tickets = self.tasks.values().filter(|task| task.wait.is_some()).count();
         let timers = self.timers.len();
         let handles = self.handles.len();
         let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
@@ -46,7 +46,6 @@ impl<M: Machine> Kernel<M> {
             On::Join(task) => format!("join {task}"),
             On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
             On::Job(job) => format!("offload o{job}"),
-            On::Waker => "waker".to_owned(),
         }
     }
 }

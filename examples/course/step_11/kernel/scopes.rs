@@ -7,10 +7,8 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline.
+    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
     fired: Option<Seq>,
-    /// Its timeout was delivered. That happens once.
-    is_taken: bool,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
@@ -38,7 +36,7 @@ impl<M: Machine> Kernel<M> {
             self.deadlines(|table| table.guard(deadline, Some((id, number))));
         }
         let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
-        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        let scope = Scope { number, kind, timer, fired: None, site, line };
         self.task(id).scopes.push(scope);
     }
 
@@ -76,7 +74,7 @@ impl<M: Machine> Kernel<M> {
         let Some(task) = self.tasks.get(&id) else { return };
         let effect = match &task.cancel {
             Some(_) => "again",
-            None if task.has_ticket() && shielded(&task.scopes) == 0 => "delivered",
+            None if task.wait.is_some() && shielded(&task.scopes) == 0 => "delivered",
             None => "pending",
         };
         let line = self.log(id, "cancel", &format!("by={by} cause=#{cause:04} = {effect}"));
@@ -86,7 +84,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Ends the wait of a task if an interrupt is pending that can reach it.
     fn interrupt(&mut self, id: TaskId) {
-        let waits = self.task(id).has_ticket();
+        let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
             self.deliver(id, interrupt, cause);
         }
@@ -104,13 +102,12 @@ impl<M: Machine> Kernel<M> {
             return Some((Interrupt { kind, scope: 0, set_at: None, by: cancel.by }, cancel.line));
         }
         let innermost = task.scopes.last()?.number;
-        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
-        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
-        scope.is_taken = true;
+        let scope = task.scopes[first..].iter_mut().find(|scope| scope.fired.is_some())?;
+        let line = scope.fired.take()?;
         let is_own = scope.number == innermost;
         let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site), by: 0 };
-        Some((interrupt, scope.fired?))
+        Some((interrupt, line))
     }
 
     pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {

@@ -1,0 +1,30 @@
+// says: line #0014: the task `al` ends before all customers have their tasks; they are to be served side by side, so spawn all tasks before you join the first
+// demand: Side by side.
+//! Each customer is joined before the next one is spawned.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use traps::{Error, note, sleep, spawn};
+
+use super::given::{MS, Orders};
+
+/// Serves all customers side by side, then notes how much of each fruit was sold.
+pub async fn shop(orders: Orders) -> Result<(), Error> {
+    let orders: BTreeMap<_, _> = orders.into_iter().collect();
+    let sold = Rc::new(RefCell::new(BTreeMap::new()));
+    for (name, fruit) in orders {
+        let sold = sold.clone();
+        let serve = async move {
+            sleep(MS * fruit.len() as u32).await?;
+            *sold.borrow_mut().entry(fruit).or_insert(0) += 1;
+            Ok::<_, Error>(())
+        };
+        spawn(name, serve).await.join().await??;
+    }
+    for (fruit, count) in sold.borrow().iter() {
+        note(format!("sold {fruit} {count}"));
+    }
+    Ok(())
+}
