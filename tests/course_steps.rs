@@ -199,6 +199,49 @@ fn a_page_links_to_the_files_that_its_step_adds_or_changes() {
     }
 }
 
+/// The lines of a golden log in which each of these words is a word.
+fn lines_with<'t>(golden: &'t str, words: &[&str]) -> Vec<&'t str> {
+    let has_all = |line: &&str| {
+        words.iter().all(|word| line.split_whitespace().any(|in_line| in_line == *word))
+    };
+    golden.lines().filter(has_all).collect()
+}
+
+#[test]
+fn the_numbers_in_the_answers_of_the_pages_are_those_of_the_logs() {
+    let logs: Vec<String> = (1..=STEPS).map(pages::log).collect();
+    let log = |step: usize| &*logs[step - 1];
+    let count = |step: usize, words: &[&str]| lines_with(log(step), words).len();
+    let at = |step: usize, words: &[&str]| lines_with(log(step), words)[0].trim_start();
+    // In the first step the columns are the turn, the task and the verb.
+    let is_run_of_one = |line: &&str| line.split_whitespace().skip(1).eq(["1", "run"]);
+    let turns = |step: usize| {
+        let columns = log(step).lines().filter_map(|line| line.split_whitespace().nth(1));
+        columns.filter_map(|turn| turn.parse::<u32>().ok()).max()
+    };
+    // What is true of the logs, and the sentence of the page.
+    let facts = [
+        (1, log(1).lines().filter(is_run_of_one).count() == 4, "1. Four times."),
+        (2, turns(2) == Some(4), "2. Four:"),
+        (3, at(3, &["4", "exit"]).starts_with("0.300000"), "the clock shows 0.300000"),
+        // Of two equal tasks: a run has one poll more than it has answered traps.
+        (4, count(4, &["run"]) == 6 && count(4, &["trap"]) == 4, "2. Three runs and five polls."),
+        (5, count(5, &["spawn", "parent=1"]) == 2, "its children are 2 and 3"),
+        (5, log(5).lines().last().unwrap().starts_with(" 0.600000"), "2. At 0.6 s"),
+        (6, count(6, &["block"]) == 4, "3. Four: two sleeps and two joins."),
+        (9, at(9, &["#0027"]).starts_with("2.000000"), "1. At 2 s (`#0027`)."),
+        (9, at(9, &["halt"]).starts_with("3.000000"), "2. At 3 s."),
+        (10, at(10, &["done", "o1"]).starts_with("0.000000"), "1. `0.000000` (`#0015`)."),
+        (10, at(10, &["#0030", "5", "run"]).contains("main"), "2. In turn 5."),
+        (11, count(11, &["arm"]) == 46, "The ten connections arm a deadline 46 times."),
+        (11, count(11, &["tick"]) == 1, "1. One, at 10 s (`#0383`)."),
+    ];
+    for (step, is_true, sentence) in facts {
+        assert!(page(step).contains(sentence), "the page of step {step} does not say: {sentence}");
+        assert!(is_true, "the log of step {step} does not show: {sentence}");
+    }
+}
+
 #[test]
 fn the_tool_prints_the_change_of_a_step() {
     for step in 2..=STEPS {
