@@ -164,8 +164,8 @@ fn joined(transfer: &Transfer<'_>) -> Result<(), String> {
     match spawned.find(|line| line.seq < end && !has_ended(line.task)) {
         None => Ok(()),
         Some(line) => Err(format!(
-            "line #{end:04}: `transfer` returns to `{name}`, and its task {} `{}` is still at work; \
-             join what you have spawned",
+            "line #{end:04}: `transfer` returns to `{name}`, and its task {} `{}` is still at \
+             work; join what you have spawned",
             line.task,
             line.name()
         )),

@@ -80,8 +80,8 @@ fn idle(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
         let block = lines.iter().filter(is_block).rfind(|line| line.seq < item.seq);
         let (seq, what) = block.map_or((0, ""), |line| (line.seq, line.word(0)));
         return Err(format!(
-            "line #{seq:04}: `pump` blocks on `{what}`, and the CPU is idle until it is woken, with \
-             items left; yield, without waiting for a time"
+            "line #{seq:04}: `pump` blocks on `{what}`, and the CPU is idle until it is woken, \
+             with items left; yield, without waiting for a time"
         ));
     }
     Ok(())
