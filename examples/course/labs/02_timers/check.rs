@@ -102,11 +102,11 @@ impl Timers {
             .find(|timer| format!("{:?}", timer.at) == got && matches!(timer.gone, Some("clear")));
         Err(match (soonest, cleared) {
             (_, Some(timer)) => format!(
-                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer that \
-                 is set is {right}",
+                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer that is \
+                 set is {right}",
                 timer.name
             ),
-            (Some(timer), None) => self.lost(timer).unwrap_or_else(|| {
+            (Some(timer), None) => self.stale(timer).unwrap_or_else(|| {
                 format!(
                     "`next` returned {got}; the soonest timer, `{}`, is for {right}",
                     timer.name
@@ -117,7 +117,7 @@ impl Timers {
     }
 
     /// The sentence for a timer that was removed by a `clear` of a timer that was gone.
-    fn lost(&self, timer: &Timer) -> Option<String> {
+    fn stale(&self, timer: &Timer) -> Option<String> {
         let set = self.all.iter().position(|each| each.name == timer.name)?;
         let (stale, _) = self.cleared_again.iter().rfind(|(_, before)| set < *before)?;
         Some(format!(
@@ -148,33 +148,44 @@ impl Timers {
         let Some(due) = due else { return format!("`pop` returned `{got}` at {now:?}") };
         let Timer { name, at, .. } = due;
         let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
-        let equals = || self.all.iter().filter(|timer| timer.at == *at && timer.name != *name);
-        let cleared = equals().find(|timer| timer.gone == Some("clear"));
-        match (given, cleared, equals().next_back()) {
-            (Some(given), ..) if comes && given.at == *at => format!(
+        match given {
+            _ if !comes => self.lost(due),
+            Some(given) if given.at == *at => format!(
                 "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
                  returned `{got}` first"
             ),
-            (Some(given), ..) if comes => {
+            Some(given) => {
                 format!("`pop` returned `{got}`, for {:?}, before `{name}`, for {at:?}", given.at)
             }
-            (None, ..) if comes => format!(
-                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its \
-                 time, {at:?}, and after it"
+            None => format!(
+                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its time, \
+                 {at:?}, and after it"
             ),
-            (_, Some(other), _) => format!(
+        }
+    }
+
+    /// The sentence for a timer that is due, and that no `pop` returns.
+    fn lost(&self, due: &Timer) -> String {
+        let Timer { name, at, .. } = due;
+        if let Some(sentence) = self.stale(due) {
+            return sentence;
+        }
+        let equals = || self.all.iter().filter(|timer| timer.at == *at && timer.name != *name);
+        let cleared = equals().find(|timer| timer.gone == Some("clear"));
+        match (cleared, equals().next_back()) {
+            (Some(other), _) => format!(
                 "`{name}` is lost: `clear` took back `{}`, and `{name}`, for {at:?} too, went with \
                  it",
                 other.name
             ),
-            (_, _, Some(other)) => format!(
+            (None, Some(other)) => format!(
                 "`{name}` is lost: `{}` was set for {at:?} too, and took its place; two timers \
                  with equal times are two timers",
                 other.name
             ),
-            _ => self.lost(due).unwrap_or_else(|| {
+            (None, None) => {
                 format!("`{name}` is lost: it has been due since {at:?}, and no `pop` returns it")
-            }),
+            }
         }
     }
 }
