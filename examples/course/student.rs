@@ -8,7 +8,7 @@ use crate::labs::{Kind, Lab, root};
 use crate::pages;
 
 /// The crates that a lab uses, where the repository has them.
-const CRATES: [(&str, &str); 4] =
+pub const CRATES: [(&str, &str); 4] =
     [("traps", "traps"), ("kernel", "kernel"), ("net", "net"), ("testing", "tests/testing")];
 
 /// Others that the kernel of a step may use.
@@ -43,10 +43,12 @@ pub fn mirror(from: &Path, to: &Path) -> Result<(), String> {
     }
     for name in names.iter().filter(|name| *name != "target") {
         let (from, to) = (from.join(name), to.join(name));
-        if from.is_dir() {
-            mirror(&from, &to)?;
-        } else {
-            put(&to, read(&from)?)?;
+        let found = fs::symlink_metadata(&from);
+        match found.map_err(|error| format!("cannot read {}: {error}", from.display()))? {
+            found if found.is_dir() => mirror(&from, &to)?,
+            found if found.is_file() => put(&to, read(&from)?)?,
+            // A link may lead anywhere, and a pipe would be waited for.
+            _ => return Err(format!("{} is neither a file nor a folder", from.display())),
         }
     }
     Ok(())

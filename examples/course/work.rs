@@ -81,6 +81,8 @@ pub struct Ended {
     pub is_success: bool,
     /// The time limit, if it was killed there.
     pub killed_after: Option<std::time::Duration>,
+    /// The limit other than time for which it was stopped, in words that follow `your program`.
+    pub stopped: Option<String>,
     /// The status in words: `exit status: 101`.
     pub status: String,
     /// What it printed on standard error.
@@ -102,6 +104,9 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
             format!("the last line of its log is `{}`", line.trim())
         });
         return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
+    }
+    if let Some(why) = &ended.stopped {
+        return Err(format!("your program {why}"));
     }
     if !ended.is_success {
         return Err(failure(ended, &work.source));

@@ -28,5 +28,10 @@ look() {
 # Side by side: each takes the time of one core.
 look dark 0 &
 dark=$!
-look light 1
-wait "$dark"
+look light 1 &
+light=$!
+status=0
+for each in "$dark" "$light"; do
+    wait "$each" || status=1
+done
+exit $status

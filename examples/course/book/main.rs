@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
-use anyhow::{Context as _, Error, Result};
+use anyhow::{Context as _, Error, Result, ensure};
 use clap::Parser;
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
@@ -55,7 +55,7 @@ use outline::{Item, Page};
 #[derive(Parser)]
 #[command(name = "book")]
 struct Cli {
-    /// The folder to write; what it has is removed first
+    /// The folder to write; a book that is there is replaced
     #[arg(default_value = "target/book")]
     folder: PathBuf,
 }
@@ -134,14 +134,20 @@ fn pages_of(items: &[Item]) -> impl Iterator<Item = &Page> {
 
 /// Writes the book into this folder.
 fn make(folder: &Path) -> Result<()> {
-    let [src, html] = ["src", "html"].map(|name| folder.join(name));
+    let [src, html, style] = ["src", "html", "trapline.css"].map(|name| folder.join(name));
+    // Nothing is removed from a folder of another kind.
+    ensure!(
+        style.exists() || !src.exists() && !html.exists(),
+        "{} has other files; expected a new folder, or that of a book",
+        folder.display()
+    );
+    write(&style, STYLE)?;
     for part in [&src, &html] {
         if part.exists() {
             fs::remove_dir_all(part).with_context(|| part.display().to_string())?;
         }
     }
     let count = prepare(&src)?;
-    write(&folder.join("trapline.css"), STYLE)?;
     write(&folder.join("trapline.js"), SCRIPT)?;
     MDBook::load_with_config(folder, Config::from_str(SETTINGS)?)?.build()?;
     println!("{count} pages, {}", html.join("index.html").display());

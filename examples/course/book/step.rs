@@ -101,7 +101,8 @@ pub fn code(step: u32) -> String {
     text += "| file | lines of code | from step |\n|---|---:|---:|\n";
     for (path, (from, source)) in &sources {
         let (anchor, lines) = (anchor(path), lines_of_code(source));
-        let from = if *from == GIVEN { "given".to_owned() } else { from.to_string() };
+        let is_given = *from == GIVEN || pages::is_given(source);
+        let from = if is_given { "given".to_owned() } else { from.to_string() };
         text += &format!("| [`{path}`](#{anchor}) | {lines} | {from} |\n");
     }
     for (path, (_, source)) in &sources {

@@ -158,8 +158,8 @@ impl Timers {
                 format!("`pop` returned `{got}`, for {:?}, before `{name}`, for {at:?}", given.at)
             }
             None => format!(
-                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its time, \
-                 {at:?}, and after it"
+                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its \
+                 time, {at:?}, and after it"
             ),
         }
     }

@@ -105,8 +105,8 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     let deadline = right.attempts[count - 1] + SECOND;
     if value.is_some() && u128::from(at.as_micros()) > deadline.as_micros() {
         return Err(format!(
-            "attempt {count} returned a value at {at}; each attempt must be under a timeout of 1 s of \
-             its own"
+            "attempt {count} returned a value at {at}; each attempt must be under a timeout of 1 s \
+             of its own"
         ));
     }
     if let Some(next) = right.attempts.get(count) {
@@ -153,8 +153,8 @@ fn interrupt_of_the_third(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> 
     let fired = lines.iter().find(|line| line.verb == "fire" && Some(line.word(0)) == scope);
     match (scope, fired) {
         (Some(scope), Some(fired)) if fired.seq < third.seq => Err(format!(
-            "it returns the interrupt of scope {scope}, which fired at {}, before attempt 3; return \
-             the interrupt of attempt 3",
+            "it returns the interrupt of scope {scope}, which fired at {}, before attempt 3; \
+             return the interrupt of attempt 3",
             fired.at
         )),
         _ => Ok(()),

@@ -63,6 +63,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     for customer in &scenario.customers {
         let transfer = Transfer::read(&lines, customer)?;
         once(&transfer)?;
+        one_by_one(&transfer, &scenario)?;
         given_up(&transfer, &scenario)?;
         joined(&transfer)?;
         given(&transfer)?;
@@ -101,6 +102,25 @@ fn once(transfer: &Transfer<'_>) -> Result<(), String> {
             ));
         }
         done = step;
+    }
+    Ok(())
+}
+
+/// No step begins before the step before it has ended.
+fn one_by_one(transfer: &Transfer<'_>, scenario: &Scenario) -> Result<(), String> {
+    let steps = STEPS.windows(2).zip(scenario.spans);
+    for (pair, span) in steps {
+        let (Some(before), Some(after)) = (transfer.note(pair[0]), transfer.note(pair[1])) else {
+            continue;
+        };
+        if after.at < before.at + span {
+            let (seq, begin, name) = (after.seq, after.at - span, transfer.name);
+            return Err(format!(
+                "line #{seq:04}: what `{name}` notes as `{}` has begun at {begin}, before it noted \
+                 `{}` in line #{:04}; a step begins when the one before has ended",
+                pair[1], pair[0], before.seq
+            ));
+        }
     }
     Ok(())
 }
@@ -144,8 +164,8 @@ fn joined(transfer: &Transfer<'_>) -> Result<(), String> {
     match spawned.find(|line| line.seq < end && !has_ended(line.task)) {
         None => Ok(()),
         Some(line) => Err(format!(
-            "line #{end:04}: `transfer` returns to `{name}`, and its task {} `{}` is still at work; \
-             join what you have spawned",
+            "line #{end:04}: `transfer` returns to `{name}`, and its task {} `{}` is still at \
+             work; join what you have spawned",
             line.task,
             line.name()
         )),
@@ -175,8 +195,11 @@ fn given(transfer: &Transfer<'_>) -> Result<(), String> {
     }
     let why = match transfer.cancelled {
         Some((Phase::LookUp | Phase::Take, _)) => return Ok(()),
-        None => "nobody has cancelled it".to_owned(),
-        Some((_, at)) => format!("it is cancelled only at {at}, when the money has been taken"),
+        None => "no task has cancelled it".to_owned(),
+        Some((_, at)) if at > transfer.returned.at => {
+            format!("no task has cancelled it by then; that comes only at {at}")
+        }
+        Some((_, at)) => format!("it was cancelled at {at}, too late to give it up"),
     };
     Err(format!("line #{end:04}: `transfer` returns, and `{name}` has given no money; {why}"))
 }

@@ -1,6 +1,7 @@
 //! Each task gets what is right, and no task waits forever.
 
 #[path = "scenario.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
 mod scenario;
 
 use testing::trace::{Line, trace};

@@ -147,7 +147,7 @@ fn why(expected: &Expected, is: &str, at: Time) -> String {
             format!("it was interrupted too early: there are {span}")
         }
         (_, "answered 408") => {
-            format!("there are {span}, where the first byte came, and no line gives it more")
+            format!("there are {span}, when the first byte came, and no line gives it more")
         }
         ("answered 408", _) if phase == "the first byte" => {
             "a connection without a request is closed without a word".to_owned()

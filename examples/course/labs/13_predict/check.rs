@@ -122,9 +122,11 @@ fn why_about(line: &Line<'_>) -> String {
 fn extras(right: &Line<'_>, said: &Said<'_>, line: &Line<'_>) -> Result<(), String> {
     let seq = right.seq;
     let wrong = |is: String| Err(format!("line #{seq:04}: {is} is wrong; it may be left out"));
-    // The columns before the number, from the right.
-    let columns = [("turn", right.turn.to_string()), ("time", right.at.to_string())];
-    for (column, (name, right)) in said.before.iter().rev().zip(columns) {
+    for column in &said.before {
+        let (name, right) = match column.contains('.') {
+            true => ("time", right.at.to_string()),
+            false => ("turn", right.turn.to_string()),
+        };
         if *column != right.trim() {
             return wrong(format!("its {name} `{column}`"));
         }

@@ -81,14 +81,14 @@ fn is_longest(lines: &[Line<'_>], longest: &Line<'_>, said: &str) -> Result<(), 
             let parked = match parked {
                 Some(span) if ran == "0s" => format!(
                     "; `parked={span}` is how long the task did not have the CPU, so it was one of \
-                     those who waited"
+                     those that waited"
                 ),
                 _ => "; there is a longer one".to_owned(),
             };
             format!("the run of #{seq:04} ended at #{end:04} with `ran={ran}`{parked}")
         }
         ("fire", Some(late), _) => format!(
-            "line #{seq:04} is a `fire`, which came {late} late: somebody had the CPU when it was \
+            "line #{seq:04} is a `fire`, which came {late} late: a task had the CPU when it was \
              due; search for the run before it"
         ),
         ("block" | "exit", ..) if line.task == longest.task => format!(

@@ -1,6 +1,7 @@
 //! Fair: the ticker's timers fire in time, and the pump has done its work itself, without waiting.
 
 #[path = "scenario.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
 mod scenario;
 
 use std::time::Duration;
@@ -62,7 +63,7 @@ fn timers(lines: &[Line<'_>]) -> Result<(), String> {
         let (seq, at) = (fire.seq, fire.at);
         return Err(format!(
             "line #{seq:04}: the timer of `ticker` was due at {deadline} and fired at {at}, \
-             because `pump` did {held} items in its run of #{run:04} without giving way"
+             because `pump` did {held} items in its run of #{run:04} without yielding"
         ));
     }
     Ok(())
@@ -79,8 +80,8 @@ fn idle(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
         let block = lines.iter().filter(is_block).rfind(|line| line.seq < item.seq);
         let (seq, what) = block.map_or((0, ""), |line| (line.seq, line.word(0)));
         return Err(format!(
-            "line #{seq:04}: `pump` waits for `{what}`, and the CPU is idle until then, with items \
-             left; give way without waiting for a time"
+            "line #{seq:04}: `pump` blocks on `{what}`, and the CPU is idle until it is woken, \
+             with items left; yield, without waiting for a time"
         ));
     }
     Ok(())

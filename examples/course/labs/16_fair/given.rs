@@ -10,6 +10,7 @@ use testing::Setup;
 use traps::channel::mpsc;
 use traps::{Error, note, sleep, spawn};
 
+#[allow(dead_code, reason = "not every solution names a time")]
 pub const MS: Duration = Duration::from_millis(1);
 
 /// Where the work on an item is done.

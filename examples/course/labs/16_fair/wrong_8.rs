@@ -1,4 +1,4 @@
-// says: line #0016: `pump` waits for `waker`, and the CPU is idle until then, with items left; give way without waiting for a time
+// says: line #0016: `pump` blocks on `waker`, and the CPU is idle until it is woken, with items left; yield, without waiting for a time
 // demand: The CPU is not idle while there are items.
 //! Yours: the task `pump`.
 

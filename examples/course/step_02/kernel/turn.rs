@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use super::log::KERNEL;
-use super::timers::{TIMERS, Time};
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;

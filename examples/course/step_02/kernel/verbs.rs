@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::timers::{TIMERS, Time};
+use super::*;
 
 /// Lets every task run that is ready now.
 pub fn yield_now() -> impl Future<Output = ()> {

@@ -6,10 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::log::KERNEL;
-use super::machine::{Machine, Time};
-use super::timers::TIMERS;
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;

@@ -22,6 +22,8 @@ mod table;
 mod tasks;
 #[path = "../../given/text.rs"]
 mod text;
+#[path = "../../step_02/kernel/time.rs"]
+mod time;
 #[path = "../../step_08/kernel/timers.rs"]
 mod timers;
 #[path = "../../step_08/kernel/turn.rs"]
@@ -50,9 +52,10 @@ use words::*;
 pub use error::Error;
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use io::Io;
-pub use machine::{Machine, Real, Sim, Time};
+pub use machine::{Machine, Real, Sim};
 pub use net::{TcpListener, TcpStream};
 pub use source::{Direction, Scripted, Source};
 pub use tasks::Task;
+pub use time::Time;
 pub use turn::Kernel;
 pub use verbs::{clock, note, shield, sleep, spawn, timeout_after, yield_now};

@@ -24,6 +24,8 @@ mod tasks;
 #[path = "../../given/text.rs"]
 mod text;
 mod threads;
+#[path = "../../step_02/kernel/time.rs"]
+mod time;
 #[path = "../../step_08/kernel/timers.rs"]
 mod timers;
 mod turn;
@@ -54,10 +56,11 @@ use words::*;
 pub use error::Error;
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use io::Io;
-pub use machine::{Machine, Real, Sim, Time};
+pub use machine::{Machine, Real, Sim};
 pub use net::{TcpListener, TcpStream};
 pub use source::{Direction, Scripted, Source};
 pub use tasks::Task;
 pub use threads::run_in_thread;
+pub use time::Time;
 pub use turn::Kernel;
 pub use verbs::{clock, note, shield, sleep, spawn, timeout_after, yield_now};
