@@ -230,7 +230,7 @@ fn unlocked(transfer: &Transfer<'_>, code: &str) -> Result<(), String> {
         ));
     }
     let why = if code.contains("impl Drop") {
-        "a destructor cannot await, and a future that nobody polls does nothing"
+        "a destructor cannot await, and a future that is not polled does nothing"
     } else if cut.is_some() {
         "`?` leaves at once, and what is written below it does not run"
     } else {

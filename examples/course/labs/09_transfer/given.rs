@@ -78,5 +78,5 @@ async fn main_task(Scenario { spans, customers }: Scenario) -> Result<(), Error>
 
 pub fn main(seed: u64) {
     let ran = Kernel::new(Sim::new()).run(main_task(scenario::of(seed)));
-    ran.expect("the bank answers").expect("nobody cancels `main`");
+    ran.expect("the bank answers").expect("no task cancels `main`");
 }

@@ -12,7 +12,7 @@ struct Shared {
     value: Option<u32>,
     is_over: bool,
     was_polled: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

@@ -12,7 +12,7 @@ struct Shared {
     /// 0: nothing was sent yet.
     value: u32,
     is_over: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

@@ -86,7 +86,7 @@ fn one_deadline(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
         None => Ok(()),
         Some(line) => Err(format!(
             "line #{:04}: `{peer}` makes another connection deadline; one serves all phases, if it \
-             is armed anew for each",
+             is armed again for each",
             line.seq
         )),
     }

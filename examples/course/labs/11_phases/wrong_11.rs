@@ -1,4 +1,4 @@
-// says: line #0071: `quick` makes another connection deadline; one serves all phases, if it is armed anew for each
+// says: line #0071: `quick` makes another connection deadline; one serves all phases, if it is armed again for each
 // demand: One connection deadline, and no timeout.
 //! Yours: a connection, phase by phase.
 

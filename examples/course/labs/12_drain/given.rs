@@ -80,5 +80,5 @@ async fn main_task(scenario: Scenario) -> Result<(), Error> {
 
 pub fn main(seed: u64) {
     let ran = Kernel::new(Sim::new()).run(main_task(scenario::of(seed)));
-    ran.expect("all connections end").expect("nobody cancels `main`");
+    ran.expect("all connections end").expect("no task cancels `main`");
 }
