@@ -15,6 +15,8 @@ mod grade;
 mod labs;
 #[path = "../examples/course/list.rs"]
 mod list;
+#[path = "../examples/course/own_tests.rs"]
+mod own_tests;
 #[path = "../examples/course/program.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod program;

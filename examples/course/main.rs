@@ -7,6 +7,7 @@ mod early;
 mod grade;
 mod labs;
 mod list;
+mod own_tests;
 mod program;
 mod states;
 mod student;
