@@ -22,6 +22,8 @@ mod labs;
 mod limits;
 #[path = "../examples/course/list.rs"]
 mod list;
+#[path = "../examples/course/own_tests.rs"]
+mod own_tests;
 #[path = "../examples/course/pages.rs"]
 #[allow(dead_code, reason = "the tool and the book use the rest")]
 mod pages;

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::checks;
 use crate::labs::{Kind, Lab};
+use crate::own_tests;
 use crate::program::{self, Built};
 use crate::student;
 use crate::work::{Ended, Work, judge};
@@ -129,12 +130,13 @@ pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String>
         return judge_answer(lab, source);
     }
     let _taken = program::take(place(lab))?;
-    match build(lab, folder)? {
+    let judged = match build(lab, folder)? {
         Built::Error(error) => Ok(Err(format!("it does not compile: {error}"))),
         Built::Program(program) => judge_scenarios(lab, &source, hidden, |seed| {
             program::run(Command::new(&program).arg(seed.to_string()), program::LIMIT)
         }),
-    }
+    };
+    if lab.kind == Kind::Patched && judged == Ok(Ok(())) { own_tests::run(lab) } else { judged }
 }
 
 /// Judges an answer.

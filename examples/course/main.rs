@@ -12,6 +12,7 @@ mod labs;
 mod limits;
 mod list;
 mod markup;
+mod own_tests;
 #[allow(dead_code, reason = "the book and the tests use the rest")]
 mod pages;
 mod processes;

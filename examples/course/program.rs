@@ -85,7 +85,7 @@ pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
 
 /// Builds the crate in `folder` into `target`, without the network.
 pub fn build(folder: &Path, package: &str, target: &Path) -> Result<Built, String> {
-    let (ended, _) = guarded(&cargo(folder, target), limits::BUILD.time, &["--build"])?;
+    let (ended, _) = run_cargo(&cargo(folder, target), limits::BUILD.time)?;
     if ended.is_success {
         return Ok(Built::Program(built(package, target)));
     }
@@ -120,6 +120,11 @@ fn why_endless(ended: &Ended) -> Option<String> {
 /// Runs a program within a limit of time; gives how it ended, and what it printed.
 pub fn run(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
     guarded(command, limit, &[])
+}
+
+/// Runs cargo within a limit of time, and with the other limits of a build.
+pub fn run_cargo(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
+    guarded(command, limit, &["--build"])
 }
 
 /// Has the guard run a command.

@@ -159,8 +159,8 @@ fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String
     let is_note = |line: &&Line<'_>| line.name() == "conn-2" && line.verb == "note";
     let noted = lines.iter().filter(is_note).rfind(|line| line.seq < fire.seq);
     let answers = noted.and_then(|line| line.detail().strip_prefix("answers "));
-    let mut read = lines.iter().filter(|line| line.name() == "conn-2" && line.verb == "block");
-    let read = read.rfind(|line| line.seq < fire.seq);
+    let is_wait = |line: &&Line<'_>| line.name() == "conn-2" && line.verb == "block";
+    let read = lines.iter().filter(is_wait).rfind(|line| line.seq < fire.seq);
     match answers.filter(|_| read.is_some_and(|line| line.word(0) == "sleep")) {
         Some(request) => format!(
             "line #{seq:04}: {timer} was set in #{:04}, at {}, and fires while `serve` answers \

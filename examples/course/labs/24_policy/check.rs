@@ -71,7 +71,7 @@ impl<'t> Log<'t> {
         Err(format!(
             "line #{:04}: the registration of f3 ends because `reader` waits for something else, \
              but `writer` still waits for f3, and no event can wake it now; a registration ends \
-             only if nobody waits for its descriptor",
+             only if no task waits for its descriptor",
             end.seq
         ))
     }
@@ -95,7 +95,7 @@ impl<'t> Log<'t> {
         Err(format!(
             "line #{seq:04}: the registration of f1 ends at the first wait of `steady` for \
              something else since its wake in #{wake:04}; {} such waits are counted over the life \
-             of the task, and each wake for a descriptor starts the count anew",
+             of the task, and each wake for a descriptor starts the count again",
             before
         ))
     }

@@ -1,0 +1,90 @@
+//! The crates' own tests, with the change of a student.
+//!
+//! The program of a lab shows that a new part works. These tests show that the old parts still do:
+//! the unit tests of `traps` and `kernel`, and some tests of the repository that need nothing else.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::grade::{self, Judgement};
+use crate::labs::{Lab, root};
+use crate::program;
+use crate::student;
+
+/// The tests of the repository, by their files in `tests/`.
+const TESTS: [&str; 2] = ["registrations", "curio_task"];
+
+/// The folders that these tests read.
+const FOLDERS: [&str; 2] = ["support", "golden"];
+
+/// The build takes a minute, and the tests a few seconds. What hangs is killed after this time.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Builds and runs the tests of the copies of the crates that the lab was just built from. An outer
+/// error: they cannot be built for a reason that is not the student's.
+pub fn run(lab: &Lab) -> Result<Judgement, String> {
+    let package = &format!("check_{}", lab.name);
+    let folder = &program::labs()?.join(grade::place(lab));
+    let target = &folder.join("target");
+    for name in FOLDERS {
+        student::mirror(&root().join("tests").join(name), &folder.join("tests").join(name))?;
+    }
+    for name in TESTS.map(|name| format!("tests/{name}.rs")) {
+        let text = std::fs::read(root().join(&name));
+        student::put(&folder.join(&name), text.map_err(|error| format!("{name}: {error}"))?)?;
+    }
+    let (built, _) = program::run_cargo(cargo(folder, package, target).arg("--no-run"), LIMIT)?;
+    if !built.is_success {
+        let said = &built.stderr;
+        let error = said.lines().find(|line| line.contains(": error") && line.contains(".rs:"));
+        return match error {
+            Some(error) => Ok(Err(format!("the crates' own tests do not compile: {error}"))),
+            None => Err(format!("cargo cannot build the crates' own tests:\n{}", said.trim_end())),
+        };
+    }
+    let (ended, said) = program::run_cargo(&cargo(folder, package, target), LIMIT)?;
+    if ended.killed_after.is_some() {
+        let running = said.lines().rfind(|line| line.starts_with("test "));
+        return Ok(Err(format!(
+            "your change breaks the crates' own tests: they did not end in {} s; the last line \
+             they printed is `{}`",
+            LIMIT.as_secs(),
+            running.unwrap_or_default()
+        )));
+    }
+    if let Some(why) = ended.stopped {
+        return Ok(Err(format!("with your change a test of the crates {why}")));
+    }
+    match failure(&said) {
+        Some(failure) => Ok(Err(failure)),
+        None if ended.is_success => Ok(Ok(())),
+        None => Err(format!("the crates' own tests failed ({}):\n{}", ended.status, ended.stderr)),
+    }
+}
+
+/// The command that builds and runs the tests.
+fn cargo(folder: &Path, package: &str, target: &Path) -> Command {
+    let mut command = testing::child::cargo();
+    command.current_dir(folder).args(["test", "--offline", "--quiet", "--color", "never"]);
+    command.args(["--message-format", "short", "--no-fail-fast", "--target-dir"]).arg(target);
+    command.args(["-p", package, "-p", "trapline-traps", "-p", "trapline-kernel", "--lib"]);
+    command.args(TESTS.iter().flat_map(|name| ["--test", name]));
+    command
+}
+
+/// The first test that failed, in a sentence.
+fn failure(said: &str) -> Option<String> {
+    let (_, rest) = said.split_once("\n---- ")?;
+    let (name, rest) = rest.split_once(" stdout ----")?;
+    let message = rest.split_once(" panicked at ").and_then(|(_, rest)| rest.split_once(":\n"));
+    let (place, message) = message.unwrap_or_default();
+    let file = place.split(':').next().unwrap_or_default();
+    // A message may go on with a log.
+    let message = message.lines().next().unwrap_or_default();
+    let message = message.split(": #trace").next().unwrap_or_default().trim();
+    Some(format!(
+        "your change does what the lab asks, but it breaks a test of the crates: `{name}` fails in \
+         {file}: {message}"
+    ))
+}
