@@ -127,8 +127,10 @@ fn confine(limits: &Limits) -> io::Result<()> {
     ] {
         // A limit that is lower already stays.
         let now = process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let most = Some(most.min(now));
-        process::setrlimit(resource, Rlimit { current: most, maximum: most })?;
+        // The system sends SIGXCPU, which says why, only if SIGKILL is due later.
+        let later = most + u64::from(resource == Resource::Cpu);
+        let (current, maximum) = (Some(most.min(now)), Some(later.min(now)));
+        process::setrlimit(resource, Rlimit { current, maximum })?;
     }
     Ok(())
 }
