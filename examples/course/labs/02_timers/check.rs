@@ -102,8 +102,8 @@ impl Timers {
             .find(|timer| format!("{:?}", timer.at) == got && matches!(timer.gone, Some("clear")));
         Err(match (soonest, cleared) {
             (_, Some(timer)) => format!(
-                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer that \
-                 is set is {right}",
+                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer \
+                 that is set is {right}",
                 timer.name
             ),
             (Some(timer), None) => self.stale(timer).unwrap_or_else(|| {
