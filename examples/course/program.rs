@@ -110,8 +110,8 @@ fn why_endless(ended: &Ended) -> Option<String> {
     if let Some(time) = ended.killed_after {
         return Some(limit(time.as_secs()));
     }
-    // Cargo reports it of the compiler.
-    if ended.stderr.contains("SIGXCPU") {
+    // Cargo reports SIGXCPU, of which the compiler has ended, by its number.
+    if ended.stderr.contains("(signal: 24") {
         return Some(limit(limits::BUILD.cpu) + " of CPU time");
     }
     ended.stopped.as_ref().map(|why| format!("the build {why}"))
