@@ -110,7 +110,7 @@ fn why_endless(ended: &Ended) -> Option<String> {
     if let Some(time) = ended.killed_after {
         return Some(limit(time.as_secs()));
     }
-    // Cargo reports SIGXCPU, of which the compiler has ended, by its number.
+    // Cargo names the signal that ended the compiler by its number: SIGXCPU.
     if ended.stderr.contains("(signal: 24") {
         return Some(limit(limits::BUILD.cpu) + " of CPU time");
     }
