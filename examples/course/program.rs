@@ -110,8 +110,8 @@ fn why_endless(ended: &Ended) -> Option<String> {
     if let Some(time) = ended.killed_after {
         return Some(limit(time.as_secs()));
     }
-    // Cargo reports it of the compiler.
-    if ended.stderr.contains("SIGXCPU") {
+    // Cargo names the signal that ended the compiler by its number: SIGXCPU.
+    if ended.stderr.contains("(signal: 24") {
         return Some(limit(limits::BUILD.cpu) + " of CPU time");
     }
     ended.stopped.as_ref().map(|why| format!("the build {why}"))
