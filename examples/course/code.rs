@@ -4,7 +4,7 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Returns the source with blanks in place of comments and strings. Lines and columns stay the same.
+/// Returns the source with blanks in place of comments and strings. Lines and columns stay.
 /// A source that is not Rust is returned as it is.
 pub fn code(source: &str) -> String {
     let Ok(tokens) = source.parse() else { return source.to_owned() };

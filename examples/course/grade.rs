@@ -16,6 +16,9 @@ use crate::work::{Ended, Work, judge};
 /// The first step that writes version 3 of the log.
 const FIRST_OF_VERSION_2: u32 = 6;
 
+/// The largest file that a student may hand in, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 /// Passed, or what is wrong in a sentence.
 pub type Judgement = Result<(), String>;
 
@@ -53,32 +56,64 @@ pub fn find(lab: &Lab, named: Option<&Path>) -> Result<PathBuf, String> {
     Err(format!("{} has no {written}, which lab {number} is about", found.display()))
 }
 
+/// Whether a student has handed in something that may be this lab.
+pub fn is_there(lab: &Lab, folder: &Path) -> bool {
+    let written = lab.written();
+    [folder.join(&lab.name), folder.to_owned()].iter().any(|place| place.join(&written).exists())
+}
+
+/// The folder in which a lab is built; whoever builds takes it first.
+pub fn place(lab: &Lab) -> &str {
+    // Cargo cannot tell a patched copy of a crate from the crate itself, because both have the same
+    // path in their workspace. So all patched copies are in one folder, with a target folder of its
+    // own. Otherwise the next build of another lab would use a student's kernel.
+    if lab.kind == Kind::Patched { "patched" } else { &lab.name }
+}
+
 /// The program of a lab, from the student's files and what is given; the crate of `check`, so that
 /// it does not matter what else is in the folder, and where it was written.
 pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     let package = format!("check_{}", lab.name);
-    // Cargo cannot tell a patched copy of a crate from the crate itself, because both have the same
-    // path in their workspace. So all patched copies are in one folder, with a target folder of its
-    // own. Otherwise the next build of the repository would use a student's kernel.
-    let place = if lab.kind == Kind::Patched { "patched" } else { &lab.name };
-    let scratch = program::target()?.join("course").join(place);
-    student::write_crate(lab, &scratch, &package)?;
-    if lab.kind == Kind::Patched {
-        student::copy_crates(&scratch, Some(folder))?;
-    }
-    if lab.folder.join("skeleton.rs").exists() {
-        student::put(&scratch.join("src/lab.rs"), source(folder, "src/lab.rs")?)?;
-    }
+    let scratch = program::labs()?.join(place(lab));
     let target = match lab.kind {
         Kind::Patched => scratch.join("target"),
         _ => program::target()?,
     };
+    let has_source = lab.folder.join("skeleton.rs").exists();
+    let own = if has_source { Some(source(folder, "src/lab.rs")?) } else { None };
+    student::write_crate(lab, &scratch, &package)?;
+    if !program::built(&package, &target).exists() {
+        if has_source {
+            student::put(&scratch.join("src/lab.rs"), lab.text("skeleton.rs"))?;
+        }
+        if lab.kind == Kind::Patched {
+            student::copy_crates(&scratch, None)?;
+        }
+        program::prepare(&scratch, &target)?;
+    }
+    if lab.kind == Kind::Patched {
+        student::copy_crates(&scratch, Some(folder))?;
+    }
+    if let Some(own) = own {
+        student::put(&scratch.join("src/lab.rs"), own)?;
+    }
     program::build(&scratch, &package, &target)
 }
 
+/// Reads a file of a student.
 fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
-    let path = folder.join(file);
-    fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    let (path, file) = (folder.join(&file), file.as_ref().display());
+    let failed = |error| format!("cannot read {}: {error}", path.display());
+    let found = fs::symlink_metadata(&path).map_err(failed)?;
+    // A link may name a file of another student, and a pipe would be waited for.
+    if !found.is_file() {
+        return Err(format!("{file} is a link or a device; a file was expected"));
+    }
+    if found.len() > LARGEST {
+        return Err(format!("{file} has more than {} KiB", LARGEST >> 10));
+    }
+    // The compiler rejects what is no text.
+    Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed)?).into_owned())
 }
 
 /// Draws the seed of a hidden scenario.
@@ -94,6 +129,7 @@ pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String>
     if lab.kind == Kind::Answer {
         return judge_answer(lab, source);
     }
+    let _taken = program::take(place(lab))?;
     let judged = match build(lab, folder)? {
         Built::Error(error) => Ok(Err(format!("it does not compile: {error}"))),
         Built::Program(program) => judge_scenarios(lab, &source, hidden, |seed| {
@@ -152,47 +188,4 @@ fn judge_program(
 fn own(lab: &Lab, work: &Work) -> Result<Judgement, String> {
     checks::check(lab.number, work)
         .ok_or_else(|| format!("lab {} is not in the list of examples/course/list.rs", lab.number))
-}
-
-/// One lab of one student.
-pub struct Graded {
-    /// The name of the student's folder.
-    pub student: String,
-    /// The lab; none if the student has no lab at all.
-    pub lab: Option<Lab>,
-    /// An outer error: it cannot be judged.
-    pub judgement: Result<Judgement, String>,
-}
-
-/// Grades a folder of submissions: each is a student's folder of labs. All have the same hidden
-/// scenario. Tells each result as soon as it is there.
-pub fn all(
-    folder: &Path,
-    labs: &[Lab],
-    hidden: u64,
-    mut tell: impl FnMut(&Graded),
-) -> Result<(), String> {
-    let names = student::entries(folder)?;
-    let students: Vec<String> =
-        names.into_iter().filter(|name| folder.join(name).is_dir()).collect();
-    if students.is_empty() {
-        return Err(format!("{} has no folders; expected one for each student", folder.display()));
-    }
-    for student in students {
-        let mut is_empty = true;
-        for lab in labs {
-            let place = folder.join(&student).join(&lab.name);
-            if place.is_dir() || labs.len() == 1 {
-                is_empty = false;
-                let found = find(lab, Some(&folder.join(&student)));
-                let judgement = found.and_then(|found| grade(lab, &found, hidden));
-                tell(&Graded { student: student.clone(), lab: Some(lab.clone()), judgement });
-            }
-        }
-        if is_empty {
-            let judgement = Err("there is no lab in it; a lab is a folder such as 16_fair".into());
-            tell(&Graded { student, lab: None, judgement });
-        }
-    }
-    Ok(())
 }

@@ -7,37 +7,91 @@
 
 macro_rules! labs {
     ($each:ident) => {
-        $each! { lab_01 "labs/01_turns" "../../step_01/kernel/mod.rs", wrong_4 "wrong_4.rs" }
-        $each! { lab_02 "labs/02_timers" "../../step_02/kernel/mod.rs",
-        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs" }
-        $each! { lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",
-        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs" }
-        $each! { lab_04 "labs/04_every" "../../step_04/kernel/mod.rs",
-        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs" }
-        $each! { lab_05 "labs/05_together" "../../step_05/kernel/mod.rs" }
-        $each! { lab_06 "labs/06_why" "../../step_06/kernel/mod.rs", wrong_4 "wrong_4.rs" }
-        $each! { lab_07 "labs/07_pieces" "../../step_07/kernel/mod.rs", wrong_4 "wrong_4.rs" }
-        $each! { lab_08 "labs/08_attempts" "../../step_08/kernel/mod.rs" }
+        $each! {
+            lab_01 "labs/01_turns" "../../step_01/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_02 "labs/02_timers" "../../step_02/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs"
+        }
+        $each! {
+            lab_04 "labs/04_every" "../../step_04/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            wrong_10 "wrong_10.rs", right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_05 "labs/05_together" "../../step_05/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_06 "labs/06_why" "../../step_06/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_07 "labs/07_pieces" "../../step_07/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
+        $each! {
+            lab_08 "labs/08_attempts" "../../step_08/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs",
+            wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
         $each! {
             lab_09 "labs/09_transfer" "../../step_09/kernel/mod.rs",
-            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs",
+            wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
+            wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs", wrong_13 "wrong_13.rs",
+            wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs",
+            right_3 "right_3.rs"
         }
         $each! {
             lab_10 "labs/10_oneshot" "../../step_10/kernel/mod.rs", wrong_4 "wrong_4.rs",
-            wrong_5 "wrong_5.rs"
+            wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs",
+            wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
             lab_11 "labs/11_phases" "../../step_11/kernel/mod.rs",
-            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs",
+            wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
+            wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs", wrong_13 "wrong_13.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! {
-            lab_12 "labs/12_drain" "../../step_12/kernel/mod.rs",
-            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
+            lab_12 "labs/12_drain" "../../step_11/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs",
+            wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
+            wrong_11 "wrong_11.rs", right_1 "right_1.rs", right_2 "right_2.rs"
         }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_14 "labs/14_order" answer }
         $each! { lab_15 "labs/15_blocked" answer }
-        $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
+        $each! {
+            lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs"
+        }
         $each! { lab_17 "labs/17_kinds" answer }
         $each! {
             lab_18 "labs/18_race" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",

@@ -2,31 +2,43 @@
 //! kernel in the logs of the steps.
 
 mod checks;
+mod class;
 mod compare;
 mod early;
+mod exercises;
 mod grade;
+mod guard;
 mod labs;
+mod limits;
 mod list;
+mod markup;
 mod own_tests;
+#[allow(dead_code, reason = "the book and the tests use the rest")]
+mod pages;
+mod processes;
 mod program;
+mod progress;
+mod slides;
 mod states;
 mod student;
 #[path = "../trace/tool/mod.rs"]
 #[allow(dead_code, reason = "the tool `trace` uses the rest")]
 mod tool;
+mod verdict;
 mod work;
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use serde_json::json;
 
-use grade::{Graded, Judgement};
 use labs::{Kind, Lab};
 use program::Built;
+use verdict::Verdict;
 
 /// The labs of the course: starts them, runs and checks them, and gives hints. Shows the states of
 /// the kernel in the logs of the steps.
@@ -44,27 +56,9 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 the lab is passed, 1 it is not, 2 it cannot be checked (there is no such lab
 or folder, or the command line is wrong).";
 
-const FOR_INSTRUCTORS: &str = "\
-To grade a class, put the students' folders of labs side by side:
-
-  DIR/ann/16_fair   DIR/bob/16_fair   ...
-
-`check 16 --all DIR` grades one lab, and whoever has not handed it in is not passed.
-`check --all DIR` grades every lab that is there. Only what a student writes is taken from
-DIR; what was given is used as it was given.
-
-With --json each result is one object on a line of its own. Its keys are student, lab, name,
-passed and says; lab and name are null for a student without labs. Without --all there is one
-object, without the key student.
-
-The programs of students run as they are, for 10 s at most: grade in a container. Two checks
-of the same lab at the same time disturb each other.
-
-Exit codes: 0 all are passed, 1 some are not, 2 some cannot be checked (no such folder, say).";
-
 #[derive(Subcommand)]
 enum Task {
-    /// All labs, and which of them you have started
+    /// All labs, and which of them you have started and passed
     List,
     /// Writes a lab into a folder of yours: DIR/16_fair
     Start {
@@ -87,10 +81,10 @@ enum Task {
         seed: u64,
     },
     /// Checks your work, and says in a sentence what is wrong first
-    #[command(after_help = FOR_INSTRUCTORS)]
+    #[command(after_help = class::HELP)]
     Check {
-        /// Its number
-        #[arg(required_unless_present = "all", value_parser = lab_number)]
+        /// Its number; without it, all labs that you have started
+        #[arg(value_parser = lab_number)]
         lab: Option<u32>,
         /// The folder of the lab, or your folder of labs
         #[arg(conflicts_with = "all")]
@@ -101,9 +95,20 @@ enum Task {
         /// Print JSON, one object a line
         #[arg(long)]
         json: bool,
+        /// Print a table of the class in CSV: a row for each student, a column for each lab
+        #[arg(long, requires = "all", conflicts_with = "json")]
+        csv: bool,
         /// The seed of the hidden scenario, which is drawn otherwise
         #[arg(long)]
         seed: Option<u64>,
+    },
+    /// Checks your work now, and after each change of it, until Ctrl-C
+    Watch {
+        /// Its number
+        #[arg(value_parser = lab_number)]
+        lab: u32,
+        /// The folder of the lab, or your folder of labs
+        dir: Option<PathBuf>,
     },
     /// A hint; the later hints say more
     Hint {
@@ -130,12 +135,36 @@ enum Task {
         #[arg(value_parser = line_number)]
         line: u64,
     },
+    /// The change of a step from the step before, as a unified diff
+    Change {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// A page of questions about the log of a step, 8 to 11, for a browser
+    Exercise {
+        /// The number of the step
+        #[arg(value_parser = step_number)]
+        step: u32,
+    },
+    /// The slides of a lecture, 1 or 2, as a page for a browser
+    Slides {
+        /// The number of the lecture
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(slides::LECTURES)))]
+        lecture: u32,
+    },
     /// The log of a step in the words of the real kernel, for the tool `trace`
     Log {
         /// The number of the step
         #[arg(value_parser = step_number)]
         step: u32,
     },
+    /// Runs a program within limits
+    #[command(hide = true)]
+    Guard(guard::Order),
+    /// Becomes a program that has limits
+    #[command(hide = true)]
+    Confined(guard::Confined),
 }
 
 fn step_number(text: &str) -> Result<u32, String> {
@@ -165,11 +194,7 @@ fn print(line: impl Display) {
 fn list() -> Result<ExitCode, String> {
     let folder = grade::default_folder();
     for lab in labs::all()? {
-        let place = folder.join(&lab.name);
-        let state = match place.is_dir() {
-            true => format!("started in {}", place.display()),
-            false => "not started".to_owned(),
-        };
+        let state = progress::state(&lab, &folder.join(&lab.name));
         print(format_args!(
             "{:>2}  {:<52} {:<22} {state}",
             lab.number,
@@ -201,58 +226,73 @@ fn run(lab: &Lab, dir: Option<&Path>, seed: u64) -> Result<ExitCode, String> {
     if lab.kind == Kind::Answer {
         return Err(format!("lab {} has no program; write answer.txt, and check it", lab.number));
     }
-    match grade::build(lab, &grade::find(lab, dir)?)? {
+    let folder = grade::find(lab, dir)?;
+    let taken = program::take(grade::place(lab))?;
+    match grade::build(lab, &folder)? {
         Built::Error(error) => {
             print(format_args!("it does not compile: {error}"));
             Ok(ExitCode::FAILURE)
         }
-        Built::Program(program) => {
-            // Without a time limit: the user sees the log, and can end the program.
-            let ran = Command::new(program).arg(seed.to_string()).status();
-            let status = ran.map_err(|error| error.to_string())?;
-            Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Built::Program(program) => guard::attended(&program, seed, taken)
+            .map_err(|error| format!("cannot run {}: {error}", program.display())),
+    }
+}
+
+fn check(lab: &Lab, dir: Option<&Path>, hidden: u64) -> Verdict {
+    let folder = match grade::find(lab, dir) {
+        Ok(folder) => folder,
+        Err(why) => return Verdict::Unchecked(why),
+    };
+    note_changes(lab, &folder);
+    let verdict = Verdict::from(grade::grade(lab, &folder, hidden));
+    if verdict == Verdict::Passed
+        && let Err(error) = progress::note(lab, &folder)
+    {
+        complain(error);
+    }
+    verdict
+}
+
+fn check_one(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode {
+    let verdict = check(lab, dir, hidden);
+    match &verdict {
+        _ if json => print(class::as_json(None, Some(lab), &verdict)),
+        Verdict::Passed => print(format_args!("lab {} is passed", lab.number)),
+        Verdict::Unchecked(why) => complain(why),
+        Verdict::Failed(why) | Verdict::NotSubmitted(why) => print(why),
+    }
+    ExitCode::from(verdict.code())
+}
+
+/// Checks all labs that the student has started.
+fn check_started(json: bool, hidden: u64) -> Result<ExitCode, String> {
+    let folder = grade::default_folder();
+    let started = labs::all()?.into_iter().filter(|lab| folder.join(&lab.name).is_dir());
+    let mut worst = None;
+    for lab in started {
+        let verdict = check(&lab, None, hidden);
+        worst = worst.max(Some(verdict.code()));
+        match json {
+            true => print(class::as_json(None, Some(&lab), &verdict)),
+            false => print(format_args!("{}: {}", lab.name, verdict.says())),
         }
     }
+    let folder = folder.display();
+    worst.map(ExitCode::from).ok_or_else(|| format!("no lab is started in {folder}"))
 }
 
-fn as_json(student: Option<&str>, lab: Option<&Lab>, result: &Result<Judgement, String>) -> String {
-    let says = match result {
-        Ok(Ok(())) => "passed",
-        Ok(Err(why)) | Err(why) => why,
-    };
-    let mut object = json!({
-        "lab": lab.map(|lab| lab.number),
-        "name": lab.map(|lab| &lab.name),
-        "passed": matches!(result, Ok(Ok(()))),
-        "says": says,
-    });
-    if let Some(student) = student {
-        object["student"] = json!(student);
+fn watch(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
+    let folder = grade::find(lab, dir)?;
+    let mut checked = None;
+    loop {
+        // An editor may be about to replace the file.
+        let now = progress::fingerprint(lab, &folder).ok();
+        if now.is_some() && now != checked {
+            check_one(lab, Some(&folder), false, grade::draw());
+            checked = now;
+        }
+        thread::sleep(Duration::from_millis(200));
     }
-    object.to_string()
-}
-
-fn code(result: &Result<Judgement, String>) -> u8 {
-    match result {
-        Ok(Ok(())) => 0,
-        Ok(Err(_)) => 1,
-        Err(_) => 2,
-    }
-}
-
-fn check(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode {
-    let found = grade::find(lab, dir);
-    if let Ok(folder) = &found {
-        note_changes(lab, folder);
-    }
-    let result = found.and_then(|folder| grade::grade(lab, &folder, hidden));
-    match &result {
-        _ if json => print(as_json(None, Some(lab), &result)),
-        Ok(Ok(())) => print(format_args!("lab {} is passed", lab.number)),
-        Ok(Err(why)) => print(why),
-        Err(why) => complain(why),
-    }
-    ExitCode::from(code(&result))
 }
 
 /// Says so if a student has changed what was given.
@@ -261,27 +301,6 @@ fn note_changes(lab: &Lab, folder: &Path) {
     if given.is_ok_and(|given| given != lab.text("given.rs")) {
         complain("src/given.rs was changed; check uses it as it was given");
     }
-}
-
-fn check_all(folder: &Path, lab: Option<u32>, json: bool, hidden: u64) -> Result<ExitCode, String> {
-    let labs = match lab {
-        Some(number) => vec![labs::find(number)?],
-        None => labs::all()?,
-    };
-    let mut worst = 0;
-    grade::all(folder, &labs, hidden, |graded| {
-        let Graded { student, lab, judgement } = graded;
-        worst = worst.max(code(judgement));
-        if json {
-            return print(as_json(Some(student), lab.as_ref(), judgement));
-        }
-        let name = lab.as_ref().map_or("-", |lab| &lab.name);
-        match judgement {
-            Ok(Ok(())) => print(format_args!("{student} {name}: passed")),
-            Ok(Err(why)) | Err(why) => print(format_args!("{student} {name}: {why}")),
-        }
-    })?;
-    Ok(ExitCode::from(worst))
 }
 
 fn hint(lab: &Lab, nth: u8) -> Result<ExitCode, String> {
@@ -296,13 +315,18 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::List => list(),
         Task::Start { lab, into } => start(&labs::find(lab)?, into),
         Task::Run { lab, dir, seed } => run(&labs::find(lab)?, dir.as_deref(), seed),
-        Task::Check { lab, all: Some(all), json, seed, .. } => {
-            check_all(&all, lab, json, seed.unwrap_or_else(grade::draw))
+        Task::Check { lab, dir, all, json, csv, seed } => {
+            let hidden = seed.unwrap_or_else(grade::draw);
+            let form = class::Form::of(json, csv);
+            match (all, lab) {
+                (Some(all), lab) => class::check(&all, lab, form, hidden),
+                (None, Some(lab)) => Ok(check_one(&labs::find(lab)?, dir.as_deref(), json, hidden)),
+                (None, None) => check_started(json, hidden),
+            }
         }
-        Task::Check { lab, dir, json, seed, .. } => {
-            let lab = labs::find(lab.ok_or("expected the number of a lab")?)?;
-            Ok(check(&lab, dir.as_deref(), json, seed.unwrap_or_else(grade::draw)))
-        }
+        Task::Watch { lab, dir } => watch(&labs::find(lab)?, dir.as_deref()),
+        Task::Guard(order) => guard::guard(&order),
+        Task::Confined(order) => guard::confined(&order),
         Task::Hint { lab, nth } => hint(&labs::find(lab)?, nth),
         Task::Solution { lab } => {
             let lab = labs::find(lab)?;
@@ -313,8 +337,21 @@ fn perform(task: Task) -> Result<ExitCode, String> {
             print(states::state(step, line)?.trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Task::Change { step } => {
+            let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
+            print(diffs.trim_end_matches('\n'));
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Exercise { step } => {
+            print(exercises::document(step)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Slides { lecture } => {
+            print(slides::document(lecture)?);
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Log { step } => {
-            print(states::log(step)?.trim_end());
+            print(states::log(step).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::grade::Judgement;
+use crate::grade::{self, Judgement};
 use crate::labs::{Lab, root};
 use crate::program;
 use crate::student;
@@ -18,14 +18,14 @@ const TESTS: [&str; 2] = ["registrations", "curio_task"];
 /// The folders that these tests read.
 const FOLDERS: [&str; 2] = ["support", "golden"];
 
-/// The tests take a few seconds. Those that hang are killed after this time.
+/// The build takes a minute, and the tests a few seconds. What hangs is killed after this time.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Builds and runs the tests of the copies of the crates that the lab was just built from. An outer
 /// error: they cannot be built for a reason that is not the student's.
 pub fn run(lab: &Lab) -> Result<Judgement, String> {
     let package = &format!("check_{}", lab.name);
-    let folder = &program::target()?.join("course/patched");
+    let folder = &program::labs()?.join(grade::place(lab));
     let target = &folder.join("target");
     for name in FOLDERS {
         student::mirror(&root().join("tests").join(name), &folder.join("tests").join(name))?;
@@ -34,10 +34,9 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
         let text = std::fs::read(root().join(&name));
         student::put(&folder.join(&name), text.map_err(|error| format!("{name}: {error}"))?)?;
     }
-    let built = cargo(folder, package, target).arg("--no-run").output();
-    let built = built.map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !built.status.success() {
-        let said = String::from_utf8_lossy(&built.stderr).into_owned();
+    let (built, _) = program::run_cargo(cargo(folder, package, target).arg("--no-run"), BUILD)?;
+    if !built.is_success {
+        let said = &built.stderr;
         let error = said.lines().find(|line| line.contains(": error") && line.contains(".rs:"));
         return match error {
             Some(error) => Ok(Err(format!("the crates' own tests do not compile: {error}"))),
@@ -47,7 +46,7 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
     let mut tests = cargo(folder, package, target);
     // The tests of the real machine measure CPU time, so they depend on what else runs.
     tests.args(["--", "--skip", "machine::"]);
-    let (ended, said) = program::run(&mut tests, LIMIT)?;
+    let (ended, said) = program::run_cargo(&tests, LIMIT)?;
     if ended.killed_after.is_some() {
         let running = said.lines().rfind(|line| line.starts_with("test "));
         return Ok(Err(format!(
@@ -56,6 +55,9 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
             LIMIT.as_secs(),
             running.unwrap_or_default()
         )));
+    }
+    if let Some(why) = ended.stopped {
+        return Ok(Err(format!("with your change a test of the crates {why}")));
     }
     match failure(&said) {
         Some(failure) => Ok(Err(failure)),

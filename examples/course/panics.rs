@@ -53,7 +53,7 @@ impl Panic<'_> {
 /// The name of a file in the student's crate. The tests build variants of `lab.rs` in its place.
 fn of_student(file: &str) -> String {
     let Some((_, rest)) = file.split_once("/labs/") else { return file.to_owned() };
-    if let Some((_, kernel)) = rest.split_once("/kernel/") {
+    if let Some((_, kernel)) = rest.rsplit_once("/kernel/") {
         return format!("src/kernel/{kernel}");
     }
     match rest.rsplit('/').next() {

@@ -1,28 +1,57 @@
-//! Builds a student's program, and runs it within a time limit.
+//! Builds a student's program, and runs it, both under the eyes of the guard.
 
 use std::env;
-use std::io::Read;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::limits;
 use crate::work::Ended;
 
-/// A program has so much time.
-pub const LIMIT: Duration = Duration::from_secs(10);
+/// A program has this much time.
+pub const LIMIT: Duration = limits::RUN.time;
 
-/// So much of its output is kept.
-const KEPT: u64 = 32 << 20;
-
-/// Where cargo builds: this program lies in it.
-pub fn target() -> Result<PathBuf, String> {
+/// The folder in which cargo has built this program: `target/debug`.
+fn profile() -> Result<PathBuf, String> {
     let this = env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-    let target = this.ancestors().nth(3).map(Path::to_path_buf);
-    target.ok_or_else(|| format!("expected {} in a folder of cargo", this.display()))
+    let profile = this.ancestors().nth(2).map(Path::to_path_buf);
+    profile.ok_or_else(|| format!("expected {} in a folder of cargo", this.display()))
 }
 
-/// What came of a build.
+/// The folder of all that is built for labs. Cargo's own target folder has none of it, so that a
+/// lab and the repository do not wait for each other, and no crate of a student is used elsewhere.
+pub fn labs() -> Result<PathBuf, String> {
+    let profile = profile()?;
+    Ok(profile.parent().unwrap_or(&profile).join("labs"))
+}
+
+/// The target folder that the labs share.
+pub fn target() -> Result<PathBuf, String> {
+    Ok(labs()?.join("target"))
+}
+
+/// Takes the folder of a lab, in which one check at a time can build. Dropped, it is free again.
+pub fn take(place: &str) -> Result<File, String> {
+    let path = labs()?.join(format!("{place}.lock"));
+    let failed = |error| format!("cannot lock {}: {error}", path.display());
+    fs::create_dir_all(labs()?).map_err(failed)?;
+    let file = File::create(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+        Err(TryLockError::WouldBlock) => {
+            eprintln!("course: another check of this lab is running; waiting");
+        }
+    }
+    file.lock().map_err(failed)?;
+    Ok(file)
+}
+
+/// The result of a build.
 pub enum Built {
     /// The program.
     Program(PathBuf),
@@ -30,16 +59,37 @@ pub enum Built {
     Error(String),
 }
 
+/// The program that [`build`] makes.
+pub fn built(package: &str, target: &Path) -> PathBuf {
+    target.join("debug").join(package)
+}
+
+fn cargo(folder: &Path, target: &Path) -> Command {
+    let mut command = testing::child::cargo();
+    command.current_dir(folder).args(["build", "--offline", "--color", "never"]);
+    command.args(["--message-format", "short", "--target-dir"]).arg(target);
+    command
+}
+
+/// Builds what was given, once, without a limit: a student's build has then only the student's
+/// part to do.
+pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
+    if !target.is_dir() {
+        eprintln!("course: the first build takes about a minute");
+    }
+    let mut command = cargo(folder, target);
+    let done = command.arg("--quiet").stderr(Stdio::null()).status();
+    // An error is reported by the build that follows.
+    done.map(drop).map_err(|error| format!("cannot run cargo: {error}"))
+}
+
 /// Builds the crate in `folder` into `target`, without the network.
 pub fn build(folder: &Path, package: &str, target: &Path) -> Result<Built, String> {
-    let mut command = testing::child::cargo();
-    command.current_dir(folder).args(["build", "--offline", "--quiet", "--color", "never"]);
-    command.args(["--message-format", "short", "--target-dir"]).arg(target);
-    let ran = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
-    if ran.status.success() {
-        return Ok(Built::Program(target.join("debug").join(package)));
+    let (ended, _) = run_cargo(&cargo(folder, target), limits::BUILD.time)?;
+    if ended.is_success {
+        return Ok(Built::Program(built(package, target)));
     }
-    let said = String::from_utf8_lossy(&ran.stderr);
+    let said = &ended.stderr;
     let errors = || said.lines().filter(|line| line.contains(": error") && line.contains(".rs:"));
     // What was given may not compile because of what the student wrote.
     match errors().find(|line| line.starts_with("src/lab.rs")).or_else(|| errors().next()) {
@@ -47,49 +97,76 @@ pub fn build(folder: &Path, package: &str, target: &Path) -> Result<Built, Strin
             "{error} (`given.rs` is right: it uses what `src/lab.rs` is to have)"
         ))),
         Some(error) => Ok(Built::Error(error.to_owned())),
-        None => Err(format!("cargo cannot build {}:\n{}", folder.display(), said.trim_end())),
+        None => match why_endless(&ended) {
+            Some(why) => Ok(Built::Error(why)),
+            None => Err(format!("cargo cannot build {}:\n{}", folder.display(), said.trim_end())),
+        },
     }
 }
 
-/// Runs a program; gives how it ended, and what it printed.
-pub fn run(command: &mut Command, limit: Duration) -> Result<(Ended, String), String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env("RUST_BACKTRACE", "0");
-    let spawned = command.spawn();
-    let mut child = spawned.map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let out = thread::spawn(|| read(stdout));
-    let err = thread::spawn(|| read(stderr));
-    let ended = wait(&mut child, limit).map_err(|error| format!("cannot wait: {error}"))?;
-    let log = out.join().unwrap_or_default();
-    let status = ended.map_or(String::new(), |status| status.to_string());
-    let killed_after = ended.is_none().then_some(limit);
-    let is_success = ended.is_some_and(|status| status.success());
-    Ok((Ended { is_success, killed_after, status, stderr: err.join().unwrap_or_default() }, log))
-}
-
-/// The first part of what comes; the rest is read too, so that the program does not block.
-fn read(from: Option<impl Read>) -> String {
-    let Some(mut from) = from else { return String::new() };
-    let mut bytes = Vec::new();
-    // What was read before an error is all there is.
-    drop(from.by_ref().take(KEPT).read_to_end(&mut bytes));
-    drop(std::io::copy(&mut from, &mut std::io::sink()));
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Waits for the end; kills what does not end, and then gives `None`.
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() >= limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(5));
+/// Why a build was stopped.
+fn why_endless(ended: &Ended) -> Option<String> {
+    let limit = |seconds| format!("the build did not end in {seconds} s");
+    if let Some(time) = ended.killed_after {
+        return Some(limit(time.as_secs()));
     }
+    // Cargo names the signal that ended the compiler by its number: SIGXCPU.
+    if ended.stderr.contains("(signal: 24") {
+        return Some(limit(limits::BUILD.cpu) + " of CPU time");
+    }
+    ended.stopped.as_ref().map(|why| format!("the build {why}"))
+}
+
+/// Runs a program within a limit of time; gives how it ended, and what it printed.
+pub fn run(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
+    guarded(command, limit, &[])
+}
+
+/// Runs cargo within a limit of time, and with the other limits of a build.
+pub fn run_cargo(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
+    guarded(command, limit, &["--build"])
+}
+
+/// Has the guard run a command.
+fn guarded(command: &Command, limit: Duration, kind: &[&str]) -> Result<(Ended, String), String> {
+    let mut guard = Command::new(profile()?.join("examples/course"));
+    guard.args(["guard", "--parent", &std::process::id().to_string()]).args(kind);
+    guard.args(["--millis", &limit.as_millis().to_string()]);
+    guard.arg("--").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => guard.env(name, value),
+            None => guard.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        guard.current_dir(folder);
+    }
+    // Ctrl-C ends the grader. The guard sees that, and still ends the program.
+    guard.process_group(0);
+    guard.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let ran = guard.output().map_err(|error| format!("cannot start the guard: {error}"))?;
+    if !ran.status.success() {
+        let name = command.get_program().display();
+        return Err(format!("the guard of {name} failed ({})", ran.status));
+    }
+    report(&ran.stdout, limit)
+}
+
+/// Reads the report of the guard.
+fn report(text: &[u8], limit: Duration) -> Result<(Ended, String), String> {
+    let report: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
+    let (is, stderr) = (|key: &str| report[key] == true, text("stderr"));
+    if report["code"] == limits::NOT_EXECUTED && stderr.starts_with("cannot execute ") {
+        return Err(stderr.trim_end().to_owned());
+    }
+    let ended = Ended {
+        is_success: is("is_success"),
+        killed_after: is("is_late").then_some(limit),
+        stopped: report["stopped"].as_str().map(str::to_owned),
+        status: text("status"),
+        stderr,
+    };
+    Ok((ended, text("stdout")))
 }

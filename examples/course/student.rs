@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::labs::{Kind, Lab, root};
+use crate::pages;
 
 /// The crates that a lab uses, where the repository has them.
-const CRATES: [(&str, &str); 4] =
+pub const CRATES: [(&str, &str); 4] =
     [("traps", "traps"), ("kernel", "kernel"), ("net", "net"), ("testing", "tests/testing")];
 
 /// Others that the kernel of a step may use.
@@ -42,10 +43,12 @@ pub fn mirror(from: &Path, to: &Path) -> Result<(), String> {
     }
     for name in names.iter().filter(|name| *name != "target") {
         let (from, to) = (from.join(name), to.join(name));
-        if from.is_dir() {
-            mirror(&from, &to)?;
-        } else {
-            put(&to, read(&from)?)?;
+        let found = fs::symlink_metadata(&from);
+        match found.map_err(|error| format!("cannot read {}: {error}", from.display()))? {
+            found if found.is_dir() => mirror(&from, &to)?,
+            found if found.is_file() => put(&to, read(&from)?)?,
+            // A link may lead anywhere, and a pipe would be waited for.
+            _ => return Err(format!("{} is neither a file nor a folder", from.display())),
         }
     }
     Ok(())
@@ -93,22 +96,15 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     Ok(())
 }
 
-/// Copies the kernel of a step; gives the dependencies that it has, as lines of a manifest.
+/// Writes the kernel of a step as plain files. Returns the dependencies that it has, as lines of a
+/// manifest.
 fn copy_step(step: u32, folder: &Path) -> Result<String, String> {
-    let from = root().join(format!("examples/course/step_{step:02}"));
     let mut text = String::new();
-    if from.join("kernel.rs").exists() {
-        let kernel = read(&from.join("kernel.rs"))?;
-        text += &String::from_utf8_lossy(&kernel);
-        put(&folder.join("src/kernel.rs"), kernel)?;
-    }
-    for name in entries(&from.join("kernel")).unwrap_or_default() {
-        let file = read(&from.join("kernel").join(&name))?;
-        text += &String::from_utf8_lossy(&file);
-        put(&folder.join("src/kernel").join(&name), file)?;
-    }
-    if text.is_empty() {
-        return Err(format!("there is no kernel in {}", from.display()));
+    for (path, (_, file)) in pages::sources(step) {
+        if path.starts_with("kernel/") {
+            put(&folder.join("src").join(path), &file)?;
+            text += &file;
+        }
     }
     let all = String::from_utf8_lossy(&read(&root().join("Cargo.toml"))?).into_owned();
     let is_used = |name: &&&str| text.contains(&format!("{name}::"));

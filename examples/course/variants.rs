@@ -1,5 +1,5 @@
-//! The programs of the labs, for the tests: `course_variants LAB VARIANT SEED` runs the solution, the
-//! skeleton, or another solution of a lab, right or wrong, in the scenario of that seed.
+//! The programs of the labs, for the tests: `course_variants LAB VARIANT SEED` runs the solution,
+//! the skeleton, or another solution of a lab, right or wrong, in the scenario of that seed.
 
 #![allow(clippy::duplicate_mod, reason = "each variant has what is given")]
 
@@ -9,6 +9,9 @@ use std::env;
 use std::process::ExitCode;
 
 use list::labs;
+
+/// The program of a lab; it takes the seed of a scenario.
+type Main = fn(u64);
 
 /// One module for each file that a student could have written.
 macro_rules! module {
@@ -37,7 +40,8 @@ macro_rules! module {
                 pub mod lab;
             })*
 
-            pub const ALL: &[(&str, fn(u64))] = &[$((stringify!($variant), $variant::given::main)),*];
+            pub const ALL: &[(&str, crate::Main)] =
+                &[$((stringify!($variant), $variant::given::main)),*];
         }
     };
     (@modules $name:ident $folder:literal { $($kernel:tt)* } $($variant:ident $file:literal,)*) => {
@@ -53,14 +57,15 @@ macro_rules! module {
                 pub mod lab;
             })*
 
-            pub const ALL: &[(&str, fn(u64))] = &[$((stringify!($variant), $variant::given::main)),*];
+            pub const ALL: &[(&str, crate::Main)] =
+                &[$((stringify!($variant), $variant::given::main)),*];
         }
     };
 }
 
 labs!(module);
 
-fn find(lab: &str, variant: &str) -> Option<fn(u64)> {
+fn find(lab: &str, variant: &str) -> Option<Main> {
     let name = format!("lab_{lab:0>2}");
     macro_rules! of {
         ($name:ident $folder:literal answer) => {};

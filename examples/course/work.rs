@@ -41,6 +41,16 @@ impl Work {
             let mut lines = self.source.lines();
             lines.find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':'))
         };
+        let is_twice = |key: &&&str| {
+            let is_it = |line: &&str| {
+                let rest = line.trim().strip_prefix(**key);
+                rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+            };
+            self.source.lines().filter(is_it).count() > 1
+        };
+        if let Some(key) = keys.iter().find(is_twice) {
+            return Err(format!("`{key}:` is there more than once; keep one answer"));
+        }
         let answers = keys.map(|key| find(key).map_or("", str::trim));
         let empty = keys.iter().zip(answers).filter(|(_, answer)| answer.is_empty());
         let empty: Vec<String> = empty.map(|(key, _)| format!("`{key}`")).collect();
@@ -52,6 +62,18 @@ impl Work {
     }
 }
 
+/// The lines of the tasks with that name, and of all tasks that they have spawned: a task may share
+/// its work with others.
+pub fn family<'w>(lines: &'w [Line<'w>], name: &str) -> Vec<&'w Line<'w>> {
+    let mut tasks = Vec::new();
+    for line in lines.iter().filter(|line| line.verb == "spawn") {
+        if line.name() == name || line.number("parent").is_some_and(|it| tasks.contains(&it)) {
+            tasks.push(line.task);
+        }
+    }
+    lines.iter().filter(|line| tasks.contains(&line.task)).collect()
+}
+
 /// How a program ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
@@ -59,6 +81,8 @@ pub struct Ended {
     pub is_success: bool,
     /// The time limit, if it was killed there.
     pub killed_after: Option<std::time::Duration>,
+    /// The limit other than time for which it was stopped, in words that follow `your program`.
+    pub stopped: Option<String>,
     /// The status in words: `exit status: 101`.
     pub status: String,
     /// What it printed on standard error.
@@ -80,6 +104,9 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
             format!("the last line of its log is `{}`", line.trim())
         });
         return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
+    }
+    if let Some(why) = &ended.stopped {
+        return Err(format!("your program {why}"));
     }
     if !ended.is_success {
         return Err(failure(ended, &work.source));
@@ -123,7 +150,8 @@ fn failure(ended: &Ended, source: &str) -> String {
             format!("your program panicked {}: {}", panic.place(source), panic.message)
         }
         None => {
-            let first = ended.stderr.lines().next().unwrap_or("nothing");
+            let mut lines = ended.stderr.lines();
+            let first = lines.find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             format!("your program failed ({}); it said: {first}", ended.status)
         }
     }
@@ -132,7 +160,10 @@ fn failure(ended: &Ended, source: &str) -> String {
 fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
     trace::trace(log).map_err(|(number, error)| {
         let line = log.lines().nth(number - 1).unwrap_or_default();
-        format!("line {number} of what your program printed is no line of a log: {error}: `{line}`")
+        format!(
+            "line {number} of what your program printed is no line of a log: {error}: `{line}`; \
+             print what you want to see with `eprintln!`"
+        )
     })
 }
 

@@ -50,6 +50,9 @@ fn a_panic_in_a_file_that_is_not_the_students_is_not_placed_in_it() {
     );
     let place = "examples/course/labs/01_turns/../../step_01/kernel/turn.rs";
     assert_eq!(said(place, "no"), "your program panicked at src/kernel/turn.rs:5: no");
+    // A step takes a file from an earlier one.
+    let place = "examples/course/labs/10_oneshot/../../step_10/kernel/../../step_07/kernel/gate.rs";
+    assert_eq!(said(place, "no"), "your program panicked at src/kernel/gate.rs:5: no");
     let place = "examples/course/labs/01_turns/scenario.rs";
     assert_eq!(said(place, "no"), "your program panicked at src/scenario.rs:5: no");
 }
@@ -62,6 +65,16 @@ fn an_overflow_is_said_with_its_expression() {
     assert_eq!(
         said,
         "your program panicked at src/lab.rs:2, `left + 1`: attempt to add with overflow"
+    );
+}
+
+#[test]
+fn a_stack_overflow_is_said_although_its_first_line_is_empty() {
+    let said = said(failed("\nthread 'main' (7) has overflowed its stack\n"), "");
+    assert_eq!(
+        said,
+        "your program failed (exit status: 101); it said: thread 'main' (7) has overflowed its \
+         stack"
     );
 }
 

@@ -2,14 +2,12 @@
 
 use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::sync::OnceLock;
+use std::process::{Output, Stdio};
 
-use super::{built, labs, says, without_says};
+use super::{labs, limits, program, says, without_says};
 use testing::child;
-
-static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
 /// A folder for one test.
 pub struct Scratch(pub PathBuf);
@@ -29,12 +27,14 @@ impl Drop for Scratch {
 }
 
 /// The tool, in that folder: its exit code, and all that it said.
-fn course(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = built("course", &COURSE);
+pub fn course_in(folder: &Path, args: &[&str]) -> (i32, String) {
+    let mut command = super::course();
     command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args);
     let Output { status, stdout, stderr } = child::output_within(child::BUILD, &mut command);
     let said = String::from_utf8([stdout, stderr].concat()).unwrap();
-    (status.code().unwrap(), said.trim_end().to_owned())
+    // Another test may build a lab at the same time.
+    let said: Vec<&str> = said.lines().filter(|line| !line.ends_with("; waiting")).collect();
+    (status.code().unwrap(), said.join("\n").trim_end().to_owned())
 }
 
 /// Puts a variant where the student writes.
@@ -49,19 +49,19 @@ fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
     let scratch = Scratch::new("student");
     let (folder, labs) = (&scratch.0, scratch.0.join("trapline-labs"));
     for (number, missing) in [("13", "what happens in"), ("16", "what lets `ticker` run")] {
-        let (code, said) = course(folder, &["start", number]);
+        let (code, said) = course_in(folder, &["start", number]);
         assert_eq!(code, 0, "{said}");
-        let (code, said) = course(folder, &["check", number]);
+        let (code, said) = course_in(folder, &["check", number]);
         assert!(said.starts_with(&format!("still missing: {missing}")), "{said}");
         assert_eq!(code, 1);
         hand_in(&labs, number.parse().unwrap(), "solution");
-        let (code, said) = course(folder, &["check", number]);
+        let (code, said) = course_in(folder, &["check", number]);
         assert_eq!((code, said), (0, format!("lab {number} is passed")));
     }
-    let (code, said) = course(folder, &["run", "16"]);
+    let (code, said) = course_in(folder, &["run", "16"]);
     assert!(code == 0 && said.starts_with("#trace v3 clock=virtual"), "{said}");
-    let listed = course(folder, &["list"]).1;
-    assert!(listed.contains("started in trapline-labs/16_fair"), "{listed}");
+    let listed = course_in(folder, &["list"]).1;
+    assert!(listed.contains("passed, in trapline-labs/16_fair"), "{listed}");
     // The crate stands on its own, too.
     let own = labs.join("16_fair");
     let mut cargo = child::cargo();
@@ -71,38 +71,139 @@ fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
 
     // What does not compile is one short line.
     fs::write(own.join("src/lab.rs"), "pub fn pump() -> u8 { \"\" }\n").unwrap();
-    let (code, said) = course(folder, &["check", "16"]);
+    let (code, said) = course_in(folder, &["check", "16"]);
     assert!(said.starts_with("it does not compile: src/lab.rs:1:"), "{said}");
     assert_eq!((code, said.lines().count()), (1, 1), "{said}");
-    let (code, said) = course(folder, &["start", "16"]);
+    let (code, said) = course_in(folder, &["start", "16"]);
     assert!(code == 2 && said.contains("is there already"), "{said}");
+}
+
+/// A class that hands in lab 13: ann is right, bob is not, eve has no lab, and the text of "joe,
+/// jr" cannot be read.
+fn class(scratch: &Scratch) -> String {
+    for (student, variant) in [("ann", "solution"), ("bob", "wrong_1"), ("joe, jr", "solution")] {
+        let folder = scratch.0.join(student);
+        fs::create_dir_all(folder.join("13_predict")).unwrap();
+        hand_in(&folder, 13, variant);
+    }
+    let unread = scratch.0.join("joe, jr/13_predict/answer.txt");
+    fs::write(&unread, "x".repeat(2 << 20)).unwrap();
+    fs::create_dir(scratch.0.join("eve")).unwrap();
+    scratch.0.to_str().unwrap().to_owned()
 }
 
 #[test]
 fn an_instructor_grades_a_folder_of_submissions() {
     let scratch = Scratch::new("class");
-    for (student, variant) in [("ann", "solution"), ("bob", "wrong_1")] {
-        let folder = scratch.0.join(student);
-        fs::create_dir_all(folder.join("13_predict")).unwrap();
-        hand_in(&folder, 13, variant);
-    }
-    fs::create_dir(scratch.0.join("eve")).unwrap();
-    let all = scratch.0.to_str().unwrap();
-    let (code, said) = course(&scratch.0, &["check", "--all", all, "--json"]);
-    assert_eq!(code, 2, "eve has no lab");
+    let all = class(&scratch);
+    let (code, said) = course_in(&scratch.0, &["check", "--all", &all, "--json"]);
+    assert_eq!(code, 2, "a file cannot be read");
     let parsed = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let results: Vec<_> = parsed.collect();
     let row = |nth: usize| {
         let result = &results[nth];
-        (result["student"].as_str().unwrap(), result["lab"].as_u64(), &result["passed"])
+        let text = |key: &str| result[key].as_str().unwrap();
+        (text("student"), result["lab"].as_u64(), text("status"))
     };
-    assert_eq!(row(0), ("ann", Some(13), &true.into()));
-    assert_eq!(row(1), ("bob", Some(13), &false.into()));
-    assert_eq!(row(2), ("eve", None, &false.into()));
+    assert_eq!(row(0), ("ann", Some(13), "passed"));
+    assert_eq!(row(1), ("bob", Some(13), "failed"));
+    assert_eq!(row(2), ("eve", None, "not submitted"));
+    assert_eq!(row(3), ("joe, jr", Some(13), "could not be checked"));
     let lab = labs::find(13).unwrap();
     assert_eq!(results[1]["says"].as_str(), says(&lab.text("wrong_1.txt")));
-    let (_, said) = course(&scratch.0, &["check", "13", "--all", all]);
+    let (_, said) = course_in(&scratch.0, &["check", "13", "--all", &all]);
     assert!(said.contains("ann 13_predict: passed\n"), "{said}");
+    fs::remove_dir_all(scratch.0.join("joe, jr")).unwrap();
+    assert_eq!(course_in(&scratch.0, &["check", "13", "--all", &all]).0, 1, "some are not passed");
+}
+
+#[test]
+fn a_class_is_a_table_in_csv() {
+    let scratch = Scratch::new("csv");
+    let all = class(&scratch);
+    let (_, said) = course_in(&scratch.0, &["check", "--all", &all, "--csv"]);
+    let expected = "student,13_predict\nann,passed\nbob,failed\neve,not submitted\n\
+                    \"joe, jr\",could not be checked\n";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
+fn the_labs_of_a_student_know_what_has_passed() {
+    let scratch = Scratch::new("progress");
+    let (folder, labs) = (&scratch.0, scratch.0.join("trapline-labs"));
+    assert_eq!(course_in(folder, &["check"]).1, "course: no lab is started in trapline-labs");
+    course_in(folder, &["start", "13"]);
+    course_in(folder, &["start", "14"]);
+    hand_in(&labs, 13, "solution");
+    let (code, said) = course_in(folder, &["check"]);
+    assert!(code == 1 && said.starts_with("13_predict: passed\n14_order: still missing"), "{said}");
+    let listed = || course_in(folder, &["list"]).1;
+    let has = |text: &str| listed().lines().any(|line| line.ends_with(text));
+    assert!(has(" passed, in trapline-labs/13_predict"), "{}", listed());
+    assert!(has(" started in trapline-labs/14_order"), "{}", listed());
+    hand_in(&labs, 13, "wrong_1");
+    assert!(has(" passed, but changed since, in trapline-labs/13_predict"), "{}", listed());
+}
+
+#[test]
+fn a_lab_is_checked_at_each_save() {
+    let scratch = Scratch::new("watch");
+    let folder = &scratch.0;
+    course_in(folder, &["start", "13"]);
+    let mut command = super::course();
+    command.args(["watch", "13"]).current_dir(folder).stdout(Stdio::piped());
+    let mut tool = child::spawn(&mut command);
+    let mut lines = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("still missing: "));
+    hand_in(&folder.join("trapline-labs"), 13, "solution");
+    assert_eq!(lines.next().unwrap(), "lab 13 is passed");
+    tool.kill().unwrap();
+}
+
+#[test]
+fn two_checks_of_a_lab_take_turns() {
+    let scratch = Scratch::new("turns");
+    course_in(&scratch.0, &["start", "18"]);
+    let held = program::take("18_race").unwrap();
+    let mut command = super::course();
+    command.args(["check", "18"]).current_dir(&scratch.0);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = child::spawn_within(child::BUILD, &mut command);
+    let mut notes = BufReader::new(tool.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = notes.next().unwrap();
+    assert_eq!(first, "course: another check of this lab is running; waiting");
+    drop(held);
+    let said = tool.wait_with_output();
+    assert!(said.stdout.starts_with(b"still missing: "), "{said:?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_program_that_a_student_runs() {
+    let scratch = Scratch::new("ctrl-c");
+    course_in(&scratch.0, &["start", "16"]);
+    let lab = labs::find(16).unwrap();
+    let endless =
+        "    println!(\"ready\");\n    loop {}\n    #[allow(unreachable_code)]\n    loop {";
+    let source = lab.text("solution.rs").replacen("    loop {", endless, 1);
+    fs::write(scratch.0.join("trapline-labs/16_fair/src/lab.rs"), source).unwrap();
+    let mut command = super::course();
+    command.args(["run", "16"]).current_dir(&scratch.0).env("TMPDIR", scratch.0.join("tmp"));
+    fs::create_dir(scratch.0.join("tmp")).unwrap();
+    let mut tool = child::spawn_within(child::BUILD, command.stdout(Stdio::piped()));
+    let mut lines = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "ready");
+    child::send("INT", tool.id());
+    assert_eq!((tool.wait().unwrap().code(), lines.next()), (Some(1), None));
+    assert_eq!(fs::read_dir(scratch.0.join("tmp")).unwrap().count(), 0, "its folder is removed");
+}
+
+#[test]
+fn the_page_for_instructors_has_the_limits() {
+    let page = fs::read_to_string(labs::root().join("examples/course/INSTRUCTOR.md")).unwrap();
+    for ((what, run), (_, build)) in limits::RUN.rows().into_iter().zip(limits::BUILD.rows()) {
+        let row = format!("| {what} | {run} | {build} |");
+        assert!(page.contains(&row), "there is no line {row}");
+    }
 }
 
 #[test]
@@ -133,9 +234,10 @@ fn bad_input_gets_a_sentence() {
             "error: invalid value 'x' for '[LAB]': expected the number of a lab, such as 16",
         ),
         (&["run", "-1"], "error: "),
-        (&["check"], "error: the following required arguments were not provided"),
+        (&["check"], "course: no lab is started in trapline-labs"),
+        (&["check", "--csv"], "error: the following required arguments were not provided"),
     ] {
-        let (code, said) = course(&scratch.0, args);
+        let (code, said) = course_in(&scratch.0, args);
         assert!(code == 2 && said.starts_with(expected), "{args:?}: {code}, {said}");
     }
 }

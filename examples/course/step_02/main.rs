@@ -1,4 +1,4 @@
-//! Step 2: who sleeps longer wakes later.
+//! Step 2: a task that sleeps longer wakes later.
 
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]

@@ -1,28 +1,18 @@
-//! Step 7: an echo server. A number on the command line ends it after so many connections.
+//! Step 7: an echo server. A number on the command line ends it after that many connections.
 
+mod echo;
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
-use kernel::{Error, Kernel, Real, TcpListener, TcpStream, note, spawn};
-
-async fn echo(stream: TcpStream) -> Result<(), Error> {
-    let mut buffer = [0; 4096];
-    loop {
-        let count = stream.read(&mut buffer).await?;
-        if count == 0 {
-            return Ok(());
-        }
-        stream.write_all(&buffer[..count]).await?;
-    }
-}
+use kernel::{Error, Kernel, Real, TcpListener, note, spawn};
 
 async fn serve(listener: TcpListener, limit: usize) -> Result<(), Error> {
     let mut connections = Vec::new();
     while connections.len() < limit {
         let stream = listener.accept().await?;
         let name = format!("conn-{}", connections.len() + 1);
-        connections.push(spawn(&name, echo(stream)).await);
+        connections.push(spawn(&name, echo::serve(stream)).await);
     }
     for connection in &mut connections {
         if let Err(error) = connection.join().await? {

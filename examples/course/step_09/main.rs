@@ -1,4 +1,4 @@
-//! Step 9: a task is cancelled, cleans up, and finishes what is shielded.
+//! Step 9: a task is cancelled, cleans up, and finishes its shielded part.
 
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]

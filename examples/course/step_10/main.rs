@@ -1,43 +1,14 @@
 //! Step 10: results from other threads, and wakers.
 
+mod flag;
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
-use std::cell::RefCell;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use flag::Flag;
 use kernel::{Error, Kernel, Sim, note, run_in_thread, sleep, spawn};
-
-/// A flag that one task waits for. It knows no kernel, only wakers.
-#[derive(Clone, Default)]
-struct Flag(Rc<RefCell<(bool, Option<Waker>)>>);
-
-impl Flag {
-    fn raise(&self) {
-        let mut flag = self.0.borrow_mut();
-        flag.0 = true;
-        if let Some(waker) = flag.1.take() {
-            waker.wake();
-        }
-    }
-}
-
-impl Future for Flag {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut flag = self.0.borrow_mut();
-        if flag.0 {
-            return Poll::Ready(());
-        }
-        flag.1 = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
 
 /// A long computation.
 fn collatz(mut n: u64) -> u32 {

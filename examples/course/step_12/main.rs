@@ -1,21 +1,34 @@
 //! Step 12: an HTTP server that is hard to break, and a shutdown in phases.
 //!
-//! `step_12 [http|echo] [ADDRESS]`. The log goes to standard output.
+//! `step_12 [http|echo] [ADDRESS]`. The log goes to standard output. `step_12 --lesson NAME` runs a
+//! lesson of the real kernel.
 
+#[path = "../step_07/echo.rs"]
 mod echo;
+#[path = "../step_10/flag.rs"]
+mod flag;
 mod http;
+mod lessons;
+#[path = "../given/message.rs"]
+mod message;
 // This program uses it in part.
 #[allow(dead_code, unused_imports)]
-mod kernel;
+#[path = "../step_11/kernel/mod.rs"]
+mod mini;
 mod shutdown;
 
+// The lessons name the crates of the real kernel.
+extern crate self as kernel;
+extern crate self as traps;
+
 use std::cell::RefCell;
-use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Real, TcpListener, TcpStream, note, sleep, spawn};
-use shutdown::{Connections, CtrlC, shut_down};
+use flag::Flag;
+use lessons::{Policy, io};
+use mini::*;
+use shutdown::{Connections, shut_down};
 
 const MAX_CONNECTIONS: usize = 512;
 /// After an accept that failed, most often because there are no descriptors left.
@@ -64,26 +77,27 @@ async fn serve(
     connections.borrow_mut().remove(&number);
 }
 
-async fn main_task(listener: TcpListener, ctrl_c: CtrlC, is_echo: bool) -> Result<(), Error> {
+async fn main_task(listener: TcpListener, ctrl_c: Flag, is_echo: bool) -> Result<(), Error> {
     let connections = Rc::new(RefCell::default());
     let acceptor = spawn("acceptor", accept(listener, Rc::clone(&connections), is_echo)).await;
     ctrl_c.await;
     shut_down(acceptor, connections).await
 }
 
-fn main() -> io::Result<()> {
+fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let is_echo = match arguments.next().as_deref() {
+    let (mode, argument) = (arguments.next(), arguments.next());
+    let is_echo = match mode.as_deref() {
         None | Some("http") => false,
         Some("echo") => true,
-        Some(other) => return Err(io::Error::other(format!("expected http or echo, not {other}"))),
+        Some("--lesson") => return lessons::run(&argument.unwrap_or_default()),
+        Some(_) => return Err(std::io::Error::other("expected http, echo or --lesson")),
     };
-    let address = arguments.next().unwrap_or("127.0.0.1:8080".to_owned());
     let mut kernel = Kernel::new(Real::new()?);
-    let listener = TcpListener::bind(&address).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-    })?;
+    let listener = TcpListener::bind(argument.as_deref().unwrap_or("127.0.0.1:8080"))?;
+    let ctrl_c = Flag::default();
+    let pressed = ctrl_c.clone();
+    ctrlc::set_handler(move || pressed.raise()).map_err(std::io::Error::other)?;
     eprintln!("listening on {}", listener.address()?);
-    let ctrl_c = CtrlC::new().map_err(io::Error::other)?;
-    kernel.run(main_task(listener, ctrl_c, is_echo))?.map_err(io::Error::other)
+    kernel.run(main_task(listener, ctrl_c, is_echo))?.map_err(std::io::Error::other)
 }

@@ -1,11 +1,8 @@
-//! A shutdown in phases: close, drain, cancel, and what is left is dropped.
+//! A shutdown in phases: close, drain, cancel, drop.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::http::State;
@@ -13,38 +10,8 @@ use super::kernel::{Error, Task, note, timeout_after};
 
 /// For requests that have begun.
 const DRAIN: Duration = Duration::from_secs(10);
-/// For the clean-up of those that are cancelled.
+/// For the clean-up of cancelled connections.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// Ctrl-C: one more message from another thread.
-#[derive(Clone, Default)]
-pub struct CtrlC(Arc<Mutex<(bool, Option<Waker>)>>);
-
-impl CtrlC {
-    /// Replaces what the process did on Ctrl-C, or on SIGTERM.
-    pub fn new() -> Result<CtrlC, ctrlc::Error> {
-        let ours = CtrlC::default();
-        let theirs = ours.clone();
-        ctrlc::set_handler(move || {
-            let mut pressed = theirs.0.lock().unwrap_or_else(PoisonError::into_inner);
-            pressed.0 = true;
-            if let Some(waker) = pressed.1.take() {
-                waker.wake();
-            }
-        })?;
-        Ok(ours)
-    }
-}
-
-impl Future for CtrlC {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pressed.1 = Some(cx.waker().clone());
-        if pressed.0 { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
 
 /// The connections that have not ended, by their numbers.
 pub type Connections = Rc<RefCell<BTreeMap<u32, (Task<()>, Rc<State>)>>>;

@@ -202,8 +202,9 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a waiting connection is small.
-            match Box::pin(busy(&mut connection, &*handler)).await {
+            // In a box, so that a waiting connection is small. `Box::pin` would copy the future.
+            let place = Box::new_uninit();
+            match Box::into_pin(Box::write(place, busy(&mut connection, &*handler))).await {
                 Ok(State::Closed) => return Ok(()),
                 Ok(_) => {}
                 // The log has a line already.
@@ -244,7 +245,10 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 }
 
 /// Serves a connection as long as it has input. Returns the next state: New, Idle or Closed.
-async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<State>
+pub(super) async fn busy<S, C, H>(
+    connection: &mut Connection<S, C>,
+    handler: &H,
+) -> io::Result<State>
 where
     S: Stream,
     C: Deref<Target = Config>,
@@ -271,9 +275,7 @@ impl<S: Stream> Busy<'_, S> {
             state = match state {
                 State::Head => match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                     Ok(next) => next,
-                    // In boxes: few requests need these.
-                    Err(Stop::Partial) => Box::pin(self.read_on()).await?,
-                    Err(Stop::Refused(why)) => Box::pin(self.refuse(why, State::Sending)).await?,
+                    Err(stop) => self.after_stop(stop).await?,
                 },
                 State::Request => self.answer(handler).await?,
                 end => break end,
@@ -290,6 +292,15 @@ impl<S: Stream> Busy<'_, S> {
         }
     }
 
+    /// Reads more of a head, or refuses it. Returns the next state. In a box, because few requests
+    /// need this.
+    fn after_stop(&mut self, stop: Stop) -> Pin<Box<dyn Future<Output = io::Result<State>> + '_>> {
+        match stop {
+            Stop::Partial => Box::pin(self.read_on()),
+            Stop::Refused(why) => Box::pin(self.refuse(why, State::Sending)),
+        }
+    }
+
     /// Answers the request in hand. Returns the next state.
     async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         self.config.open.enter(self.entry, State::Request);
@@ -298,19 +309,23 @@ impl<S: Stream> Busy<'_, S> {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         let keep_alive = self.may_go_on();
-        let Buffers { head, input, .. } = &mut *self.buffers;
-        let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
-        let outcome = handle(handler, &mut request, self.entry).await;
-        let end = match request.answer_to(outcome) {
-            Ok(Some(response)) => request.finish(&response).await,
-            Ok(None) => Ok(request.after_break()),
-            Err(error) => {
-                self.transport.borrow_mut().flush_beside(self.config).await;
-                Err(error)
-            }
+        let end = {
+            let Buffers { head, input, .. } = &mut *self.buffers;
+            let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
+            let outcome = handle(handler, &mut request, self.entry).await;
+            let answer = request.answer_to(outcome);
+            let end = match &answer {
+                Ok(Some(response)) => request.finish(response).await,
+                Ok(None) => Ok(request.after_break()),
+                Err(_) => {
+                    self.transport.borrow_mut().flush_beside(self.config).await;
+                    Ok(State::Closed)
+                }
+            };
+            request.tell();
+            // An error of the handler comes first.
+            answer.and(end)
         };
-        request.tell();
-        drop(request);
         self.transport.get_mut().let_go();
         self.buffers.input.shrink();
         let next = end?;
@@ -369,6 +384,7 @@ pub(super) struct Busy<'c, S> {
 }
 
 impl<'c, S: Stream> Busy<'c, S> {
+    #[inline]
     pub(super) fn new(
         (stream, peer): (&'c mut S, Option<SocketAddr>),
         entry: &'c Rc<Entry>,
@@ -376,19 +392,17 @@ impl<'c, S: Stream> Busy<'c, S> {
     ) -> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
-        let mut transport = Transport::new(stream, entry.clone(), out, config);
-        transport.untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
-        let transport = RefCell::new(transport);
+        let untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
+        let transport = RefCell::new(Transport::new(stream, entry.clone(), (out, untold), config));
         Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
     }
 
     /// Gives the buffers back to the pool. Drops the gathered bytes that were not sent.
-    pub(super) fn give_back(self) {
-        let Busy { transport, mut buffers, config, .. } = self;
-        let mut transport = transport.into_inner();
-        transport.tell(config);
-        buffers.out = transport.out;
-        config.pool.give(buffers);
+    pub(super) fn give_back(mut self) {
+        let transport = self.transport.get_mut();
+        transport.tell(self.config);
+        self.buffers.out = std::mem::take(&mut transport.out);
+        self.config.pool.give(self.buffers);
     }
 }
 
@@ -720,7 +734,7 @@ impl<S: Stream> Request<'_, S> {
         self.writer.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
             if self.writer.is_full() {
-                self.writer.flush().await?;
+                self.writer.flush_gathered().await?;
             }
             let (field, body) = self.framed(response);
             if !self.writer.gather_answer(response, field, self.head.version, body) {

@@ -94,13 +94,19 @@ pub(crate) struct Transport<S> {
 
 impl<S: Stream> Transport<S> {
     /// Makes a transport over a stream that may have bytes to read. `out` is empty.
-    pub(crate) fn new(stream: S, entry: Rc<Entry>, out: Vec<u8>, config: &Config) -> Transport<S> {
+    #[inline]
+    pub(crate) fn new(
+        stream: S,
+        entry: Rc<Entry>,
+        (out, untold): (Vec<u8>, Option<Box<Untold>>),
+        config: &Config,
+    ) -> Transport<S> {
         let late = config.open.is_after_grace(&entry);
         Transport {
             stream,
             entry,
             out,
-            untold: None,
+            untold,
             taken: 0,
             beside: 0,
             head_until: None,

@@ -1,67 +1,120 @@
-//! Turns: the future gives way as often as it should, with one wake each.
+//! Turns: each future gives way as often as it should, with one wake each time.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use crate::work::Work;
 
-/// A line of the kernel's log.
+/// A line that the kernel wrote of a task, or that the task printed.
 struct Row<'l> {
+    /// The place of the line in the output, from 1.
     number: usize,
-    turn: u32,
+    /// The turn; none for a printed line.
+    turn: Option<u32>,
+    /// The verb of the kernel, or `is ready`.
     verb: &'l str,
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    for word in ["yield_now", "async "] {
-        if let Some(at) = work.source.lines().position(|line| line.contains(word)) {
-            let (number, word) = (at + 1, word.trim());
+    is_own(work)?;
+    for (nth, counts) in scenario::of(work.seed).tasks.iter().enumerate() {
+        one_run_a_turn(&work.log, nth + 1)?;
+        task(&work.log, nth + 1, counts)?;
+    }
+    Ok(())
+}
+
+/// The `poll` must not hand its work to others.
+fn is_own(work: &Work) -> Result<(), String> {
+    for word in ["yield_now", "async"] {
+        if let Some(number) = work.line_of(word) {
             return Err(format!(
                 "line {number} of src/lab.rs uses `{word}`; this lab is about a `poll` of your own"
             ));
         }
     }
-    task(&work.log, 1, 3)?;
-    task(&work.log, 2, 0)
+    // It is not known when a thread wakes a task, so no rule for the turns would hold.
+    match work.line_of("thread") {
+        None => Ok(()),
+        Some(number) => Err(format!(
+            "line {number} of src/lab.rs uses `thread`; call the waker in `poll`, before it \
+             returns `Pending`: a thread may call it too late"
+        )),
+    }
 }
 
-/// What the kernel did with that task.
-fn rows(log: &str, task: u32) -> impl Iterator<Item = Row<'_>> {
-    log.lines().enumerate().filter_map(move |(at, line)| {
-        let mut words = line.split_whitespace();
-        let turn = words.next()?.parse().ok()?;
-        let is_of_task = words.next()?.parse() == Ok(task);
-        is_of_task.then_some(Row { number: at + 1, turn, verb: words.next()? })
+/// Returns the lines of a task, in their order.
+fn rows(log: &str, task: usize) -> impl Iterator<Item = Row<'_>> {
+    log.lines().enumerate().filter_map(move |(at, line)| row(at + 1, line, task))
+}
+
+fn row(number: usize, line: &str, task: usize) -> Option<Row<'_>> {
+    if line.starts_with(&format!("task {task}: ")) {
+        return Some(Row { number, turn: None, verb: "is ready" });
+    }
+    let mut words = line.split_whitespace();
+    let turn = words.next()?.parse().ok()?;
+    let is_of_task = words.next()?.parse() == Ok(task);
+    is_of_task.then_some(Row { number, turn: Some(turn), verb: words.next()? })
+}
+
+/// A task that was woken twice is in the ready queue twice.
+fn one_run_a_turn(log: &str, task: usize) -> Result<(), String> {
+    let mut last = None;
+    for Row { number, turn, .. } in rows(log, task).filter(|row| row.verb == "run") {
+        if last == turn {
+            return Err(format!(
+                "line {number}: task {task} runs a second time in turn {}, because it was twice in \
+                 the ready queue; call the waker once for each `Pending`, and not before `Ready`",
+                turn.unwrap_or_default()
+            ));
+        }
+        last = turn;
+    }
+    Ok(())
+}
+
+/// The futures of a task, one after the other.
+fn task(log: &str, task: usize, counts: &[u32]) -> Result<(), String> {
+    let (mut counts, mut gave, mut turn, mut number) = (counts.iter(), 0, 0, 0);
+    for row in rows(log, task) {
+        (turn, number) = (row.turn.unwrap_or(turn), row.number);
+        match row.verb {
+            "block" => gave += 1,
+            "is ready" => {
+                let times = *counts.next().unwrap_or(&0);
+                if gave != times {
+                    return Err(format!(
+                        "line {number}: {}",
+                        miscounted(task, times, gave, turn + times - gave)
+                    ));
+                }
+                gave = 0;
+            }
+            "exit" => return Ok(()),
+            _ => {}
+        }
+    }
+    Err(match log.lines().last() {
+        Some(error) if error.starts_with("every task waits") => format!(
+            "line {number}: task {task} left the CPU here, and nothing makes it ready again; a \
+             `poll` that returns `Pending` must see to it first that the waker is called"
+        ),
+        _ => format!("line {number}: the program ended here, and task {task} has not ended"),
     })
 }
 
-/// The task with `give_way(times)`.
-fn task(log: &str, task: u32, times: u32) -> Result<(), String> {
-    let mut last = None;
-    for Row { number, turn, .. } in rows(log, task).filter(|row| row.verb == "run") {
-        if last == Some(turn) {
-            return Err(format!(
-                "line {number}: task {task} runs a second time in turn {turn}, because it was \
-                 twice in the ready queue; call the waker once for each `Pending`"
-            ));
-        }
-        last = Some(turn);
-    }
-    let gave = rows(log, task).filter(|row| row.verb == "block").count();
-    let Some(Row { number, turn, .. }) = rows(log, task).find(|row| row.verb == "exit") else {
-        let number = rows(log, task).last().map_or(0, |row| row.number);
-        return Err(format!(
-            "line {number}: task {task} left the CPU here, and nothing makes it ready again; \
-             whoever returns `Pending` sees to it first that the waker is called"
-        ));
-    };
+fn miscounted(task: usize, times: u32, gave: u32, right: u32) -> String {
+    let head = format!("`give_way({times})` of task {task}");
     match gave {
-        _ if gave == times as usize => Ok(()),
-        0 => Err(format!(
-            "line {number}: task {task} ended in its first run, and should have given way {times} \
-             times; only a `Pending` gives way, so a loop inside of `poll` cannot"
-        )),
-        _ => Err(format!(
-            "line {number}: task {task} gave way {gave} times and ended in turn {turn}; with \
-             `give_way({times})` it gives way {times} times and ends in turn {}",
-            times + 1
-        )),
+        0 => format!(
+            "{head} was ready in its first `poll`, and should have given way {times} times; only a \
+             `Pending` gives way, so a loop inside of `poll` cannot"
+        ),
+        _ => format!(
+            "{head} gave way {gave} times and was ready in turn {}; it should give way {times} \
+             times and be ready in turn {right}",
+            right + gave - times
+        ),
     }
 }

@@ -1,24 +1,32 @@
-//! Given: two tasks that wait for your future, and one that gives way with the kernel's own.
+//! Given: tasks that await your futures, and one that gives way with the kernel's own.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use super::kernel::{Kernel, yield_now};
 use super::lab::give_way;
 
-async fn yours(times: u32) {
-    give_way(times).await;
-    println!("gave way {times} times");
+async fn yours(task: usize, counts: Vec<u32>) {
+    for times in counts {
+        give_way(times).await;
+        println!("task {task}: give_way({times}) is ready");
+    }
 }
 
-async fn other() {
-    for _ in 0..5 {
+async fn other(times: u32) {
+    for _ in 0..times {
         yield_now().await;
     }
 }
 
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
+    let tasks = scenario::of(seed).tasks;
+    let longest = tasks.iter().map(|counts| counts.iter().sum()).max().unwrap_or(0);
     let mut kernel = Kernel::new();
-    kernel.add(yours(3));
-    kernel.add(yours(0));
-    kernel.add(other());
+    for (nth, counts) in tasks.into_iter().enumerate() {
+        kernel.add(yours(nth + 1, counts));
+    }
+    kernel.add(other(longest + 2));
     if let Err(error) = kernel.run() {
         println!("{error}");
     }

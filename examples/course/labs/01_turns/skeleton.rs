@@ -3,13 +3,13 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it has still to give way.
+    /// How often it must still give way.
     left: u32,
 }
 

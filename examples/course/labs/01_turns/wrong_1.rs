@@ -1,16 +1,17 @@
-// says: line 5: task 1 left the CPU here, and nothing makes it ready again; whoever returns `Pending` sees to it first that the waker is called
+// says: line 5: task 1 left the CPU here, and nothing makes it ready again; a `poll` that returns `Pending` must see to it first that the waker is called
+// demand: Each `Pending` has one wake.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it has still to give way.
+    /// How often it must still give way.
     left: u32,
 }
 

@@ -1,16 +1,17 @@
-// says: line 17: task 1 gave way 2 times and ended in turn 3; with `give_way(3)` it gives way 3 times and ends in turn 4
+// says: line 16: `give_way(3)` of task 1 gave way 2 times and was ready in turn 3; it should give way 3 times and be ready in turn 4
+// demand: Each future gives way as often as it should.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it has still to give way.
+    /// How often it must still give way.
     left: u32,
 }
 

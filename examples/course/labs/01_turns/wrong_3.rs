@@ -1,16 +1,17 @@
-// says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`
+// says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`, and not before `Ready`
+// demand: Each `Pending` has one wake.
 //! Yours: a future that gives way a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way so many times; then it is ready.
+/// Gives way `times` times; then it is ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it has still to give way.
+    /// How often it must still give way.
     left: u32,
 }
 

@@ -1,108 +1,191 @@
-//! The timer queue: each line of the program, against a plain list.
+//! The timer queue: each call, against a plain list.
+
+#[path = "scenario.rs"]
+mod scenario;
+
+use std::time::Duration;
 
 use crate::work::Work;
+use scenario::Call;
 
 /// A timer that was set.
-#[derive(Clone)]
 struct Timer {
-    at: u64,
-    name: String,
-    /// The line that removed it, and how: `clear` or `pop`.
-    gone: Option<(usize, &'static str)>,
+    at: Duration,
+    name: &'static str,
+    /// How it was removed: `clear` or `pop`.
+    gone: Option<&'static str>,
+}
+
+/// The timers, in the order of setting.
+#[derive(Default)]
+struct Timers {
+    all: Vec<Timer>,
+    /// The timers that were cleared when they were gone already, and how many had been set then.
+    cleared_again: Vec<(&'static str, usize)>,
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    // In the order of setting.
-    let mut timers = Vec::new();
-    for (at, line) in work.log.lines().enumerate() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let wrong = match words[..] {
-            ["set", at, name] => {
-                let name = name.to_owned();
-                timers.push(Timer { at: millis(at), name, gone: None });
-                None
-            }
-            ["clear", name] => {
-                remove(&mut timers, name, (at + 1, "clear"));
-                None
-            }
-            ["next", "=", got] => next(&timers, got),
-            ["pop", now, "=", got] => {
-                let later: Vec<&str> = work.log.lines().skip(at + 1).collect();
-                let wrong = pop(&timers, millis(now), got, &later);
-                remove(&mut timers, got, (at + 1, "pop"));
-                wrong
-            }
-            _ => Some(format!("`{line}` is no line of this program; print nothing of your own")),
+    let calls = scenario::of(work.seed);
+    let mut timers = Timers::default();
+    // The student may print lines, too.
+    let mut lines = work.log.lines().enumerate();
+    for (nth, call) in calls.iter().enumerate() {
+        let head = head(*call);
+        let Some((at, got)) =
+            lines.find_map(|(at, line)| Some((at, line.strip_prefix(head.as_str())?)))
+        else {
+            return Err(format!(
+                "the program made {nth} of its {} calls; the next was `{}`",
+                calls.len(),
+                head.trim_end_matches(" = ")
+            ));
         };
-        if let Some(wrong) = wrong {
-            return Err(format!("line {}: {wrong}", at + 1));
-        }
+        let later: Vec<&str> = work.log.lines().skip(at + 1).collect();
+        timers.call(*call, got, &later).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
     }
     Ok(())
 }
 
-fn millis(word: &str) -> u64 {
-    word.trim_end_matches("ms").parse().unwrap_or_default()
-}
-
-fn remove(timers: &mut [Timer], name: &str, gone: (usize, &'static str)) {
-    if let Some(timer) = timers.iter_mut().find(|timer| timer.name == name) {
-        timer.gone.get_or_insert(gone);
+/// The line of a call without its result.
+fn head(call: Call) -> String {
+    match call {
+        Call::Set(at, name) => format!("set {at:?} {name}"),
+        Call::Clear(name) => format!("clear {name}"),
+        Call::Next => "next = ".to_owned(),
+        Call::Pop(now) => format!("pop {now:?} = "),
     }
 }
 
-/// The timer that comes next.
-fn soonest(timers: &[Timer]) -> Option<&Timer> {
-    // Of equals, `min_by_key` gives the first.
-    timers.iter().filter(|timer| timer.gone.is_none()).min_by_key(|timer| timer.at)
-}
-
-fn next(timers: &[Timer], got: &str) -> Option<String> {
-    let right = soonest(timers).map_or("none".to_owned(), |timer| format!("{}ms", timer.at));
-    (right != got).then(|| format!("`next` gave {got}; the soonest timer that is set is {right}"))
-}
-
-fn pop(timers: &[Timer], now: u64, got: &str, later: &[&str]) -> Option<String> {
-    let due = soonest(timers).filter(|timer| timer.at <= now);
-    if due.map_or("none", |timer| &timer.name) == got {
-        return None;
-    }
-    let given = timers.iter().find(|timer| timer.name == got);
-    if let Some(Timer { gone: Some((line, how)), .. }) = given {
-        return Some(format!(
-            "`pop` gave `{got}`, which was gone since the `{how}` of line {line}"
-        ));
-    }
-    if let Some(given) = given.filter(|given| given.at > now) {
-        let at = given.at;
-        return Some(format!("`pop` gave `{got}` at {now} ms, before it is due: at {at} ms"));
-    }
-    let due = due?;
-    let (name, at) = (&due.name, due.at);
-    let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
-    let mut equals = timers.iter().filter(|timer| timer.at == at && timer.name != *name);
-    let cleared = equals.clone().find(|timer| matches!(timer.gone, Some((_, "clear"))));
-    Some(match (given, cleared, equals.next_back()) {
-        (_, Some(other), _) if !comes => format!(
-            "`{name}` is lost: `clear` took back `{}`, and `{name}`, for {at} ms too, went with it",
-            other.name
-        ),
-        (_, _, Some(other)) if !comes => format!(
-            "`{name}` is lost: `{}` was set for {at} ms too, and took its place; two timers with \
-             equal times are two timers",
-            other.name
-        ),
-        (Some(given), ..) if given.at == at => format!(
-            "`{name}` and `{got}` are both due at {at} ms, and `{name}` was set first; `pop` gave \
-             `{got}` first"
-        ),
-        (Some(given), ..) => {
-            format!("`pop` gave `{got}`, for {} ms, before `{name}`, for {at} ms", given.at)
+impl Timers {
+    /// Compares a call with what the program got for it.
+    fn call(&mut self, call: Call, got: &str, later: &[&str]) -> Result<(), String> {
+        match call {
+            Call::Set(at, name) => self.all.push(Timer { at, name, gone: None }),
+            Call::Clear(name) => {
+                if !self.remove(name, "clear") {
+                    self.cleared_again.push((name, self.all.len()));
+                }
+            }
+            Call::Next => self.next(got)?,
+            Call::Pop(now) => {
+                let due = self.soonest().filter(|timer| timer.at <= now);
+                if due.map_or("none", |timer| timer.name) != got {
+                    return Err(self.wrong_pop(now, got, due, later));
+                }
+                self.remove(got, "pop");
+            }
         }
-        (None, ..) => format!(
-            "`pop` gave nothing at {now} ms, but `{name}` is due: a timer is due at its time, {at} \
-             ms, and after it"
-        ),
-    })
+        Ok(())
+    }
+
+    /// Marks a timer as gone. Returns false if it was gone already.
+    fn remove(&mut self, name: &str, how: &'static str) -> bool {
+        let timer = self.all.iter_mut().find(|timer| timer.name == name && timer.gone.is_none());
+        timer.map(|timer| timer.gone = Some(how)).is_some()
+    }
+
+    /// The timer that comes next.
+    fn soonest(&self) -> Option<&Timer> {
+        // If times are equal, `min_by_key` returns the first.
+        self.all.iter().filter(|timer| timer.gone.is_none()).min_by_key(|timer| timer.at)
+    }
+
+    fn next(&self, got: &str) -> Result<(), String> {
+        let soonest = self.soonest();
+        let right = soonest.map_or("none".to_owned(), |timer| format!("{:?}", timer.at));
+        if right == got {
+            return Ok(());
+        }
+        let cleared = self
+            .all
+            .iter()
+            .find(|timer| format!("{:?}", timer.at) == got && matches!(timer.gone, Some("clear")));
+        Err(match (soonest, cleared) {
+            (_, Some(timer)) => format!(
+                "`next` returned {got}, the time of `{}`, which was cleared; the soonest timer \
+                 that is set is {right}",
+                timer.name
+            ),
+            (Some(timer), None) => self.stale(timer).unwrap_or_else(|| {
+                format!(
+                    "`next` returned {got}; the soonest timer, `{}`, is for {right}",
+                    timer.name
+                )
+            }),
+            (None, None) => format!("`next` returned {got}, and no timer is set"),
+        })
+    }
+
+    /// The sentence for a timer that was removed by a `clear` of a timer that was gone.
+    fn stale(&self, timer: &Timer) -> Option<String> {
+        let set = self.all.iter().position(|each| each.name == timer.name)?;
+        let (stale, _) = self.cleared_again.iter().rfind(|(_, before)| set < *before)?;
+        Some(format!(
+            "`{}` is lost: `clear {stale}` came after `{stale}` was gone, so it must remove \
+             nothing; two timers must not have the same key",
+            timer.name
+        ))
+    }
+
+    /// The sentence for a wrong result of `pop`.
+    fn wrong_pop(&self, now: Duration, got: &str, due: Option<&Timer>, later: &[&str]) -> String {
+        let given = self.all.iter().find(|timer| timer.name == got);
+        match given {
+            Some(Timer { gone: Some("clear"), .. }) => {
+                return format!("`pop` returned `{got}`, which was cleared");
+            }
+            Some(Timer { gone: Some(_), .. }) => {
+                return format!("`pop` returned `{got}` a second time");
+            }
+            Some(Timer { at, .. }) if *at > now => {
+                return format!("`pop` returned `{got}` at {now:?}, before it is due: at {at:?}");
+            }
+            None if got != "none" => {
+                return format!("`pop` returned `{got}`, and no timer has that name");
+            }
+            _ => {}
+        }
+        let Some(due) = due else { return format!("`pop` returned `{got}` at {now:?}") };
+        let Timer { name, at, .. } = due;
+        let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
+        match given {
+            _ if !comes => self.lost(due),
+            Some(given) if given.at == *at => format!(
+                "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
+                 returned `{got}` first"
+            ),
+            Some(given) => {
+                format!("`pop` returned `{got}`, for {:?}, before `{name}`, for {at:?}", given.at)
+            }
+            None => format!(
+                "`pop` returned nothing at {now:?}, but `{name}` is due: a timer is due at its \
+                 time, {at:?}, and after it"
+            ),
+        }
+    }
+
+    /// The sentence for a timer that is due, and that no `pop` returns.
+    fn lost(&self, due: &Timer) -> String {
+        let Timer { name, at, .. } = due;
+        if let Some(sentence) = self.stale(due) {
+            return sentence;
+        }
+        let equals = || self.all.iter().filter(|timer| timer.at == *at && timer.name != *name);
+        let cleared = equals().find(|timer| timer.gone == Some("clear"));
+        match (cleared, equals().next_back()) {
+            (Some(other), _) => format!(
+                "`{name}` is lost: `clear` took back `{}`, and `{name}`, for {at:?} too, went with \
+                 it",
+                other.name
+            ),
+            (None, Some(other)) => format!(
+                "`{name}` is lost: `{}` was set for {at:?} too, and took its place; two timers \
+                 with equal times are two timers",
+                other.name
+            ),
+            (None, None) => {
+                format!("`{name}` is lost: it has been due since {at:?}, and no `pop` returns it")
+            }
+        }
+    }
 }

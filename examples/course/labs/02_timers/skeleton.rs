@@ -2,32 +2,32 @@
 
 use super::kernel::Time;
 
-/// What names a timer. The type is yours.
+/// The key of a timer. The type is yours.
 pub type Timer = Time;
 
 #[derive(Default)]
 pub struct Timers {
-    // What the timers are kept in.
+    // The timers.
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, _at: Time, _name: &'static str) -> Timer {
         todo!("where `set` puts a timer")
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, _timer: Timer) {
         todo!("how `clear` removes a timer")
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         todo!("where `next` finds the soonest")
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, _now: Time) -> Option<&'static str> {
-        todo!("what `pop` gives, and when")
+        todo!("what `pop` returns, and when")
     }
 }

@@ -1,11 +1,12 @@
-// says: line 11: `toast` is lost: `butter` was set for 20 ms too, and took its place; two timers with equal times are two timers
+// says: line 11: `toast` is lost: `butter` was set for 20ms too, and took its place; two timers with equal times are two timers
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;
 
 use super::kernel::Time;
 
-/// What names a timer.
+/// The key of a timer.
 pub type Timer = Time;
 
 #[derive(Default)]
@@ -14,23 +15,23 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.entries.insert(at, name);
         at
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.entries.remove(&timer);
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.entries.keys().next().copied()
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         let entry = self.entries.first_entry().filter(|entry| *entry.key() <= now)?;
         Some(entry.remove())

@@ -1,4 +1,5 @@
-// says: line 11: `toast` and `butter` are both due at 20 ms, and `toast` was set first; `pop` gave `butter` first
+// says: line 11: `toast` and `butter` are both due at 20ms, and `toast` was set first; `pop` returned `butter` first
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::cmp::Reverse;
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::kernel::Time;
 
-/// What names a timer.
+/// The key of a timer.
 pub type Timer = (Time, Reverse<u64>);
 
 #[derive(Default)]
@@ -17,24 +18,24 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.set += 1;
         self.entries.insert((at, Reverse(self.set)), name);
         (at, Reverse(self.set))
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.entries.remove(&timer);
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())

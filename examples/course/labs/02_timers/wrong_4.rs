@@ -1,11 +1,12 @@
-// says: line 21: `jam` is lost: `clear` took back `ham`, and `jam`, for 40 ms too, went with it
+// says: line 21: `jam` is lost: `clear` took back `ham`, and `jam`, for 40ms too, went with it
+// demand: A key clears its timer, and no other.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;
 
 use super::kernel::Time;
 
-/// What names a timer.
+/// The key of a timer.
 pub type Timer = (Time, u64);
 
 #[derive(Default)]
@@ -16,24 +17,24 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         self.set += 1;
         self.entries.insert((at, self.set), name);
         (at, self.set)
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.entries.retain(|(at, _), _| *at != timer.0);
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())

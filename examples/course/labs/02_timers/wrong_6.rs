@@ -1,11 +1,12 @@
-// says: line 31: `fig` is lost: `plum` was set for 70 ms too, and took its place; two timers with equal times are two timers
+// says: line 31: `fig` is lost: `plum` was set for 70ms too, and took its place; two timers with equal times are two timers
+// demand: Equal times come in the order of setting.
 //! Yours: the timers, the soonest first.
 
 use std::collections::BTreeMap;
 
 use super::kernel::Time;
 
-/// What names a timer.
+/// The key of a timer.
 pub type Timer = (Time, u64);
 
 #[derive(Default)]
@@ -14,24 +15,24 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, and gives its key.
+    /// Sets a timer and returns its key.
     pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
         let timer = (at, self.entries.len() as u64);
         self.entries.insert(timer, name);
         timer
     }
 
-    /// Takes back that timer, and no other.
+    /// Removes the timer with that key, if it is still set.
     pub fn clear(&mut self, timer: Timer) {
         self.entries.remove(&timer);
     }
 
-    /// When the soonest is due.
+    /// Returns the time of the soonest timer.
     pub fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
 
-    /// Removes the soonest if it is due, and gives its name.
+    /// Removes the soonest timer if it is due, and returns its name.
     pub fn pop(&mut self, now: Time) -> Option<&'static str> {
         let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())

@@ -1,5 +1,8 @@
 //! The clock: what each call of `wait` did to it.
 
+#[path = "scenario.rs"]
+mod scenario;
+
 use crate::work::Work;
 
 /// The time of a log, in microseconds.
@@ -9,22 +12,48 @@ fn micros(word: &str) -> Option<u64> {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let mut waits = 0;
+    if let Some(number) = work.line_of("thread") {
+        return Err(format!(
+            "line {number} of src/lab.rs uses `thread`; a virtual clock does not sleep, it only \
+             moves"
+        ));
+    }
+    let scenario = scenario::of(work.seed);
+    let (mut clock, mut by_hand) = (None, 0);
     for (at, line) in work.log.lines().enumerate() {
+        if line.starts_with("call 1 by hand") {
+            // It is another clock.
+            (clock, by_hand) = (None, 0);
+        }
         let Some(rest) = line.strip_prefix("wait ") else { continue };
         let Some((until, (before, after))) =
             rest.split_once(": ").and_then(|(until, rest)| Some((until, rest.split_once(" -> ")?)))
         else {
             continue;
         };
-        waits += 1;
-        wait(until, before, after).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
+        by_hand += 1;
+        stands_still(clock, before)
+            .and_then(|()| wait(until, before, after))
+            .map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
+        clock = Some(if after == "error" { before } else { after });
     }
     let ends = work.log.lines().filter(|line| line.ends_with("exit")).count();
-    match (waits, ends) {
-        (0, _) => Err("the program printed no `wait` line".to_owned()),
-        (_, 3) => Ok(()),
-        _ => Err(format!("{ends} of the 3 tasks have ended")),
+    let (tasks, calls) = (scenario.naps.len() + 1, scenario.by_hand.len());
+    match (ends == tasks, by_hand == calls) {
+        (true, true) => Ok(()),
+        (false, _) => Err(format!("{ends} of the {tasks} tasks have ended")),
+        _ => Err(format!("the program ended after {by_hand} of the {calls} calls by hand")),
+    }
+}
+
+/// A clock moves in `wait` only, and not in a `wait` that fails.
+fn stands_still(clock: Option<&str>, before: &str) -> Result<(), String> {
+    match clock {
+        Some(clock) if clock != before => Err(format!(
+            "the clock was at {clock}, and is at {before} now; it must move only in a `wait` that \
+             succeeds"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -32,8 +61,8 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     let (Some(soonest), Some(old)) = (micros(until), micros(before)) else {
         return match after {
             "error" => Ok(()),
-            _ => Err("`wait(None)` came back without an error; nobody is ready and no timer is \
-                      set, so the kernel would go round for ever"
+            _ => Err("`wait(None)` came back without an error; no task is ready and no timer is \
+                      set, so the kernel would go round forever"
                 .to_owned()),
         };
     };
@@ -54,8 +83,8 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     }
     if soonest <= old && new > old {
         return Err(format!(
-            "the clock went from {before} to {after}, although {until} is not in the future: a \
-             task is ready, and no time passes while it waits for its turn"
+            "the clock went from {before} to {after}, although {until} is not in the future: \
+             there is nothing to wait for, so no time passes"
         ));
     }
     if new > soonest.max(old) {
@@ -66,8 +95,8 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     }
     if new < soonest {
         return Err(format!(
-            "`wait` came back at {after}, before {until}; nothing happens between, so the kernel \
-             takes a turn for nothing"
+            "`wait` came back at {after}, before {until}; nothing happens in between, so the \
+             kernel takes a turn for nothing"
         ));
     }
     Ok(())

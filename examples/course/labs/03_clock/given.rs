@@ -1,5 +1,8 @@
 //! Given: three tasks on your clock, with a line for each call of `wait`.
 
+#[path = "scenario.rs"]
+mod scenario;
+
 use std::io;
 use std::time::Duration;
 
@@ -36,31 +39,32 @@ fn shown(time: Time) -> String {
     time.to_string().trim_start().to_owned()
 }
 
-const MS: Duration = Duration::from_millis(1);
-
-async fn nap(first: u32, second: u32) {
-    sleep(MS * first).await;
+async fn nap([first, second]: [Duration; 2]) {
+    sleep(first).await;
     yield_now().await;
-    sleep(MS * second).await;
+    sleep(second).await;
 }
 
-/// A clock that has reached the end of its tasks.
-fn asked_by_hand(mut clock: Watched) {
-    clock.0.wait(Some(Time(300 * MS))).expect("a time in the future can be waited for");
-    // The kernel is late.
-    drop(clock.wait(Some(Time(200 * MS))));
-    drop(clock.wait(None));
-    println!("an hour, which a virtual clock passes at once");
-    drop(clock.wait(Some(Time(3600 * 1000 * MS))));
+async fn yields(times: u32) {
+    for _ in 0..times {
+        yield_now().await;
+    }
 }
 
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
+    let scenario = scenario::of(seed);
     let mut kernel = Kernel::new(Watched(Clock::new(), 0));
-    kernel.add(nap(100, 200));
-    kernel.add(nap(50, 100));
-    kernel.add(yield_now());
+    for spans in scenario.naps {
+        kernel.add(nap(spans));
+    }
+    kernel.add(yields(scenario.yields));
     if let Err(error) = kernel.run() {
         println!("{error}");
     }
-    asked_by_hand(Watched(Clock::new(), 0));
+    let mut clock = Watched(Clock::new(), 0);
+    for (nth, until) in scenario.by_hand.into_iter().enumerate() {
+        println!("call {} by hand: {}", nth + 1, until.map_or("none".into(), |at| shown(Time(at))));
+        // Some of these calls must fail.
+        drop(clock.wait(until.map(Time)));
+    }
 }

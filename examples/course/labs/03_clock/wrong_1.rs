@@ -1,4 +1,5 @@
-// says: line 4: the clock went from 0.000000 to 0.001000, although 0.000000 is not in the future: a task is ready, and no time passes while it waits for its turn
+// says: line 4: the clock went from 0.000000 to 0.001000, although 0.000000 is not in the future: there is nothing to wait for, so no time passes
+// demand: The clock stands still if there is nothing to wait for.
 //! Yours: a virtual clock.
 
 use std::io;

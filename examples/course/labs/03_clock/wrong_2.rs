@@ -1,4 +1,5 @@
 // says: line 18: the clock went from 0.050000 to 0.100000, which is 0.050000 later; `until` is a point on the clock, not a span
+// demand: It arrives at the soonest timer exactly.
 //! Yours: a virtual clock.
 
 use std::io;

@@ -1,4 +1,5 @@
-// says: line 36: the clock went back from 0.300000 to 0.200000, because 0.200000 was past already; time does not go back
+// says: line 39: the clock went back from 0.300000 to 0.200000, because 0.200000 was past already; time does not go back
+// demand: It never goes back.
 //! Yours: a virtual clock.
 
 use std::io;

@@ -1,4 +1,5 @@
-// says: line 37: `wait(None)` came back without an error; nobody is ready and no timer is set, so the kernel would go round for ever
+// says: line 41: `wait(None)` came back without an error; no task is ready and no timer is set, so the kernel would go round forever
+// demand: With nothing to come, `wait` is an error.
 //! Yours: a virtual clock.
 
 use std::io;

@@ -1,4 +1,5 @@
-// says: line 14: `wait` came back at 0.000000, before 0.050000; nothing happens between, so the kernel takes a turn for nothing
+// says: line 14: `wait` came back at 0.000000, before 0.050000; nothing happens in between, so the kernel takes a turn for nothing
+// demand: It arrives at the soonest timer exactly.
 //! Yours: a virtual clock.
 
 use std::io;

@@ -1,4 +1,5 @@
-// says: your program did not end in 10 s; the last line of its log is `an hour, which a virtual clock passes at once`
+// says: your program did not end in 10 s; the last line of its log is `call 4 by hand: 3600.000000`
+// demand: An hour passes at once.
 //! Yours: a virtual clock.
 
 use std::io;

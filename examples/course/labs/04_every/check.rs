@@ -1,78 +1,158 @@
-//! Every: the eight beats, at their times.
+//! Every: the beats, at their times.
+
+#[path = "scenario.rs"]
+mod scenario;
+
+use std::time::Duration;
 
 use crate::work::Work;
+use scenario::Scenario;
 
-/// When each beat is due, and when it can begin, in milliseconds.
-const BEATS: [(u64, u64); 8] =
-    [(7, 7), (107, 107), (207, 207), (307, 457), (407, 487), (507, 517), (607, 607), (707, 707)];
-
-/// When the last is over, in milliseconds.
-const END: u64 = 737;
-
-/// The time at the beginning of a line of the log, in milliseconds.
-fn millis(line: &str) -> Option<u64> {
-    let (seconds, rest) = line.split_whitespace().next()?.split_once('.')?;
-    Some(seconds.parse::<u64>().ok()? * 1000 + rest.parse::<u64>().ok()? / 1000)
+/// A beat, in the words of the page.
+struct Beat {
+    /// When the beat is due.
+    due: Duration,
+    /// When the beat can begin: when it is due, and the one before is over.
+    begin: Duration,
+    over: Duration,
 }
 
-fn shown(millis: u64) -> String {
-    format!("{}.{:03}", millis / 1000, millis % 1000)
+/// The log, as far as it was read.
+#[derive(Default)]
+struct Reader {
+    /// The time of the last line of the kernel.
+    now: Duration,
+    /// How often `every` has slept since the last beat was over.
+    sleeps: u32,
+    /// Whether a beat goes on, so that a sleep is not that of `every`.
+    is_in_beat: bool,
+    beats: usize,
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines: Vec<&str> = work.log.lines().collect();
-    let mut nth = 0;
-    for (at, line) in lines.iter().enumerate() {
-        let Some(beat) = line.strip_prefix("beat ") else { continue };
-        let Some((due, begin)) = BEATS.get(nth) else {
-            return Err(format!("line {}: `{line}` is one beat too many", at + 1));
-        };
-        nth += 1;
-        if beat != nth.to_string() {
-            return Err(format!("line {}: `{line}` came, and beat {nth} was next", at + 1));
-        }
-        // The work reads the clock first, so the line before has the time.
-        let began = lines[..at].iter().rev().find_map(|line| millis(line)).unwrap_or_default();
-        moment(nth, began, *due, *begin).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
+    let scenario = scenario::of(work.seed);
+    let beats = beats(&scenario);
+    let mut reader = Reader { is_in_beat: true, ..Reader::default() };
+    for (at, line) in work.log.lines().enumerate() {
+        reader.line(line, &beats).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
     }
-    let end = lines.iter().rev().find_map(|line| millis(line)).unwrap_or_default();
-    match (nth, end) {
-        (8, END) => Ok(()),
-        (8, _) => Err(format!(
+    let last = beats.last().map_or(Duration::ZERO, |beat| beat.over);
+    match (reader.beats, reader.now) {
+        (count, _) if count < beats.len() => {
+            Err(format!("there were {count} beats; expected {}", beats.len()))
+        }
+        (_, now) if now != last => Err(format!(
             "the last beat was over at {}, and `every` at {}; after the last beat there is nothing \
              to wait for",
-            shown(END),
-            shown(end)
+            shown(last),
+            shown(now)
         )),
-        _ => Err(format!("there were {nth} beats; expected 8")),
+        _ => Ok(()),
     }
 }
 
-fn moment(nth: usize, began: u64, due: u64, begin: u64) -> Result<(), String> {
-    if began == begin {
-        return Ok(());
+fn beats(scenario: &Scenario) -> Vec<Beat> {
+    let mut over = scenario.start;
+    let beat = |(nth, work): (usize, &Duration)| {
+        let due = scenario.start + scenario.period * nth as u32;
+        let begin = due.max(over);
+        over = begin + *work;
+        Beat { due, begin, over }
+    };
+    scenario.work.iter().enumerate().map(beat).collect()
+}
+
+fn shown(time: Duration) -> String {
+    let micros = format!("{}.{:06}", time.as_secs(), time.subsec_micros());
+    micros.strip_suffix("000").unwrap_or(&micros).to_owned()
+}
+
+impl Reader {
+    fn line(&mut self, line: &str, beats: &[Beat]) -> Result<(), String> {
+        if let Some(now) = time(line) {
+            self.now = now;
+            let is_sleep = line.split_whitespace().skip(3).take(2).eq(["block", "sleep"]);
+            self.sleeps += u32::from(is_sleep && !self.is_in_beat);
+            return Ok(());
+        }
+        let next = self.beats + 1;
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["beat", nth] if nth == next.to_string() => self.beat(beats),
+            ["beat", _] if self.beats == beats.len() => {
+                Err(format!("`{line}` is one beat too many; expected {}", beats.len()))
+            }
+            ["beat", _] => Err(format!("`{line}` came, and beat {next} was next")),
+            ["beat", _, "is", "over"] => {
+                (self.is_in_beat, self.sleeps) = (false, 0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
+
+    fn beat(&mut self, beats: &[Beat]) -> Result<(), String> {
+        let nth = self.beats + 1;
+        let Some(beat) = beats.get(self.beats) else {
+            return Err(format!("`beat {nth}` is one beat too many; expected {}", beats.len()));
+        };
+        if beat.begin != self.now {
+            return Err(wrong_time(nth, self.now, beats));
+        }
+        if self.sleeps > 1 {
+            return Err(format!(
+                "`every` slept {} times before beat {nth}; one sleep is enough, because it is \
+                 known when the beat is due",
+                self.sleeps
+            ));
+        }
+        (self.is_in_beat, self.beats) = (true, nth);
+        Ok(())
+    }
+}
+
+/// The time at the beginning of a line of the log.
+fn time(line: &str) -> Option<Duration> {
+    let (seconds, micros) = line.split_whitespace().next()?.split_once('.')?;
+    let micros = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
+    Some(Duration::from_micros(micros))
+}
+
+/// The sentence for a beat that began at the wrong time.
+fn wrong_time(nth: usize, began: Duration, beats: &[Beat]) -> String {
+    let Beat { due, begin, .. } = beats[nth - 1];
+    let start = beats[0].begin;
     let head = format!("beat {nth} began at {}", shown(began));
-    let (due, start) = (shown(due), shown(BEATS[0].0));
-    Err(match nth {
-        _ if began < begin => format!(
-            "{head}, before its time, {due}; the times count from the first beat, which was at \
-             {start}, not from the start of the clock"
-        ),
-        1..=3 => format!(
-            "{head}, and its time was {due}: it is late by {} ms, and each beat will be later; a \
-             sleep of a whole period comes on top of the work",
-            began - begin
-        ),
-        4 => format!(
-            "{head}; its time, {due}, was past when beat 3 was over, at {}, so it begins then and \
-             is not put off",
+    let due_at = shown(due);
+    if began < begin {
+        let why = if began >= due {
+            format!("; beat {} was not over", nth - 1)
+        } else if began + start == due {
+            format!("; the times count from the first beat, which was at {}", shown(start))
+        } else {
+            String::new()
+        };
+        return format!("{head}, and it was due at {due_at}: that is too early{why}");
+    }
+    let Some(before) = nth.checked_sub(2).map(|before| &beats[before]) else {
+        return format!("{head}; the first beat is due at once, at {due_at}");
+    };
+    if due < begin {
+        let why = if before.begin > before.due {
+            "; count from the first beat, not from one that was late"
+        } else {
+            " and is not put off"
+        };
+        return format!(
+            "{head}; it was due at {due_at}, and beat {} was over at {}, so it begins then{why}",
+            nth - 1,
             shown(begin)
-        ),
-        _ => format!(
-            "{head}; its time was {due}, and it can begin at {}: count from the first beat, not \
-             from one that was late itself",
-            shown(begin)
-        ),
-    })
+        );
+    }
+    let late = began - begin;
+    let why = if began == before.over + (beats[1].due - start) {
+        "; a sleep of a whole period comes on top of the work"
+    } else {
+        ""
+    };
+    format!("{head}, and it was due at {due_at}: it is late by {late:?}{why}")
 }

@@ -1,29 +1,29 @@
-//! Given: work of different lengths, every 100 ms.
+//! Given: work of different lengths, to be done at regular times.
 
-use std::time::Duration;
+#[path = "scenario.rs"]
+mod scenario;
 
 use super::kernel::{Kernel, Sim, clock, sleep};
 use super::lab::every;
+use scenario::Scenario;
 
-const MS: Duration = Duration::from_millis(1);
-
-/// How many milliseconds each beat takes.
-const WORK: [u32; 8] = [30, 30, 250, 30, 30, 30, 30, 30];
-
-async fn beat(nth: u32) {
-    clock().await;
-    println!("beat {nth}");
-    sleep(WORK[nth as usize - 1] * MS).await;
+async fn drummer(Scenario { start, period, work }: Scenario) {
+    sleep(start).await;
+    let times = work.len() as u32;
+    every(period, times, async |nth| {
+        clock().await;
+        println!("beat {nth}");
+        if let Some(span) = work.get((nth as usize).wrapping_sub(1)) {
+            sleep(*span).await;
+        }
+        println!("beat {nth} is over");
+    })
+    .await;
 }
 
-async fn drummer() {
-    sleep(7 * MS).await;
-    every(100 * MS, 8, beat).await;
-}
-
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
-    kernel.add(drummer());
+    kernel.add(drummer(scenario::of(seed)));
     if let Err(error) = kernel.run() {
         println!("{error}");
     }

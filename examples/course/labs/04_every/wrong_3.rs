@@ -1,11 +1,12 @@
-// says: line 24: beat 2 began at 0.100, before its time, 0.107; the times count from the first beat, which was at 0.007, not from the start of the clock
+// says: line 25: beat 2 began at 0.100, and it was due at 0.107: that is too early; the times count from the first beat, which was at 0.007
+// demand: Each beat begins when it is due.
 //! Yours: a verb.
 
 use std::time::Duration;
 
 use super::kernel::{Time, clock, sleep};
 
-/// Awaits `work(1)` to `work(times)`, each a period after the time of the one before.
+/// Awaits `work(1)` to `work(times)`. Each is due one period after the one before was due.
 pub async fn every(period: Duration, times: u32, work: impl AsyncFn(u32)) {
     for nth in 1..=times {
         let due = Time::ZERO + period * (nth - 1);

@@ -1,11 +1,12 @@
-// says: line 56: beat 4 began at 0.507; its time, 0.307, was past when beat 3 was over, at 0.457, so it begins then and is not put off
+// says: line 59: beat 4 began at 0.507; it was due at 0.307, and beat 3 was over at 0.457, so it begins then and is not put off
+// demand: A late beat begins at once, and moves no other beat.
 //! Yours: a verb.
 
 use std::time::Duration;
 
 use super::kernel::{clock, sleep};
 
-/// Awaits `work(1)` to `work(times)`, each a period after the time of the one before.
+/// Awaits `work(1)` to `work(times)`. Each is due one period after the one before was due.
 pub async fn every(period: Duration, times: u32, work: impl AsyncFn(u32)) {
     let start = clock().await;
     let mut beat = 0;

@@ -1,34 +1,135 @@
 //! Together: each job has a task, all run at once, and the outputs are in order.
 
+#[path = "scenario.rs"]
+mod scenario;
+
+use std::time::Duration;
+
 use crate::work::Work;
 
+/// What the log tells of the jobs and of main.
+#[derive(Default)]
+struct Run<'l> {
+    /// The task of each job that has begun, and when it began, in the order of the jobs.
+    begun: Vec<Option<(&'l str, &'l str)>>,
+    ended: usize,
+    /// The outputs, and when `all` was over.
+    outputs: Option<(&'l str, &'l str)>,
+    /// The tasks that have not ended, without main.
+    left: Vec<&'l str>,
+    /// The time of the last line.
+    end: &'l str,
+}
+
 pub fn check(work: &Work) -> Result<(), String> {
-    // Time, turn, task, verb, and so on. Task 1 is main.
-    let rows = work.log.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let spawns: Vec<_> = rows
-        .filter(|row| row.get(3) == Some(&"spawn") && row.get(2) != Some(&"1"))
-        .map(|row| (row[2].to_owned(), row[0].to_owned()))
-        .collect();
-    if spawns.len() != 3 {
+    let jobs = scenario::of(work.seed);
+    let run = run(&work.log, jobs.len());
+    own_tasks(&run)?;
+    side_by_side(&run)?;
+    let Some((outputs, at)) = run.outputs else {
         return Err(format!(
-            "{} of the 3 jobs have a task of their own; who awaits a future runs it in its own \
-             task, and does nothing else meanwhile",
-            spawns.len()
+            "the program ended at {}, and `all` had not returned; {} of the {} jobs had ended",
+            run.end,
+            run.ended,
+            jobs.len()
+        ));
+    };
+    if run.ended < jobs.len() {
+        return Err(format!(
+            "`all` was over at {at}, when {} of the {} jobs had ended; join each task",
+            run.ended,
+            jobs.len()
         ));
     }
-    if let Some((task, at)) = spawns.iter().find(|(_, at)| at != "0.000000") {
+    let right: Vec<u32> = jobs.iter().map(|job| job.output).collect();
+    if outputs != format!("{right:?}") {
         return Err(format!(
-            "task {task} is spawned at {at}, when the task before it has ended; spawn all jobs \
-             first, and then join them"
+            "the outputs are {outputs}, and not {right:?}: each output belongs at the place of its \
+             job, whichever job ends or is joined first"
         ));
     }
-    let outputs = work.log.lines().find_map(|line| line.strip_prefix("outputs "));
-    match outputs {
-        Some("[30, 10, 20]") => Ok(()),
-        Some(other) => Err(format!(
-            "the outputs are {other}, and not [30, 10, 20]: each belongs at the place of its job, \
-             whoever ends or is joined first"
-        )),
-        None => Err("main did not come to its end".to_owned()),
+    let longest = jobs.iter().map(|job| job.takes).max().unwrap_or_default();
+    let right = shown(longest);
+    if at != right {
+        return Err(format!("`all` was over at {at}, and the longest job at {right}"));
     }
+    match run.left[..] {
+        [] => Ok(()),
+        [task, ..] => Err(format!("`all` was over at {at}, and task {task} has not ended")),
+    }
+}
+
+fn shown(time: Duration) -> String {
+    format!("{}.{:06}", time.as_secs(), time.subsec_micros())
+}
+
+fn run(log: &str, jobs: usize) -> Run<'_> {
+    let mut run = Run { begun: vec![None; jobs], end: "", ..Run::default() };
+    // The task that has the CPU.
+    let mut running = "";
+    for line in log.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["job", nth, "begins"] => {
+                let nth = nth.parse::<usize>().unwrap_or_default();
+                if let Some(job) = run.begun.get_mut(nth.wrapping_sub(1)) {
+                    *job = Some((running, run.end));
+                }
+            }
+            ["job", _, "ends"] => run.ended += 1,
+            ["outputs", ..] => {
+                run.outputs = line.strip_prefix("outputs ").map(|outputs| (outputs, run.end));
+            }
+            [time, _, task, verb, ..] if time.contains('.') => {
+                run.end = time;
+                match verb {
+                    "run" => running = task,
+                    "spawn" if task != "1" => run.left.push(task),
+                    "exit" => run.left.retain(|left| *left != task),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    run
+}
+
+/// Each job is in a task of its own, and main is none of these tasks.
+fn own_tasks(run: &Run<'_>) -> Result<(), String> {
+    let mut tasks: Vec<(&str, usize)> = Vec::new();
+    for (nth, begun) in run.begun.iter().enumerate() {
+        let (nth, Some((task, _))) = (nth + 1, *begun) else { continue };
+        if task == "1" {
+            return Err(format!(
+                "job {nth} runs in task 1, which is main; to await a future runs it in the task \
+                 that awaits it, and this task does nothing else in the meantime"
+            ));
+        }
+        if let Some((_, other)) = tasks.iter().find(|(other, _)| *other == task) {
+            return Err(format!(
+                "jobs {other} and {nth} both run in task {task}; give each job a task of its own"
+            ));
+        }
+        tasks.push((task, nth));
+    }
+    Ok(())
+}
+
+/// All jobs begin at 0 s.
+fn side_by_side(run: &Run<'_>) -> Result<(), String> {
+    for (nth, begun) in run.begun.iter().enumerate() {
+        let nth = nth + 1;
+        match begun {
+            None => return Err(format!("job {nth} never began")),
+            Some((_, "0.000000")) => {}
+            Some((_, at)) => {
+                return Err(format!(
+                    "job {nth} begins at {at}, and not at 0; spawn all jobs before you wait for \
+                     one of them"
+                ));
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,23 +1,29 @@
-//! Given: three jobs.
+//! Given: jobs of different lengths.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use std::pin::Pin;
-use std::time::Duration;
 
-use super::kernel::{Kernel, Sim, sleep};
+use super::kernel::{Kernel, Sim, clock, sleep};
 
 pub type Job = Pin<Box<dyn Future<Output = u32>>>;
 
-/// A job that takes so many tenths of a second.
-fn job(tenths: u32) -> Job {
+/// The job of that place in the list, from 1.
+fn job(nth: usize, scenario::Job { takes, output }: scenario::Job) -> Job {
     Box::pin(async move {
-        sleep(Duration::from_millis(u64::from(100 * tenths))).await;
-        10 * tenths
+        println!("job {nth} begins");
+        sleep(takes).await;
+        println!("job {nth} ends");
+        output
     })
 }
 
-pub fn main() {
+pub fn main(seed: u64) {
+    let jobs = (1..).zip(scenario::of(seed)).map(|(nth, each)| job(nth, each)).collect();
     let ran = Kernel::new(Sim::new()).run(async {
-        let outputs = super::lab::all(vec![job(3), job(1), job(2)]).await;
+        let outputs = super::lab::all(jobs).await;
+        clock().await;
         println!("outputs {outputs:?}");
     });
     if let Err(error) = ran {

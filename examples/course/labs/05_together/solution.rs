@@ -3,7 +3,7 @@
 use super::given::Job;
 use super::kernel::spawn;
 
-/// Runs the jobs side by side. Gives their outputs in the order of the jobs.
+/// Runs the jobs side by side. Returns their outputs in the order of the jobs.
 pub async fn all(jobs: Vec<Job>) -> Vec<u32> {
     let mut tasks = Vec::new();
     for job in jobs {

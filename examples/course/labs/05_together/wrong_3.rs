@@ -1,10 +1,11 @@
-// says: the outputs are [20, 10, 30], and not [30, 10, 20]: each belongs at the place of its job, whoever ends or is joined first
+// says: the outputs are [20, 10, 30], and not [30, 10, 20]: each output belongs at the place of its job, whichever job ends or is joined first
+// demand: The outputs are `[30, 10, 20]`.
 //! Yours: jobs side by side.
 
 use super::given::Job;
 use super::kernel::spawn;
 
-/// Runs the jobs side by side. Gives their outputs in the order of the jobs.
+/// Runs the jobs side by side. Returns their outputs in the order of the jobs.
 pub async fn all(jobs: Vec<Job>) -> Vec<u32> {
     let mut tasks = Vec::new();
     for job in jobs {

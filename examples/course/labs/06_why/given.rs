@@ -1,9 +1,12 @@
-//! Given: a run, its log as lines, and three questions.
+//! Given: a run, its log as lines, and questions about them.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::kernel::{Kernel, Sim, note, sleep, spawn};
 
@@ -14,7 +17,7 @@ pub struct Line {
     pub task: u32,
     pub verb: String,
     pub cause: Option<u64>,
-    /// Who spawned the task, for a `spawn`.
+    /// The task that spawned this one, for a `spawn`.
     pub parent: Option<u32>,
 }
 
@@ -43,37 +46,51 @@ fn parse(line: &str) -> Option<Line> {
     })
 }
 
-async fn takes(seconds: u64) {
-    sleep(Duration::from_secs(seconds)).await;
+/// Spawns the children, takes its time, and joins the children, the last first.
+fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move {
+        let mut tasks = Vec::new();
+        for child in job.children {
+            tasks.push(spawn(child.name, work(child)).await);
+        }
+        if !job.takes.is_zero() {
+            sleep(job.takes).await;
+        }
+        while let Some(mut task) = tasks.pop() {
+            task.join().await;
+        }
+        note(job.name);
+    })
 }
 
-async fn tea() {
-    let mut water = spawn("water", takes(3)).await;
-    let mut cup = spawn("cup", takes(1)).await;
-    cup.join().await;
-    water.join().await;
-    note("tea");
-}
-
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
     let text = Text::default();
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(text.clone());
-    let ran = kernel.run(tea());
+    let ran = kernel.run(work(scenario::of(seed)));
     let log = String::from_utf8_lossy(&text.0.borrow()).into_owned();
     print!("{log}");
     if let Err(error) = ran {
         println!("# {error}");
     }
     let lines: Vec<Line> = log.lines().filter_map(parse).collect();
+    for seq in asked(&lines, seed) {
+        let chain = super::lab::why(&lines, seq);
+        let chain: Vec<String> = chain.iter().map(u64::to_string).collect();
+        println!("# why {seq}: {}", chain.join(" "));
+    }
+}
+
+/// The lines that are asked about.
+fn asked(lines: &[Line], seed: u64) -> Vec<u64> {
     let last = |verb: &str, task| {
         let mut found = lines.iter().filter(|line| line.verb == verb && line.task == task);
         found.next_back().map_or(0, |line| line.seq)
     };
-    // Why was there tea, why did main wait for the water, and why was there a cup at all?
-    for seq in [last("note", 1), last("block", 1), last("spawn", 3)] {
-        let chain = super::lab::why(&lines, seq);
-        let chain: Vec<String> = chain.iter().map(u64::to_string).collect();
-        println!("# why {seq}: {}", chain.join(" "));
+    match seed {
+        // Why was there tea, why did main wait for the water, and why was there a cup at all?
+        0 => vec![last("note", 1), last("block", 1), last("spawn", 3)],
+        // All lines of tasks.
+        _ => lines.iter().filter(|line| line.task != 0).map(|line| line.seq).collect(),
     }
 }

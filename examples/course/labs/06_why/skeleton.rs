@@ -2,7 +2,7 @@
 
 use super::given::Line;
 
-/// The chain of causes from the line `seq` to something from outside, both included.
+/// Returns the chain of causes that begins at the line `seq`.
 pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
     let _line = lines.iter().find(|line| line.seq == seq);
     todo!("what is behind a line, and behind that, until nothing is")

@@ -2,7 +2,7 @@
 
 use super::given::Line;
 
-/// The chain of causes from the line `seq` to something from outside, both included.
+/// Returns the chain of causes that begins at the line `seq`.
 pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
     let (mut chain, mut next) = (Vec::new(), Some(seq));
     while let Some(line) = next.and_then(|seq| lines.iter().find(|line| line.seq == seq)) {

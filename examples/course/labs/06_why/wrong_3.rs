@@ -1,9 +1,10 @@
-// says: why 27: behind #0020, a `fire`, your chain has #0009; time is from outside: the chain ends there
+// says: why 29: behind #0021, a `fire`, your chain has #0009; a timer fires because time has passed: the chain ends there
+// demand: The chain ends at a `fire`, or at the `spawn` of main.
 //! Yours: why did this happen?
 
 use super::given::Line;
 
-/// The chain of causes from the line `seq` to something from outside, both included.
+/// Returns the chain of causes that begins at the line `seq`.
 pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
     let (mut chain, mut next) = (Vec::new(), Some(seq));
     while let Some(line) = next.and_then(|seq| lines.iter().find(|line| line.seq == seq)) {

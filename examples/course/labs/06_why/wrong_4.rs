@@ -1,9 +1,10 @@
-// says: why 6: your chain ends at #0006, a `spawn`; behind the spawn of a child is its parent: go on at the last `run` line of task 1, #0002
+// says: why 6: your chain ends at #0006, a `spawn`; behind the spawn of a child is its parent: continue at the last `run` line of task 1, #0002
+// demand: Behind the `spawn` of a child is the last `run` of its parent.
 //! Yours: why did this happen?
 
 use super::given::Line;
 
-/// The chain of causes from the line `seq` to something from outside, both included.
+/// Returns the chain of causes that begins at the line `seq`.
 pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
     let (mut chain, mut next) = (Vec::new(), Some(seq));
     while let Some(line) = next.and_then(|seq| lines.iter().find(|line| line.seq == seq)) {

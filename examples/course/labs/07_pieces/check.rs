@@ -1,49 +1,132 @@
 //! Pieces: try first, wait on "not yet", and register once.
 
+#[path = "scenario.rs"]
+mod scenario;
+
+use std::collections::BTreeSet;
+
 use testing::trace::{self, Line};
 
 use crate::work::Work;
+use scenario::Piece;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
-    let is_wait = |line: &&Line<'_>| line.verb == "block" && line.word(0) == "io";
-    let is_try = |line: &&Line<'_>| line.verb == "trap" && line.word(0) == "clock";
-    let (first_wait, first_try) = (lines.iter().find(is_wait), lines.iter().find(is_try));
-    if let Some(wait) = first_wait
-        && first_try.is_none_or(|tried| wait.seq < tried.seq)
-    {
+    let pieces = scenario::of(work.seed);
+    let end = pieces.iter().position(|piece| piece.text.ends_with('.')).unwrap_or_default();
+    let pieces = &pieces[..=end];
+    waits_after_not_yet(&lines)?;
+    if let Some(line) = lines.iter().find(|line| line.verb == "block" && line.word(0) == "sleep") {
         return Err(format!(
-            "line #{:04}: `reader` waits before it has tried to read, but the first piece is \
-             there; an event may be over, so wait only after `None`",
-            wait.seq
+            "line #{:04}: `{}` sleeps before it tries again; no sleep is needed: wait for the \
+             descriptor, and the kernel says when it is ready",
+            line.seq,
+            line.name()
         ));
     }
-    if lines.iter().any(|line| line.verb == "block" && line.word(0) == "sleep") {
-        let text = "`reader` sleeps and looks again; nobody needs to look at a descriptor: wait \
-                    for it, and the kernel says when";
-        return Err(text.to_owned());
-    }
-    let said = work.log.lines().find_map(|line| line.split_once(" note     message "));
-    match said {
-        Some((_, "hello.")) => {}
-        Some((_, other)) => {
-            return Err(format!(
-                "the message is `{other}`, and not `hello.`: `None` is no end, it means not yet"
-            ));
-        }
-        None => return Err("no message was read".to_owned()),
-    }
-    match lines.iter().filter(|line| line.verb == "register").count() {
-        1 => {}
-        count => {
-            return Err(format!(
-                "{count} lines `register`, and one is enough: each `Io` is registered for itself, \
-                 so wait with the `io` of the wire"
-            ));
-        }
+    message(&lines, pieces)?;
+    // A piece that is there from the start needs no wait.
+    let times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
+    let right = times.iter().filter(|at| !at.is_zero()).count();
+    let registered = lines.iter().filter(|line| line.verb == "register").count();
+    if registered > 1 {
+        return Err(format!(
+            "{registered} lines `register`, and one is enough: each `Io` is registered for itself, \
+             so wait with the `io` of the wire"
+        ));
     }
     match lines.iter().filter(is_wait).count() {
-        2 => Ok(()),
-        count => Err(format!("{count} waits for the wire, and 2 are needed")),
+        count if count == right => Ok(()),
+        count => Err(format!("{count} waits for the wire, and {right} are needed")),
+    }
+}
+
+fn is_wait(line: &&Line<'_>) -> bool {
+    line.verb == "block" && line.word(0) == "io"
+}
+
+/// A line that `given.rs` wrote of a read.
+fn is_read(line: &Line<'_>) -> bool {
+    line.verb == "note" && ["read", "read:"].contains(&line.word(0))
+}
+
+/// Before each wait, the last read was answered with "not yet".
+fn waits_after_not_yet(lines: &[Line<'_>]) -> Result<(), String> {
+    // The last read since the last wait.
+    let mut last = None;
+    let mut has_waited = false;
+    for line in lines {
+        if is_read(line) {
+            last = Some(line.detail());
+        }
+        if !is_wait(&line) {
+            continue;
+        }
+        let (seq, name) = (line.seq, line.name());
+        match last {
+            Some("read: not yet") => (last, has_waited) = (None, true),
+            Some(read) => {
+                return Err(format!(
+                    "line #{seq:04}: `{name}` has {read}, and waits; the next piece may be there \
+                     already, so try again, and wait only after `None`"
+                ));
+            }
+            None if has_waited => {
+                return Err(format!(
+                    "line #{seq:04}: `{name}` waits again before it has tried to read; an event \
+                     may be over, so wait only after `None`"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "line #{seq:04}: `{name}` waits before it has tried to read; a piece may be \
+                     there from the start, so wait only after `None`"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The message is right, and it is there with its last piece.
+fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
+    let right: String = pieces.iter().map(|piece| piece.text).collect();
+    let is_result =
+        |line: &&Line<'_>| line.verb == "note" && ["message", "error"].contains(&line.word(0));
+    let Some(said) = lines.iter().find(is_result) else {
+        return Err("the program ended before `message` returned".to_owned());
+    };
+    let last = lines.iter().rfind(|line| is_read(line) && line.seq < said.seq);
+    let last = last.map_or("", |line| line.detail());
+    let Some(message) = said.detail().strip_prefix("message ") else {
+        return Err(format!("`message` returned an {}", said.detail()));
+    };
+    if message != right {
+        let why = if last == "read: not yet" && right.starts_with(message) {
+            ": `None` is no end, it means not yet"
+        } else if right.starts_with(message) {
+            ": it ends with the first piece that ends with a full stop, and not before"
+        } else if message.starts_with(&right) {
+            ": what comes after its full stop is the next message"
+        } else {
+            ""
+        };
+        return Err(format!("the message is `{message}`, and not `{right}`{why}"));
+    }
+    let mut reads = lines.iter().filter(|line| is_read(line) && line.word(0) == "read");
+    if let Some(extra) = reads.nth(pieces.len()) {
+        return Err(format!(
+            "line #{:04}: `{}` has {} after the full stop, so it is lost for the next message",
+            extra.seq,
+            extra.name(),
+            extra.detail()
+        ));
+    }
+    let whole = pieces.last().map_or(0, |piece| piece.at.as_micros());
+    let whole = format!("{}.{:06}", whole / 1_000_000, whole % 1_000_000);
+    if said.at.to_string() == whole {
+        Ok(())
+    } else {
+        Err(format!("the message is there at {}, and its last piece at {whole}", said.at))
     }
 }

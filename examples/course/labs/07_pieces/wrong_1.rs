@@ -1,10 +1,11 @@
-// says: line #0008: `reader` waits before it has tried to read, but the first piece is there; an event may be over, so wait only after `None`
+// says: line #0008: `reader` waits before it has tried to read; a piece may be there from the start, so wait only after `None`
+// demand: Each wait comes after `None`.
 //! Yours: a message that comes in pieces.
 
 use super::given::Wire;
 use super::kernel::Error;
 
-/// Reads pieces until one ends with a full stop. Gives the message.
+/// Reads pieces until one ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     while !message.ends_with('.') {

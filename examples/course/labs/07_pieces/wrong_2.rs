@@ -1,4 +1,5 @@
 // says: 2 lines `register`, and one is enough: each `Io` is registered for itself, so wait with the `io` of the wire
+// demand: There is one `register` line.
 //! Yours: a message that comes in pieces.
 
 use super::given::DESCRIPTOR;
@@ -6,7 +7,7 @@ use super::given::Wire;
 use super::kernel::Error;
 use super::kernel::{Io, Scripted};
 
-/// Reads pieces until one ends with a full stop. Gives the message.
+/// Reads pieces until one ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     while !message.ends_with('.') {

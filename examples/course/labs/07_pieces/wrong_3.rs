@@ -1,4 +1,5 @@
-// says: `reader` sleeps and looks again; nobody needs to look at a descriptor: wait for it, and the kernel says when
+// says: line #0011: `reader` sleeps before it tries again; no sleep is needed: wait for the descriptor, and the kernel says when it is ready
+// demand: There is no sleep.
 //! Yours: a message that comes in pieces.
 
 use super::given::Wire;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use super::kernel::sleep;
 
-/// Reads pieces until one ends with a full stop. Gives the message.
+/// Reads pieces until one ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     while !message.ends_with('.') {

@@ -1,41 +1,186 @@
-//! Attempts: one's own timeout is handled, and that of the caller is passed on.
+//! Attempts: one's own timeout is handled, and every other interrupt is passed on.
+
+#[path = "scenario.rs"]
+mod scenario;
+
+use std::time::Duration;
 
 use testing::trace::{self, Line};
 
 use crate::work::Work;
+use scenario::{Attempt, Call};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How a call ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Value(u32),
+    /// All three attempts timed out.
+    ThirdTimeout,
+    /// The deadline of the caller has passed.
+    Caller,
+    /// A timeout inside the attempt.
+    Inside,
+}
+
+/// What a call should do: its attempts with their times, and its end.
+struct Right {
+    attempts: Vec<Duration>,
+    at: Duration,
+    end: End,
+}
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
     let notes: Vec<&Line<'_>> = lines.iter().filter(|line| line.verb == "note").collect();
-    let end = notes.iter().position(|note| note.word(0) != "attempt").unwrap_or(notes.len());
-    let (first, second) = (&notes[..end], notes.get(end + 1..).unwrap_or_default());
-    let Some(result) = notes.get(end) else {
-        return Err("the first call did not come to its end".to_owned());
-    };
-    if result.word(0) != "value" {
+    let mut calls = notes.split(|note| note.word(0) == "call").skip(1);
+    let mut start = Duration::ZERO;
+    for (nth, call) in scenario::of(work.seed).iter().enumerate() {
+        let right = right(call, start);
+        let notes = calls.next().ok_or_else(|| format!("the program ended after {nth} calls"))?;
+        compare(notes, &right)
+            .and_then(|()| interrupt_of_the_third(&lines, notes, right.end))
+            .map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
+        start = right.at;
+    }
+    Ok(())
+}
+
+/// Does the call as the page says.
+fn right(call: &Call, start: Duration) -> Right {
+    let caller = start + call.limit;
+    let (mut attempts, mut at) = (Vec::new(), start);
+    loop {
+        attempts.push(at);
+        let n = attempts.len();
+        let (own, (over, end)) = (
+            at + SECOND,
+            match call.attempts[n - 1] {
+                Attempt::Value(takes) => (at + takes, End::Value(call.value + n as u32)),
+                Attempt::Fails(limit) => (at + limit, End::Inside),
+            },
+        );
+        at = over.min(own).min(caller);
+        if at == over {
+            return Right { attempts, at, end };
+        }
+        if at == caller {
+            return Right { attempts, at, end: End::Caller };
+        }
+        if n == 3 {
+            return Right { attempts, at, end: End::ThirdTimeout };
+        }
+    }
+}
+
+/// Compares the notes of a call with what it should do.
+fn compare(notes: &[&Line<'_>], right: &Right) -> Result<(), String> {
+    let begun: Vec<&&Line<'_>> = notes.iter().filter(|note| note.word(0) == "attempt").collect();
+    let result = notes.iter().find(|note| ["value", "no"].contains(&note.word(0)));
+    for (nth, note) in begun.iter().enumerate() {
+        let n = nth + 1;
+        let Some(at) = right.attempts.get(nth) else {
+            return Err(one_more(n, note, right));
+        };
+        if note.word(1) != n.to_string() {
+            return Err(format!("`fetch({})` at {}; expected `fetch({n})`", note.word(1), note.at));
+        }
+        if u128::from(note.at.as_micros()) != at.as_micros() {
+            return Err(format!("attempt {n} begins at {}, and not at {}", note.at, shown(*at)));
+        }
+    }
+    match (result, begun.len()) {
+        (_, 0) => Err("it makes no attempt".to_owned()),
+        (None, _) => Err("`attempts` has not returned".to_owned()),
+        (Some(result), count) => compare_end(result, count, right),
+    }
+}
+
+/// Compares the result of a call, after so many attempts.
+fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), String> {
+    let (at, said) = (result.at, result.detail());
+    let value = (result.word(0) == "value").then(|| result.word(1));
+    let time_is = |time: Duration| u128::from(at.as_micros()) == time.as_micros();
+    let deadline = right.attempts[count - 1] + SECOND;
+    if value.is_some() && u128::from(at.as_micros()) > deadline.as_micros() {
         return Err(format!(
-            "the first call ends after attempt {}; a timeout of your own is handled where it \
-             belongs: try again",
-            first.len()
+            "attempt {count} returned a value at {at}; each attempt must be under a timeout of 1 s \
+             of its own"
         ));
     }
-    if result.word(1) != "3" {
-        return Err(format!(
-            "attempt {} took 2 s and gave a value; each attempt is under a timeout of its own, of \
-             1 s",
-            result.word(1)
-        ));
+    if let Some(next) = right.attempts.get(count) {
+        return Err(if time_is(deadline) {
+            format!(
+                "attempt {count} timed out after 1 s, and the call ends with `{said}`; your own \
+                 timeout is handled where it belongs: try again"
+            )
+        } else {
+            let next = shown(*next);
+            format!("it ends at {at} with `{said}`; expected attempt {} at {next}", count + 1)
+        });
     }
-    if result.at.to_string() != "2.500000" {
-        return Err(format!("the value comes at {}, and not at 2.500000", result.at));
+    if !time_is(right.at) {
+        return Err(format!("it ends at {at}, and should end at {}", shown(right.at)));
     }
-    match second.iter().filter(|note| note.word(0) == "attempt").nth(2) {
-        Some(third) => Err(format!(
-            "at {} the deadline of the caller has passed, and attempt 3 begins all the same; a \
-             `timeout-cancellation` is not yours: return it",
-            third.at
+    match (right.end, value) {
+        (End::Value(right), value) if value == Some(&*right.to_string()) => Ok(()),
+        (End::Value(right), _) => {
+            Err(format!("attempt {count} returned {right}, and the call ends with `{said}`"))
+        }
+        (_, None) => Ok(()),
+        (End::ThirdTimeout, Some(_)) => Err(format!(
+            "attempt 3 timed out, and the call ends with `{said}`; return the interrupt of attempt \
+             3"
         )),
-        None if second.last().is_some_and(|last| last.word(0) == "no") => Ok(()),
-        None => Err("the second call gives a value after its deadline".to_owned()),
+        (_, Some(_)) => Err(format!(
+            "attempt {count} was interrupted by a timeout that is not yours, and the call ends \
+             with `{said}`; return the interrupt"
+        )),
     }
+}
+
+/// The interrupt that leaves the call after three timeouts is that of the third attempt.
+fn interrupt_of_the_third(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
+    let third = notes.iter().find(|note| note.detail() == "attempt 3");
+    let Some(third) = third.filter(|_| end == End::ThirdTimeout) else { return Ok(()) };
+    // The caller's scope closes with the interrupt, just before the result is noted.
+    let result = notes.iter().find(|note| note.word(0) == "no");
+    let close = lines.iter().rfind(|line| {
+        line.word(0) == "unset_timeout" && result.is_some_and(|result| line.seq < result.seq)
+    });
+    let scope = close.and_then(|close| close.words().find_map(|word| word.strip_prefix("scope=")));
+    let fired = lines.iter().find(|line| line.verb == "fire" && Some(line.word(0)) == scope);
+    match (scope, fired) {
+        (Some(scope), Some(fired)) if fired.seq < third.seq => Err(format!(
+            "it returns the interrupt of scope {scope}, which fired at {}, before attempt 3; \
+             return the interrupt of attempt 3",
+            fired.at
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The sentence for an attempt that must not be.
+fn one_more(n: usize, note: &Line<'_>, right: &Right) -> String {
+    let head = format!("attempt {n} begins at {}", note.at);
+    match right.end {
+        End::ThirdTimeout => format!(
+            "{head}, and three attempts are the most; if the third times out, return its interrupt"
+        ),
+        End::Caller => format!(
+            "{head}, although the deadline of the caller has passed; a `timeout-cancellation` is \
+             not yours: return it"
+        ),
+        End::Inside => format!(
+            "{head}, although attempt {} failed by a timeout inside of `fetch`; an \
+             `uncaught-timeout` is not yours: return it",
+            n - 1
+        ),
+        End::Value(value) => format!("{head}, although attempt {} returned {value}", n - 1),
+    }
+}
+
+fn shown(time: Duration) -> String {
+    format!("{}.{:06}", time.as_secs(), time.subsec_micros())
 }

@@ -3,7 +3,7 @@
 use super::given::{SECOND, fetch};
 use super::kernel::{Interrupt, Kind, timeout_after};
 
-/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+/// Makes up to three attempts, each under a timeout of 1 s. Returns the first value.
 pub async fn attempts() -> Result<u32, Interrupt> {
     let mut n = 1;
     loop {

@@ -1,52 +1,57 @@
-//! Given: a slow bank, and four transfers. Three are cancelled, each in another phase.
+//! Given: a slow bank, and five transfers. Four are cancelled, each in another phase.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
+use scenario::{Phase, Scenario};
 
-pub const SECOND: Duration = Duration::from_secs(1);
-
-/// Two accounts. A wait that is interrupted has done nothing.
+/// The two accounts of a transfer. A wait that is interrupted has done nothing.
 #[derive(Clone, Copy)]
-pub struct Bank;
+pub struct Bank {
+    /// How long each phase takes.
+    spans: [Duration; 4],
+}
 
 impl Bank {
-    /// From here nobody else may use the accounts.
+    /// Keeps all others from the accounts.
     pub fn lock(self) {
         note("locked");
     }
 
-    /// Whether there is enough.
+    /// Looks up whether there is enough.
     pub async fn look_up(self) -> Result<(), Interrupt> {
-        sleep(2 * SECOND).await?;
-        note("looked up");
-        Ok(())
+        self.phase(Phase::LookUp, "looked up").await
     }
 
-    /// From the one account.
+    /// Takes the money from the one account.
     pub async fn take(self) -> Result<(), Interrupt> {
-        sleep(2 * SECOND).await?;
-        note("taken");
-        Ok(())
+        self.phase(Phase::Take, "taken").await
     }
 
-    /// To the other account.
+    /// Gives the money to the other account.
     pub async fn give(self) -> Result<(), Interrupt> {
-        sleep(2 * SECOND).await?;
-        note("given");
-        Ok(())
+        self.phase(Phase::Give, "given").await
     }
 
+    /// Lets others use the accounts.
     pub async fn unlock(self) -> Result<(), Interrupt> {
-        sleep(SECOND).await?;
-        note("unlocked");
+        self.phase(Phase::Unlock, "unlocked").await
+    }
+
+    async fn phase(self, phase: Phase, done: &str) -> Result<(), Interrupt> {
+        sleep(self.spans[phase as usize]).await?;
+        note(done);
         Ok(())
     }
 }
 
-async fn customer() {
-    if let Err(interrupt) = super::lab::transfer(Bank).await {
-        note(format_args!("error {interrupt}"));
+async fn customer(bank: Bank) {
+    match super::lab::transfer(bank).await {
+        Ok(()) => note("returned Ok"),
+        Err(interrupt) => note(format_args!("returned {interrupt}")),
     }
 }
 
@@ -56,20 +61,22 @@ async fn cancel(task: Task<()>, after: Duration) -> Result<(), Error> {
     Ok(())
 }
 
-async fn main_task() -> Result<(), Error> {
+async fn main_task(Scenario { spans, customers }: Scenario) -> Result<(), Error> {
     let mut tasks = Vec::new();
-    for (name, seconds) in [("early", 1), ("middle", 3), ("late", 5)] {
-        let customer = spawn(name, customer()).await;
-        tasks.push(spawn("boss", cancel(customer, seconds * SECOND)).await);
+    for each in customers {
+        let mut customer = spawn(each.name, customer(Bank { spans })).await;
+        tasks.push(match each.cancelled {
+            Some((_, after)) => spawn("boss", cancel(customer, after)).await,
+            None => spawn("friend", async move { customer.join().await }).await,
+        });
     }
-    spawn("calm", customer()).await.join().await?;
     for task in &mut tasks {
         task.join().await??;
     }
     Ok(())
 }
 
-pub fn main(_seed: u64) {
-    let ran = Kernel::new(Sim::new()).run(main_task());
-    ran.expect("the bank answers").expect("nobody cancels `main`");
+pub fn main(seed: u64) {
+    let ran = Kernel::new(Sim::new()).run(main_task(scenario::of(seed)));
+    ran.expect("the bank answers").expect("no task cancels `main`");
 }

@@ -1,4 +1,5 @@
-// says: line #0103: the cancellation of `late` ended its wait while it gave; the money was taken in line #0086, and is lost
+// says: line #0134: the cancellation of `late` ended its wait while it gave; the money was taken in line #0110, and is lost
+// demand: Money that was taken is given.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

@@ -1,4 +1,5 @@
-// says: line #0044: `early` ends, and the accounts are still locked; `?` leaves at once, and what is written below it does not run
+// says: line #0056: `early` ends, and the accounts are still locked; `?` leaves at once, and what is written below it does not run
+// demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

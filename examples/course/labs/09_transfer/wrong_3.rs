@@ -1,4 +1,5 @@
-// says: line #0079: `early` was cancelled at 1.000000, while it looked up, and takes the money at 4.000000; until the money is taken a transfer can be given up
+// says: line #0100: `early` was cancelled at 1.000000, while it looked up, and notes `taken` at 4.000000; until the money is taken a transfer can be given up
+// demand: A look-up can be given up.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

@@ -1,4 +1,5 @@
-// says: line #0105: `middle` is interrupted where it would unlock: a shield had held the cancellation back, and the first wait behind it gets it
+// says: line #0135: `middle` is interrupted where it would unlock: a shield had held the cancellation back, and the first wait behind it gets it
+// demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

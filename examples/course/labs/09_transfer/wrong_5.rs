@@ -1,4 +1,5 @@
-// says: line #0110: `calm` ends, and the accounts are still locked; a destructor cannot await, and a future that nobody polls does nothing
+// says: line #0056: `early` ends, and the accounts are still locked; a destructor cannot await, and a future that is not polled does nothing
+// demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

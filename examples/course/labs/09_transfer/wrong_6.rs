@@ -1,4 +1,5 @@
-// says: line #0068: the transfer of `early` was given up, and `transfer` gives `Ok`; its caller takes it for done
+// says: line #0087: the transfer of `early` was given up, and `transfer` returns `Ok`; its caller takes it for done
+// demand: The caller learns the truth.
 //! Yours: a transfer that is never half done.
 
 use super::given::Bank;

@@ -1,22 +1,37 @@
-//! Each task gets what is right, and nobody waits for ever.
+//! Each task gets what is right, and no task waits forever.
+
+#[path = "scenario.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
+mod scenario;
 
 use testing::trace::{Line, trace};
 
 use crate::work::Work;
+use scenario::Channel;
 
-/// A task, what it has to get, and what `main` notes when it does its part.
-struct Expected {
+/// A task, its lines, and what it has to get.
+struct Receiving<'l> {
     task: &'static str,
-    gets: &'static str,
-    when: &'static str,
+    own: Vec<&'l Line<'l>>,
+    /// The note of the task.
+    gets: String,
+    /// What `main` does with the sender, and its line.
+    sends: String,
+    sent: Option<u64>,
 }
 
-const EXPECTED: [Expected; 4] = [
-    Expected { task: "early", gets: "value 1", when: "send 1" },
-    Expected { task: "parked", gets: "value 2", when: "send 2" },
-    Expected { task: "closed", gets: "closed", when: "drop 3" },
-    Expected { task: "heir", gets: "value 4", when: "send 4" },
-];
+impl<'l> Receiving<'l> {
+    fn read(lines: &'l [Line<'l>], channel: &Channel) -> Receiving<'l> {
+        let task = channel.task;
+        let (gets, sends) = match channel.value {
+            Some(value) => (format!("value {value}"), format!("send {value} to {task}")),
+            None => ("closed".to_owned(), format!("drop the sender of {task}")),
+        };
+        let own = lines.iter().filter(|line| line.name() == task).collect();
+        let sent = lines.iter().find(|line| line.name() == "main" && is_note(line, &sends));
+        Receiving { task, own, gets, sends, sent: sent.map(|line| line.seq) }
+    }
+}
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
@@ -26,51 +41,89 @@ pub fn check(work: &Work) -> Result<(), String> {
             "line #{seq:04}: the first poll of `moved` is ready, and nothing was sent yet"
         ));
     }
-    EXPECTED.iter().try_for_each(|expected| received(&lines, expected))
+    for channel in scenario::of(work.seed) {
+        if channel.task != "nobody" {
+            let receiving = Receiving::read(&lines, &channel);
+            only_a_waker(&receiving)?;
+            received(&receiving)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_note(line: &Line<'_>, text: &str) -> bool {
-    line.verb == "note" && text == line.event().trim_start_matches("note").trim()
+    line.verb == "note" && line.detail() == text
 }
 
-fn received(lines: &[Line<'_>], expected: &Expected) -> Result<(), String> {
-    let Expected { task, gets, when } = expected;
-    let own: Vec<_> = lines.iter().filter(|line| line.name() == *task).collect();
-    let sent = lines.iter().find(|line| is_note(line, when));
-    let Some(note) = own.iter().find(|line| line.verb == "note") else {
-        return Err(lost(&own, sent, expected));
+/// The receiver asks nothing of the kernel.
+fn only_a_waker(receiving: &Receiving<'_>) -> Result<(), String> {
+    let is_request = |line: &&&Line<'_>| match line.verb {
+        "block" => line.word(0) != "waker",
+        verb => verb == "trap",
     };
-    let (seq, is) = (note.seq, note.event().trim_start_matches("note").trim());
-    if sent.is_none_or(|sent| sent.seq > seq) {
+    match receiving.own.iter().find(is_request) {
+        None => Ok(()),
+        Some(line) => Err(format!(
+            "line #{:04}: `{}` asks the kernel for `{}`; a receiver does not know the kernel: it \
+             keeps its waker, and is polled when the sender has called it",
+            line.seq,
+            receiving.task,
+            line.word(0)
+        )),
+    }
+}
+
+fn received(receiving: &Receiving<'_>) -> Result<(), String> {
+    let Receiving { task, own, gets, sends, sent } = receiving;
+    let Some(note) = own.iter().find(|line| line.verb == "note") else {
+        return Err(lost(receiving));
+    };
+    let (seq, is) = (note.seq, note.detail());
+    let Some(sent) = sent.filter(|sent| *sent < seq) else {
+        let runs = own.iter().filter(|line| line.verb == "run" && line.seq < seq).count();
+        let why = match runs {
+            0 | 1 => "a poll is pending until then",
+            _ => "its waker was called without a reason, and a poll is no promise of a value",
+        };
         return Err(format!(
             "line #{seq:04}: `{task}` gets `{is}`, before `main` has done anything with its \
-             sender; its waker was called without a reason, and a poll is no promise of a value"
+             sender; {why}"
         ));
-    }
+    };
     if is == *gets {
         return Ok(());
     }
-    let sent = sent.map_or(0, |sent| sent.seq);
+    let why = match is {
+        "closed" if gets == "value 0" => "0 is a value, like any other",
+        "closed" => "to send is to drop the sender, too, so look for a value first",
+        _ => "each channel has a value of its own, or none",
+    };
     Err(format!(
-        "line #{seq:04}: `{task}` gets `{is}`, where `{gets}` is right: `main` did `{when}` in \
-         line #{sent:04}; to send is to drop the sender, too, so look at the value first"
+        "line #{seq:04}: `{task}` gets `{is}`, and `{gets}` is right: `main` did `{sends}` in line \
+         #{sent:04}; {why}"
     ))
 }
 
-/// It waits for ever.
-fn lost(own: &[&Line<'_>], sent: Option<&Line<'_>>, expected: &Expected) -> String {
-    let Expected { task, when, .. } = expected;
+/// It waits forever.
+fn lost(receiving: &Receiving<'_>) -> String {
+    let Receiving { task, own, sends, sent, .. } = receiving;
     let (Some(last), Some(sent)) = (own.last(), sent) else {
-        return format!("`{task}` has not run, or `main` has not come to `{when}`");
+        return format!("`{task}` has not run, or `main` has not come to `{sends}`");
     };
-    let (last, sent) = (last.seq, sent.seq);
+    let last = last.seq;
+    if *sent < last {
+        return format!(
+            "line #{last:04}: `{task}` waits forever: `main` had done `{sends}` in line \
+             #{sent:04}, before `{task}` was polled; a poll looks at that first"
+        );
+    }
     let why = match *task {
         "closed" => "to drop the sender is news for the receiver as well",
         "heir" => "`moved` had polled the receiver before, and the waker of the last poll counts",
         _ => "the receiver has to keep its waker in each poll, and the sender to call it",
     };
     format!(
-        "line #{last:04}: `{task}` waits for ever: `main` did `{when}` in line #{sent:04}, and no \
+        "line #{last:04}: `{task}` waits forever: `main` did `{sends}` in line #{sent:04}, and no \
          `wake` of `{task}` followed; {why}"
     )
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 struct Shared {
     value: Option<u32>,
     is_over: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

@@ -1,4 +1,5 @@
-// says: line #0040: `parked` waits for ever: `main` did `send 2` in line #0044, and no `wake` of `parked` followed; the receiver has to keep its waker in each poll, and the sender to call it
+// says: line #0046: `parked` waits forever: `main` did `send 2 to parked` in line #0050, and no `wake` of `parked` followed; the receiver has to keep its waker in each poll, and the sender to call it
+// demand: No task waits forever.
 //! Yours: a channel for one value.
 
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 struct Shared {
     value: Option<u32>,
     is_over: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

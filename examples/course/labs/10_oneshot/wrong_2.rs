@@ -1,4 +1,5 @@
-// says: line #0028: `heir` waits for ever: `main` did `send 4` in line #0070, and no `wake` of `heir` followed; `moved` had polled the receiver before, and the waker of the last poll counts
+// says: line #0034: `heir` waits forever: `main` did `send 4 to heir` in line #0076, and no `wake` of `heir` followed; `moved` had polled the receiver before, and the waker of the last poll counts
+// demand: No task waits forever.
 //! Yours: a channel for one value.
 
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-// says: line #0022: `closed` waits for ever: `main` did `drop 3` in line #0057, and no `wake` of `closed` followed; to drop the sender is news for the receiver as well
+// says: line #0028: `closed` waits forever: `main` did `drop the sender of closed` in line #0063, and no `wake` of `closed` followed; to drop the sender is news for the receiver as well
+// demand: No task waits forever.
 //! Yours: a channel for one value.
 
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 struct Shared {
     value: Option<u32>,
     is_over: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

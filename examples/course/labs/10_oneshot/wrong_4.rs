@@ -1,4 +1,5 @@
-// says: line #0045: `parked` gets `closed`, before `main` has done anything with its sender; its waker was called without a reason, and a poll is no promise of a value
+// says: line #0051: `parked` gets `closed`, before `main` has done anything with its sender; its waker was called without a reason, and a poll is no promise of a value
+// demand: Nothing comes too early.
 //! Yours: a channel for one value.
 
 use std::cell::RefCell;
@@ -11,7 +12,7 @@ struct Shared {
     value: Option<u32>,
     is_over: bool,
     was_polled: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

@@ -1,4 +1,5 @@
-// says: line #0017: `early` gets `closed`, where `value 1` is right: `main` did `send 1` in line #0006; to send is to drop the sender, too, so look at the value first
+// says: line #0020: `early` gets `closed`, and `value 1` is right: `main` did `send 1 to early` in line #0006; to send is to drop the sender, too, so look for a value first
+// demand: Each task gets what is right.
 //! Yours: a channel for one value.
 
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 struct Shared {
     value: Option<u32>,
     is_over: bool,
-    /// Of whoever polled last.
+    /// That of the last poll.
     waker: Option<Waker>,
 }
 

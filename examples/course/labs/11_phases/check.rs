@@ -1,28 +1,68 @@
-//! Slow peers are closed in time, and each connection has one deadline for all its phases.
+//! Slow clients are closed in time and not before, and each connection has one deadline for all its
+//! phases.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
-use crate::work::Work;
+use crate::work::{self, Work};
+use scenario::{Client, FIRST, HEAD, WRITE};
 
-/// A peer, how its connection is to end, and when at the latest, in tenths of a second. A deadline
-/// may fire a tenth late.
-const EXPECTED: [(&str, &str, u64); 5] = [
-    ("quick", "answered 200", 40),
-    ("patient", "answered 200", 150),
-    ("silent", "closed", 51),
-    ("trickle", "answered 408", 122),
-    ("greedy", "closed", 61),
-];
+/// A deadline may fire this late, because the table is scanned once in this time.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The right end of a connection.
+struct Expected {
+    /// The note.
+    is: &'static str,
+    earliest: Time,
+    latest: Time,
+    /// When the head has ended or timed out, at the earliest; never, if the first byte is late.
+    head: Option<Time>,
+    /// The phase whose deadline passes last, and when it began.
+    passed: Option<(&'static str, Duration, Time)>,
+}
+
+impl Expected {
+    fn of(client: &Client) -> Expected {
+        let tenths = |n| Duration::from_millis(100 * n);
+        let mut now = Time::ZERO;
+        let mut late = Duration::ZERO;
+        let (mut is, mut head, mut passed) = ("answered 200", None, None);
+        if tenths(client.first) > FIRST {
+            (is, passed) = ("closed", Some(("the first byte", FIRST, now)));
+            (now, late) = (now + FIRST, TICK);
+        } else {
+            now += tenths(client.first);
+            let lines = tenths(client.lines.iter().sum());
+            if lines > HEAD {
+                (is, passed) = ("answered 408", Some(("the head", HEAD, now)));
+                (now, late) = (now + HEAD, TICK);
+            } else {
+                now += lines;
+            }
+            head = Some(now);
+            if tenths(client.take) > WRITE {
+                (is, passed) = ("closed", Some(("the answer", WRITE, now)));
+                (now, late) = (now + WRITE, late + TICK);
+            } else {
+                now += tenths(client.take);
+            }
+        }
+        Expected { is, earliest: now, latest: now + late, head, passed }
+    }
+}
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
-    for (peer, end, tenths) in EXPECTED {
-        let own: Vec<_> = lines.iter().filter(|line| line.name() == peer).collect();
-        one_deadline(peer, &own)?;
-        ends(peer, end, Time::ZERO + Duration::from_millis(100 * tenths), &own)?;
+    for client in scenario::of(work.seed) {
+        let own = work::family(&lines, client.name);
+        one_deadline(client.name, &own)?;
+        ends(&client, &Expected::of(&client), &own)?;
     }
     Ok(())
 }
@@ -46,41 +86,72 @@ fn one_deadline(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
         None => Ok(()),
         Some(line) => Err(format!(
             "line #{:04}: `{peer}` makes another connection deadline; one serves all phases, if it \
-             is armed anew for each",
+             is armed again for each",
             line.seq
         )),
     }
 }
 
-fn ends(peer: &str, end: &str, latest: Time, own: &[&Line<'_>]) -> Result<(), String> {
-    let Some(note) = own.iter().find(|line| line.verb == "note") else {
+fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), String> {
+    let peer = client.name;
+    let mut notes = own.iter().filter(|line| line.verb == "note");
+    let Some(note) = notes.next() else {
         return Err(format!("`{peer}` is neither answered nor closed"));
     };
-    let (seq, at, is) = (note.seq, note.at, note.event().trim_start_matches("note").trim());
-    if is == end && at <= latest {
-        return Ok(());
+    let (seq, at, is) = (note.seq, note.at, note.detail());
+    let Expected { is: right, earliest, latest, .. } = *expected;
+    if is != right || at < earliest || at > latest {
+        let when = match earliest == latest {
+            true => format!("at {earliest}"),
+            false => format!("between {earliest} and {latest}"),
+        };
+        let why = why(expected, is, at);
+        return Err(format!(
+            "line #{seq:04}: `{peer}` is `{is}` at {at}, and `{right}` {when} is right; {why}"
+        ));
     }
-    let why = match (peer, is) {
-        ("patient", "closed") => {
-            "the deadline of an earlier phase was still armed while it took its answer; arm it for \
-             each phase"
+    match notes.next() {
+        None => Ok(()),
+        Some(line) => Err(format!(
+            "line #{:04}: `{peer}` is `{}`, and was `{is}` in line #{seq:04}; a request gets one \
+             answer",
+            line.seq,
+            line.detail()
+        )),
+    }
+}
+
+/// Why an end is wrong.
+fn why(expected: &Expected, is: &str, at: Time) -> String {
+    let Some((phase, span, from)) = expected.passed else {
+        return match (is, expected.head.is_some_and(|head| at > head)) {
+            ("closed", true) => {
+                "the deadline of an earlier phase was still armed while it took \
+                                 its answer; arm it for each phase"
+            }
+            _ => {
+                "it was slow, but in time in each phase; each phase has a time of its own, which \
+                  begins with it"
+            }
         }
-        ("patient", "answered 408") => {
-            "it was slow, but in time in each phase; each phase has a time of its own, which \
-             begins with it"
-        }
-        ("trickle", "closed") => "a head that is too slow is answered with 408",
-        ("trickle", "answered 200") => {
-            "it sent a line every 3 s, and the head took a minute; the time of the head begins \
-             with its first byte, and no line gives it more"
-        }
-        ("greedy", _) => {
-            "its head ended at 2 s, and there are 4 s from there to take the answer; arm the \
-             deadline for the answer, and guard the wait"
-        }
-        _ => "it is the first phase that counts here, 5 s for the first byte",
+        .to_owned();
     };
-    Err(format!(
-        "line #{seq:04}: `{peer}` is `{is}` at {at}, where `{end}` by {latest} is right; {why}"
-    ))
+    let span = format!("{} s for {phase}, from {from} on", span.as_secs());
+    let is_early = at < expected.earliest;
+    match (is, expected.is) {
+        ("closed", "answered 408") => "a head that is too slow is answered with 408".to_owned(),
+        (is, right) if is == right && is_early => {
+            format!("a deadline must not come too early: there are {span}")
+        }
+        _ if is_early && expected.head.is_some_and(|head| at < head) => {
+            format!("it was interrupted too early: there are {span}")
+        }
+        (_, "answered 408") => {
+            format!("there are {span}, when the first byte came, and no line gives it more")
+        }
+        ("answered 408", _) if phase == "the first byte" => {
+            "a connection without a request is closed without a word".to_owned()
+        }
+        _ => format!("there are {span}; arm the deadline for that, and guard the wait"),
+    }
 }

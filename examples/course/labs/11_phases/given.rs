@@ -1,51 +1,48 @@
-//! Given: five peers, some of which are slow.
+//! Given: six peers, some of which are slow.
+
+#[path = "scenario.rs"]
+mod scenario;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, note, sleep, spawn};
+use scenario::{Client, NEVER};
+pub use scenario::{FIRST, HEAD, WRITE};
 
-const SECOND: Duration = Duration::from_secs(1);
-
-/// For the first byte of a request.
-pub const FIRST: Duration = Duration::from_secs(5);
-/// From the first byte to the end of the head.
-pub const HEAD: Duration = Duration::from_secs(10);
-/// For the peer to take the answer.
-pub const WRITE: Duration = Duration::from_secs(4);
-
-/// A client, and how many seconds it needs for what.
+/// A client, as its connection sees it.
 pub struct Peer {
-    first: u32,
-    line: u32,
-    lines: Cell<u32>,
-    take: u32,
+    client: Client,
+    /// How many lines of the head have come.
+    lines: Cell<usize>,
+}
+
+fn tenths(n: u64) -> Duration {
+    Duration::from_millis(100 * n)
 }
 
 impl Peer {
     /// Waits for the first byte of a request.
     pub async fn first_byte(&self) -> Result<(), Interrupt> {
-        sleep(self.first * SECOND).await?;
+        sleep(tenths(self.client.first)).await?;
         Ok(())
     }
 
-    /// Waits for a line of the head. False: it was the last.
+    /// Waits for a line of the head. Returns false if it was the last.
     pub async fn line(&self) -> Result<bool, Interrupt> {
-        sleep(self.line * SECOND).await?;
-        self.lines.set(self.lines.get() - 1);
-        Ok(self.lines.get() > 0)
+        let line = self.client.lines.get(self.lines.get());
+        sleep(tenths(line.copied().unwrap_or(NEVER))).await?;
+        self.lines.set(self.lines.get() + 1);
+        Ok(self.lines.get() < self.client.lines.len())
     }
 
     /// Answers, and waits until the peer has taken the answer.
     pub async fn answer(&self, status: u32) -> Result<(), Interrupt> {
-        sleep(self.take * SECOND).await?;
+        sleep(tenths(self.client.take)).await?;
         note(format_args!("answered {status}"));
         Ok(())
     }
 }
-
-/// Longer than anybody waits.
-const NEVER: u32 = 3600;
 
 async fn connection(peer: Peer) {
     if super::lab::serve(peer).await.is_err() {
@@ -53,17 +50,11 @@ async fn connection(peer: Peer) {
     }
 }
 
-async fn main_task() -> Result<(), Error> {
+async fn main_task(clients: Vec<Client>) -> Result<(), Error> {
     let mut tasks = Vec::new();
-    for (name, first, lines, line, take) in [
-        ("quick", 1, 2, 1, 1),
-        ("patient", 4, 2, 4, 3),
-        ("silent", NEVER, 1, 1, 1),
-        ("trickle", 1, 20, 3, 1),
-        ("greedy", 1, 1, 1, NEVER),
-    ] {
-        let peer = Peer { first, line, lines: Cell::new(lines), take };
-        tasks.push(spawn(name, connection(peer)).await);
+    for client in clients {
+        let (name, lines) = (client.name, Cell::new(0));
+        tasks.push(spawn(name, connection(Peer { client, lines })).await);
     }
     for task in &mut tasks {
         task.join().await?;
@@ -71,7 +62,7 @@ async fn main_task() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main(_seed: u64) {
-    let ran = Kernel::new(Sim::new()).run(main_task());
-    ran.expect("everybody ends").expect("nobody cancels `main`");
+pub fn main(seed: u64) {
+    let ran = Kernel::new(Sim::new()).run(main_task(scenario::of(seed)));
+    ran.expect("all connections end").expect("no task cancels `main`");
 }

@@ -1,4 +1,5 @@
-// says: line #0250: `trickle` is `answered 200` at 62.000000, where `answered 408` by 12.200000 is right; it sent a line every 3 s, and the head took a minute; the time of the head begins with its first byte, and no line gives it more
+// says: line #0373: `trickle` is `answered 200` at 62.000000, and `answered 408` between 12.000000 and 12.100000 is right; there are 10 s for the head, from 1.000000 on, when the first byte came, and no line gives it more
+// demand: The head has ten seconds in all.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer, WRITE};

@@ -1,4 +1,5 @@
-// says: line #0139: `patient` is `answered 408` at 13.000000, where `answered 200` by 15.000000 is right; it was slow, but in time in each phase; each phase has a time of its own, which begins with it
+// says: line #0170: `patient` is `answered 408` at 13.000000, and `answered 200` at 15.000000 is right; it was slow, but in time in each phase; each phase has a time of its own, which begins with it
+// demand: Each phase has a time of its own.
 //! Yours: a connection, phase by phase.
 
 use super::given::{HEAD, Peer};

@@ -1,4 +1,5 @@
-// says: line #0050: `quick` makes another connection deadline; one serves all phases, if it is armed anew for each
+// says: line #0057: `quick` makes another connection deadline; one serves all phases, if it is armed again for each
+// demand: One connection deadline, and no timeout.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer, WRITE};

@@ -1,4 +1,5 @@
-// says: line #0018: `quick` opens a timeout: that is a timer to set and to clear for each phase; arm a connection deadline, which is a store
+// says: line #0020: `quick` opens a timeout: that is a timer to set and to clear for each phase; arm a connection deadline, which is a store
+// demand: One connection deadline, and no timeout.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer, WRITE};

@@ -1,4 +1,5 @@
-// says: line #0150: `patient` is `closed` at 14.000000, where `answered 200` by 15.000000 is right; the deadline of an earlier phase was still armed while it took its answer; arm it for each phase
+// says: line #0187: `patient` is `closed` at 14.000000, and `answered 200` at 15.000000 is right; the deadline of an earlier phase was still armed while it took its answer; arm it for each phase
+// demand: Each phase has a time of its own.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer};

@@ -1,4 +1,5 @@
-// says: line #0134: `trickle` is `closed` at 11.000000, where `answered 408` by 12.200000 is right; a head that is too slow is answered with 408
+// says: line #0164: `trickle` is `closed` at 11.000000, and `answered 408` between 12.000000 and 12.100000 is right; a head that is too slow is answered with 408
+// demand: A slow head is answered with 408.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer, WRITE};

@@ -1,4 +1,5 @@
-// says: line #0157: `greedy` is `answered 200` at 3602.000000, where `closed` by 6.100000 is right; its head ended at 2 s, and there are 4 s from there to take the answer; arm the deadline for the answer, and guard the wait
+// says: line #0195: `greedy` is `answered 200` at 3602.000000, and `closed` between 6.000000 and 6.100000 is right; there are 4 s for the answer, from 2.000000 on; arm the deadline for that, and guard the wait
+// demand: The others are closed without a word.
 //! Yours: a connection, phase by phase.
 
 use super::given::{FIRST, HEAD, Peer, WRITE};

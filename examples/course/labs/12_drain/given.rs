@@ -1,17 +1,15 @@
 //! Given: a server with connections of all kinds, on the virtual clock.
 
+#[path = "scenario.rs"]
+mod scenario;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
-
-/// For requests that have begun.
-pub const DRAIN: Duration = Duration::from_secs(10);
-
-fn tenths(n: u32) -> Duration {
-    Duration::from_millis(100) * n
-}
+pub use scenario::DRAIN;
+use scenario::{CLEAN_UP, Requests, Scenario, tenths};
 
 /// What a connection and the shutdown tell each other.
 #[derive(Default)]
@@ -25,17 +23,14 @@ pub struct State {
 /// The connections that were accepted.
 pub type Connections = Rc<RefCell<Vec<(Task<()>, Rc<State>)>>>;
 
-/// Requests, one after the other: each comes after a pause, and needs some time. In tenths.
-type Requests = &'static [(u32, u32)];
-
 async fn serve(state: Rc<State>, requests: Requests) -> Result<(), Interrupt> {
     for (number, (pause, work)) in (1..).zip(requests) {
         state.is_idle.set(true);
-        sleep(tenths(*pause)).await?;
+        sleep(tenths(pause)).await?;
         state.is_idle.set(false);
         note(format_args!("begin {number}"));
-        if let Err(interrupt) = sleep(tenths(*work)).await {
-            sleep(tenths(10)).await?;
+        if let Err(interrupt) = sleep(tenths(work)).await {
+            sleep(CLEAN_UP).await?;
             note("cleaned up");
             return Err(interrupt);
         }
@@ -49,35 +44,41 @@ async fn serve(state: Rc<State>, requests: Requests) -> Result<(), Interrupt> {
 
 async fn connect(connections: &Connections, name: &str, requests: Requests) {
     let state = Rc::<State>::default();
+    // It waits for a request from the start.
+    state.is_idle.set(true);
     let connection = serve(state.clone(), requests);
     let task = spawn(name, async { _ = connection.await }).await;
     connections.borrow_mut().push((task, state));
 }
 
-async fn accept(connections: Connections) -> Result<(), Interrupt> {
+async fn accept(
+    connections: Connections,
+    every: Duration,
+    requests: Requests,
+) -> Result<(), Interrupt> {
     for number in 1..=4 {
-        sleep(tenths(17)).await?;
-        connect(&connections, &format!("late-{number}"), &[(5, 10)]).await;
+        sleep(every).await?;
+        connect(&connections, &format!("late-{number}"), requests.clone()).await;
     }
-    sleep(tenths(36_000)).await?;
+    sleep(Duration::from_secs(3600)).await?;
     Ok(())
 }
 
-async fn main_task() -> Result<(), Error> {
+async fn main_task(scenario: Scenario) -> Result<(), Error> {
     let connections = Connections::default();
-    connect(&connections, "idle", &[(10, 5), (595, 10)]).await;
-    connect(&connections, "busy", &[(10, 40)]).await;
-    connect(&connections, "chatty", &[(10, 20), (5, 20), (5, 20), (5, 20), (5, 20)]).await;
-    connect(&connections, "stuck", &[(10, 600)]).await;
-    let acceptor = spawn("acceptor", accept(connections.clone())).await;
-    sleep(tenths(20)).await?;
+    for (name, requests) in scenario.connections {
+        connect(&connections, name, requests).await;
+    }
+    let acceptor = accept(connections.clone(), tenths(scenario.every), scenario.late);
+    let acceptor = spawn("acceptor", acceptor).await;
+    sleep(scenario.shutdown).await?;
     note("shutdown");
     super::lab::shut_down(acceptor, connections).await?;
     note("over");
     Ok(())
 }
 
-pub fn main(_seed: u64) {
-    let ran = Kernel::new(Sim::new()).run(main_task());
-    ran.expect("everybody ends").expect("nobody cancels `main`");
+pub fn main(seed: u64) {
+    let ran = Kernel::new(Sim::new()).run(main_task(scenario::of(seed)));
+    ran.expect("all connections end").expect("no task cancels `main`");
 }

@@ -1,4 +1,5 @@
 // says: line #0078: `busy` is cancelled at 2.000000, and the request that it has begun in line #0039 is lost; it would have been answered in time
+// demand: What has begun is answered.
 //! Yours: a shutdown in phases.
 
 use super::given::Connections;

@@ -1,4 +1,5 @@
-// says: line #0096: `chatty` begins its request 2 at 3.500000, and the shutdown began at 2.000000; nobody has told it that its answer is the last
+// says: line #0096: `chatty` begins its request 2 at 3.500000, and the shutdown began at 2.000000; the connection was not told that its answer is the last
+// demand: No request begins.
 //! Yours: a shutdown in phases.
 
 use super::given::{Connections, DRAIN};

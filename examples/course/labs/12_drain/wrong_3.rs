@@ -1,4 +1,5 @@
-// says: line #0111: the shutdown is over at 61.000000: it has waited for `stuck`, which needs a minute; a drain has a limit, which is 10 s here
+// says: line #0111: the shutdown is over at 61.000000, and `stuck` was never cancelled, whose request needed until 61.000000; a drain has a limit, which is 10 s here
+// demand: After ten seconds the rest is cancelled.
 //! Yours: a shutdown in phases.
 
 use super::given::Connections;

@@ -1,4 +1,5 @@
-// says: line #0090: `late-2` is accepted at 3.400000, and the shutdown began at 2.000000; who drains first and closes then is never done
+// says: line #0090: `late-2` is accepted at 3.400000, and the shutdown began at 2.000000; a server that drains first and closes then is never done
+// demand: No connection is accepted.
 //! Yours: a shutdown in phases.
 
 use super::given::{Connections, DRAIN};

@@ -1,4 +1,5 @@
-// says: line #0097: `idle` is cancelled at 12.000000; it waits for a request that has not begun, so it can go at once
+// says: line #0076: `late-1` begins its request 1 at 2.200000, and the shutdown began at 2.000000; it was idle then, so it can be cancelled at once
+// demand: Idle connections are cancelled at once.
 //! Yours: a shutdown in phases.
 
 use super::given::{Connections, DRAIN};

@@ -1,6 +1,6 @@
 //! The five lines, one by one: who, what, which wait, and which cause.
 
-use testing::trace::{self, Line};
+use testing::trace::{self, Line, span};
 
 use crate::work::Work;
 
@@ -21,53 +21,128 @@ const WHY: [(&str, &str); 5] = [
         "a `run` names the line that made the task ready",
     ),
     (
-        "behind the sleep of `egg` there is nothing more to do, so the task ends in the same run",
+        "after its sleep `egg` has nothing more to do, so the task ends in the same run",
         "an `exit` names the run in which the task ended",
     ),
     (
-        "`main` waits for `tea`, so the end of `egg` wakes nobody; every task waits again, and the \
-         clock goes on",
+        "`main` waits for `tea`, so the end of `egg` wakes no task; every task waits again, and \
+         the clock goes on",
         "a `fire` names the `block` line that set the timer",
     ),
 ];
 
+/// An answer: the number of an event, the columns before it, and the rest of the line.
+struct Said<'a> {
+    seq: u64,
+    before: Vec<&'a str>,
+    rest: &'a str,
+}
+
+impl<'a> Said<'a> {
+    /// Reads a line such as `#0005 2 main run cause=#0002`, or as the log shows it, with its time
+    /// and its turn.
+    fn read(line: &'a str) -> Option<Said<'a>> {
+        let (before, rest) = line.split_once('#')?;
+        let (number, rest) = rest.split_once(|c: char| !c.is_ascii_digit()).unwrap_or((rest, ""));
+        let before: Vec<&str> = before.split_whitespace().collect();
+        // A cause has a `#`, too.
+        let is_column = |word: &&str| word.parse::<f64>().is_ok();
+        let seq = number.parse().ok().filter(|_| before.iter().all(is_column))?;
+        Some(Said { seq, before, rest: rest.trim() })
+    }
+}
+
 pub fn check(work: &Work) -> Result<(), String> {
     let golden = trace::trace(&work.golden).map_err(|(_, error)| error.to_string())?;
-    let lines: Vec<&str> = work.source.lines().map(str::trim).collect();
-    let lines: Vec<&str> =
-        lines.into_iter().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
+    let said: Vec<Said<'_>> = work.source.lines().filter_map(Said::read).collect();
     let find = |line: &Line<'_>| {
-        let number = format!("#{:04}", line.seq);
-        let found = lines.iter().find_map(|each| each.strip_prefix(&number));
-        found.map(str::trim).filter(|rest| !rest.is_empty())
+        let mut found = said.iter().filter(|said| said.seq == line.seq && !said.rest.is_empty());
+        (found.next(), found.next())
     };
-    let missing = golden.iter().filter(|line| find(line).is_none());
+    let missing = golden.iter().filter(|line| find(line).0.is_none());
     let missing: Vec<String> = missing.map(|line| format!("#{:04}", line.seq)).collect();
     if !missing.is_empty() {
         return Err(format!("still missing: what happens in {}", missing.join(", ")));
     }
+    if let Some(line) = golden.iter().find(|line| find(line).1.is_some()) {
+        return Err(format!("line #{:04} is there twice; keep one of them", line.seq));
+    }
     for (right, why) in golden.iter().zip(WHY) {
-        judge(right, find(right).unwrap_or_default(), why)?;
+        if let Some(said) = find(right).0 {
+            judge(right, said, why)?;
+        }
     }
     Ok(())
 }
 
-fn judge(right: &Line<'_>, said: &str, (why, why_cause): (&str, &str)) -> Result<(), String> {
-    let seq = right.seq;
-    let text = format!("0.000000 0 #{seq:04} {said}");
+fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), String> {
+    let (seq, rest) = (right.seq, said.rest);
+    let text = format!("0.000000 0 #{seq:04} {rest}");
     let line = trace::line(&text).map_err(|error| {
         let expected = error.expected;
-        format!("line #{seq:04}: `{said}` is no line: expected {expected}, found `{}`", error.found)
+        format!("line #{seq:04}: `{rest}` is no line: expected {expected}, found `{}`", error.found)
     })?;
     let is_same = line.task == right.task && line.verb == right.verb;
     if !is_same || line.key("k") != right.key("k") {
         let ticket = line.key("k").map_or(String::new(), |key| format!(" k={key}"));
         let (task, name, verb) = (line.task, line.name(), line.verb);
-        return Err(format!("line #{seq:04} is not `{task} {name} {verb}{ticket}`: {why}"));
+        return Err(format!("line #{seq:04} is not `{task} {name} {verb}{ticket}`: {}", why.0));
+    }
+    if line.name() != right.name() {
+        return Err(format!("line #{seq:04}: task {} is not `{}`", line.task, line.name()));
+    }
+    if about(&line) != about(right) {
+        return Err(format!("line #{seq:04}: {}", why_about(&line)));
     }
     if line.cause != right.cause {
         let cause = line.cause.map_or("missing".to_owned(), |cause| format!("not #{cause:04}"));
-        return Err(format!("line #{seq:04}: its cause is {cause}: {why_cause}"));
+        return Err(format!("line #{seq:04}: its cause is {cause}: {}", why.1));
     }
-    Ok(())
+    extras(right, said, &line)
+}
+
+/// The words before the first key or outcome: what the line is about.
+fn about<'l>(line: &'l Line<'_>) -> Vec<&'l str> {
+    line.words().take_while(|word| !word.contains('=')).collect()
+}
+
+fn why_about(line: &Line<'_>) -> String {
+    let verb = line.verb;
+    let is = about(line).join(" ");
+    let is = if is.is_empty() { "nothing".to_owned() } else { format!("`{is}`") };
+    let right = match verb {
+        "wake" => "a `wake` names the wait that is over, as the `block` line of that ticket does",
+        "exit" => "an `exit` says how the task ended: `ok`, or an error",
+        _ => "there is nothing between the verb and the first key",
+    };
+    format!("{is} after `{verb}` is wrong: {right}")
+}
+
+/// What may be left out is right if it is there.
+fn extras(right: &Line<'_>, said: &Said<'_>, line: &Line<'_>) -> Result<(), String> {
+    let seq = right.seq;
+    let wrong = |is: String| Err(format!("line #{seq:04}: {is} is wrong; it may be left out"));
+    for column in &said.before {
+        let (name, right) = match column.contains('.') {
+            true => ("time", right.at.to_string()),
+            false => ("turn", right.turn.to_string()),
+        };
+        if *column != right.trim() {
+            return wrong(format!("its {name} `{column}`"));
+        }
+    }
+    for word in line.words() {
+        let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            continue;
+        };
+        let expected = right.key(key);
+        let is_same = expected == Some(value) || expected.and_then(span) == span(value);
+        if !["k", "cause"].contains(&key) && (expected.is_none() || !is_same) {
+            return wrong(format!("`{word}`"));
+        }
+    }
+    match line.outcome() {
+        Some(outcome) if right.outcome() != Some(outcome) => wrong(format!("`= {outcome}`")),
+        _ => Ok(()),
+    }
 }

@@ -11,14 +11,24 @@ const LOG: &str = include_str!("given/library.trace");
 
 pub fn check(work: &Work) -> Result<(), String> {
     let [run, task, from, to] = work.answers(["run", "task", "from", "to"])?;
-    // `given/program.rs:20` is that place too.
-    let [from, to] = [from, to].map(|place| place.trim_start_matches("given/"));
+    // `at=given/program.rs:20` is that place too.
+    let place = |place: &str| {
+        let place = place.trim_matches('`').trim_start_matches("at=").trim_start_matches("./");
+        place.trim_start_matches("given/").to_owned()
+    };
+    let (from, to) = (place(from), place(to));
     let lines = trace(LOG).map_err(|(line, error)| format!("line {line}: {error}"))?;
     let runs = lines.iter().filter(|line| line.verb == "run");
     let longest = runs.max_by_key(|run| ran(&lines, run)).ok_or("the log has no run")?;
     let seq = longest.seq;
     is_longest(&lines, longest, run)?;
-    if task != longest.name() {
+    let (number, name) = (longest.task.to_string(), longest.name());
+    let mut words = task.split_whitespace().map(|word| word.trim_matches('`'));
+    if words.clone().count() > 2 {
+        return Err(format!("`{task}` is more than one name of a task"));
+    }
+    if !words.clone().any(|word| word == name) || !words.all(|word| word == name || word == number)
+    {
         return Err(format!("line #{seq:04} is a run of `{}`, not of `{task}`", longest.name()));
     }
     let block =
@@ -54,7 +64,9 @@ fn ran(lines: &[Line<'_>], run: &Line<'_>) -> Duration {
 }
 
 fn is_longest(lines: &[Line<'_>], longest: &Line<'_>, said: &str) -> Result<(), String> {
-    let number = said.trim_start_matches('#').parse::<u64>();
+    // The rest of the line may follow.
+    let number = said.split_whitespace().next().unwrap_or(said).trim_matches('`');
+    let number = number.trim_start_matches('#').parse::<u64>();
     let number = number.map_err(|_| format!("`{said}` is no number of a line; expected #0021"))?;
     if number == longest.seq {
         return Ok(());
@@ -69,14 +81,14 @@ fn is_longest(lines: &[Line<'_>], longest: &Line<'_>, said: &str) -> Result<(), 
             let parked = match parked {
                 Some(span) if ran == "0s" => format!(
                     "; `parked={span}` is how long the task did not have the CPU, so it was one of \
-                     those who waited"
+                     those that waited"
                 ),
                 _ => "; there is a longer one".to_owned(),
             };
             format!("the run of #{seq:04} ended at #{end:04} with `ran={ran}`{parked}")
         }
         ("fire", Some(late), _) => format!(
-            "line #{seq:04} is a `fire`, which came {late} late: somebody had the CPU when it was \
+            "line #{seq:04} is a `fire`, which came {late} late: a task had the CPU when it was \
              due; search for the run before it"
         ),
         ("block" | "exit", ..) if line.task == longest.task => format!(

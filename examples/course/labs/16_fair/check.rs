@@ -1,41 +1,44 @@
 //! Fair: the ticker's timers fire in time, and the pump has done its work itself, without waiting.
 
+#[path = "scenario.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
+mod scenario;
+
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
 use crate::work::Work;
+use scenario::Scenario;
 
 /// A timer may fire so late.
 const LATE: Duration = Duration::from_millis(5);
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
-    items(&lines)?;
+    let scenario = scenario::of(work.seed);
+    items(&lines, &scenario)?;
     timers(&lines)?;
-    let is_sleep = |line: &&Line<'_>| line.name() == "pump" && line.event().starts_with("block");
-    match lines.iter().filter(is_sleep).find(|line| line.word(0) == "sleep") {
-        None => Ok(()),
-        Some(line) => Err(format!(
-            "line #{:04}: `pump` sleeps while it has items, so the CPU is idle; give way without \
-             waiting for a time",
-            line.seq
-        )),
-    }
+    idle(&lines, &scenario)
 }
 
-/// Forty notes of `pump`, in their order.
-fn items(lines: &[Line<'_>]) -> Result<(), String> {
-    let notes = lines.iter().filter(|line| line.verb == "note" && line.word(0) == "item");
+fn is_item(line: &Line<'_>) -> bool {
+    line.verb == "note" && line.word(0) == "item"
+}
+
+/// Notes of the task `pump`, in their order.
+fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
+    let spawn = lines.iter().find(|line| line.verb == "spawn" && line.name() == "pump");
+    let pump = spawn.map_or(0, |line| line.task);
     let mut next = 1;
-    for line in notes {
+    for line in lines.iter().filter(|line| is_item(line)) {
         let (seq, task, name, item) = (line.seq, line.task, line.name(), line.word(1));
-        if name != "pump" {
+        if task != pump {
             return Err(format!(
                 "line #{seq:04}: item {item} was done by task {task} `{name}`; the items are the \
-                 work of `pump`, and tasks of their own would all run in the same turn, before the \
-                 kernel looks at its timers"
+                 work of task {pump} `pump`, and tasks of their own would all run in the same \
+                 turn, before the kernel looks at its timers"
             ));
         }
         if item != next.to_string() {
@@ -43,7 +46,8 @@ fn items(lines: &[Line<'_>]) -> Result<(), String> {
         }
         next += 1;
     }
-    if next == 41 { Ok(()) } else { Err(format!("`pump` has done {} of its 40 items", next - 1)) }
+    let (done, all) = (next - 1, scenario.items);
+    if done == all { Ok(()) } else { Err(format!("`pump` has done {done} of its {all} items")) }
 }
 
 fn timers(lines: &[Line<'_>]) -> Result<(), String> {
@@ -54,13 +58,30 @@ fn timers(lines: &[Line<'_>]) -> Result<(), String> {
             continue;
         }
         let run = lines[..at].iter().rev().find(|line| line.verb == "run" && line.name() == "pump");
-        let items = |line: &&Line<'_>| line.verb == "note" && line.word(0) == "item";
         let run = run.map_or(fire.seq, |line| line.seq);
-        let held = lines[..at].iter().filter(|line| line.seq > run).filter(items).count();
+        let held = lines[..at].iter().filter(|line| line.seq > run && is_item(line)).count();
         let (seq, at) = (fire.seq, fire.at);
         return Err(format!(
             "line #{seq:04}: the timer of `ticker` was due at {deadline} and fired at {at}, \
-             because `pump` did {held} items in its run of #{run:04} without giving way"
+             because `pump` did {held} items in its run of #{run:04} without yielding"
+        ));
+    }
+    Ok(())
+}
+
+/// While there are items, the clock moves only with the work on them. A line may have the time at
+/// which its run began, so an item may seem to be done earlier, but not later.
+fn idle(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
+    for (number, item) in (1..).zip(lines.iter().filter(|line| is_item(line))) {
+        if item.at <= Time::ZERO + scenario.work * number {
+            continue;
+        }
+        let is_block = |line: &&Line<'_>| line.verb == "block" && line.name() == "pump";
+        let block = lines.iter().filter(is_block).rfind(|line| line.seq < item.seq);
+        let (seq, what) = block.map_or((0, ""), |line| (line.seq, line.word(0)));
+        return Err(format!(
+            "line #{seq:04}: `pump` blocks on `{what}`, and the CPU is idle until it is woken, \
+             with items left; yield, without waiting for a time"
         ));
     }
     Ok(())

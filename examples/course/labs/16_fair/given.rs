@@ -1,5 +1,8 @@
 //! Given: a task that needs the CPU every 10 ms, and one that always has something to do.
 
+#[path = "scenario.rs"]
+mod scenario;
+
 use std::time::Duration;
 
 use kernel::{Sim, SimClock};
@@ -7,37 +10,42 @@ use testing::Setup;
 use traps::channel::mpsc;
 use traps::{Error, note, sleep, spawn};
 
+#[allow(dead_code, reason = "not every solution names a time")]
 pub const MS: Duration = Duration::from_millis(1);
 
 /// Where the work on an item is done.
-pub struct Bench(SimClock);
+pub struct Bench {
+    clock: SimClock,
+    work: Duration,
+}
 
 impl Bench {
-    /// Takes a millisecond of the CPU.
+    /// Takes the CPU for the work on an item: a millisecond, in the scenario of the page.
     pub fn work(&self, item: u32) {
-        self.0.advance(MS);
+        self.clock.advance(self.work);
         note(format!("item {item}"));
     }
 }
 
-async fn tick() -> Result<(), Error> {
-    for tick in 1..=4 {
-        sleep(10 * MS).await?;
+async fn tick(ticks: u32, period: Duration) -> Result<(), Error> {
+    for tick in 1..=ticks {
+        sleep(period).await?;
         note(format!("tick {tick}"));
     }
     Ok(())
 }
 
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
+    let scenario::Scenario { items: count, work, period, ticks } = scenario::of(seed);
     let sim = Sim::new();
-    let bench = Bench(sim.clock());
-    let ran = Setup::new().sim(sim).run(async {
-        let (sender, items) = mpsc::named("items", 40);
-        for item in 1..=40 {
+    let bench = Bench { clock: sim.clock(), work };
+    let ran = Setup::new().sim(sim).run(async move {
+        let (sender, items) = mpsc::named("items", count as usize);
+        for item in 1..=count {
             sender.send(item).await?;
         }
         drop(sender);
-        let mut ticker = spawn("ticker", tick()).await;
+        let mut ticker = spawn("ticker", tick(ticks, period)).await;
         let mut pump = spawn("pump", super::lab::pump(items, bench)).await;
         ticker.join().await??;
         pump.join().await?

@@ -1,4 +1,5 @@
-// says: line #0058: the timer of `ticker` was due at 0.010000 and fired at 0.040000, because `pump` did 40 items in its run of #0016 without giving way
+// says: line #0058: the timer of `ticker` was due at 0.010000 and fired at 0.040000, because `pump` did 40 items in its run of #0016 without yielding
+// demand: Each timer of `ticker` fires at most 5 ms late.
 //! Yours: the task `pump`.
 
 use traps::channel::mpsc::Receiver;

@@ -1,4 +1,5 @@
-// says: line #0015: `pump` sleeps while it has items, so the CPU is idle; give way without waiting for a time
+// says: line #0015: `pump` blocks on `sleep`, and the CPU is idle until it is woken, with items left; yield, without waiting for a time
+// demand: The CPU is not idle while there are items.
 //! Yours: the task `pump`.
 
 use traps::channel::mpsc::Receiver;

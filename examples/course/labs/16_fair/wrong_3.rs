@@ -1,4 +1,5 @@
-// says: line #0096: item 1 was done by task 5 `item`; the items are the work of `pump`, and tasks of their own would all run in the same turn, before the kernel looks at its timers
+// says: line #0096: item 1 was done by task 5 `item`; the items are the work of task 4 `pump`, and tasks of their own would all run in the same turn, before the kernel looks at its timers
+// demand: `pump` does all items itself.
 //! Yours: the task `pump`.
 
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-// says: line #0036: the timer of `ticker` was due at 0.010000 and fired at 0.020000, because `pump` did 20 items in its run of #0013 without giving way
+// says: line #0036: the timer of `ticker` was due at 0.010000 and fired at 0.020000, because `pump` did 20 items in its run of #0013 without yielding
+// demand: Each timer of `ticker` fires at most 5 ms late.
 //! Yours: the task `pump`.
 
 use traps::channel::mpsc::Receiver;

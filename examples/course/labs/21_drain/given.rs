@@ -32,8 +32,8 @@ impl Order {
     }
 }
 
-/// Sends an order now and then, until one is refused. A customer whose order is refused asks another
-/// server; a customer whose order is neither served nor refused waits forever.
+/// Sends an order now and then, until one is refused. A customer whose order is refused asks
+/// another server; a customer whose order is neither served nor refused waits forever.
 async fn customers(orders: Sender<Order>, scenario: Scenario) -> Result<(), Error> {
     sleep(scenario.first).await?;
     let later = [Duration::from_secs(2); 8];

@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use super::turn::Kernel;
-use super::wakers::TaskId;
+use super::*;
 
 impl Kernel {
     /// Writes a line.

@@ -5,5 +5,8 @@ mod turn;
 mod verbs;
 mod wakers;
 
+// The files of the kernel use each other's names.
+use wakers::*;
+
 pub use turn::Kernel;
 pub use verbs::yield_now;

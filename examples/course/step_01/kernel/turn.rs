@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -31,15 +31,6 @@ impl Kernel {
         }
     }
 
-    /// A new task is ready.
-    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
-        let id = self.next_task;
-        self.next_task += 1;
-        self.tasks.insert(id, Box::pin(future));
-        self.log(id, "spawn");
-        self.ready.push(id);
-    }
-
     /// Runs until no task is left.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.tasks.is_empty() {
@@ -59,6 +50,15 @@ impl Kernel {
             self.run_task(id);
         }
         Ok(())
+    }
+
+    /// Adds a task, which is ready.
+    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
+        let id = self.next_task;
+        self.next_task += 1;
+        self.tasks.insert(id, Box::pin(future));
+        self.log(id, "spawn");
+        self.ready.push(id);
     }
 
     fn run_task(&mut self, id: TaskId) {

@@ -1,4 +1,4 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -7,7 +7,7 @@ use std::task::Wake;
 /// The number of a task, from 1.
 pub type TaskId = u32;
 
-/// The tasks that are to run, the first first.
+/// The tasks that are to run, in their order.
 #[derive(Clone, Default)]
 pub(super) struct Ready(Arc<Mutex<VecDeque<TaskId>>>);
 

@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use super::turn::Kernel;
-use super::wakers::TaskId;
+use super::*;
 
 /// The kernel itself, where a task has its number.
 pub(super) const KERNEL: TaskId = 0;

@@ -2,33 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::Add;
 use std::task::Waker;
-use std::time::Duration;
 
-/// A point on the clock of the kernel: the time since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(pub Duration);
-
-impl Add<Duration> for Time {
-    type Output = Time;
-
-    fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(span))
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>2}.{:06}", self.0.as_secs(), self.0.subsec_micros())
-    }
-}
+use super::*;
 
 /// A timer: when, and its number in the order of setting. Equal times fire in that order.
 type Timer = (Time, u64);
 
-/// An ordered map does what a heap does, and a timer can also be cleared before its time.
+/// An ordered map, because a timer can also be cleared before its time.
 #[derive(Default)]
 pub(super) struct Timers {
     entries: BTreeMap<Timer, Waker>,
@@ -48,7 +29,7 @@ impl Timers {
         self.entries.insert((at, self.set), waker);
     }
 
-    /// When the next one is due.
+    /// The time at which the next one is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }

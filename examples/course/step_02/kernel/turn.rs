@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use super::log::KERNEL;
-use super::timers::{TIMERS, Time};
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -37,15 +35,6 @@ impl Kernel {
             ready: Ready::default(),
             out: Box::new(io::stdout()),
         }
-    }
-
-    /// A new task is ready.
-    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
-        let id = self.next_task;
-        self.next_task += 1;
-        self.tasks.insert(id, Box::pin(future));
-        self.log(id, "spawn");
-        self.ready.push(id);
     }
 
     /// Runs until no task is left.
@@ -85,6 +74,15 @@ impl Kernel {
             self.log(KERNEL, "fire");
             waker.wake();
         }
+    }
+
+    /// Adds a task, which is ready.
+    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
+        let id = self.next_task;
+        self.next_task += 1;
+        self.tasks.insert(id, Box::pin(future));
+        self.log(id, "spawn");
+        self.ready.push(id);
     }
 
     fn run_task(&mut self, id: TaskId) {

@@ -1,10 +1,10 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::timers::{TIMERS, Time};
+use super::*;
 
 /// Lets every task run that is ready now.
 pub fn yield_now() -> impl Future<Output = ()> {
@@ -28,7 +28,7 @@ impl Future for Yield {
     }
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 pub fn sleep(span: Duration) -> impl Future<Output = Time> {
     Sleep { span, until: None }
 }
@@ -45,7 +45,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Time> {
         TIMERS.with_borrow_mut(|timers| match self.until {
             Some(until) if until <= timers.now => Poll::Ready(timers.now),
-            // Somebody else has woken the task.
+            // Other code has woken the task.
             Some(_) => Poll::Pending,
             None => {
                 let until = timers.now + self.span;

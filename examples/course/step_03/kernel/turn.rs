@@ -6,10 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::log::KERNEL;
-use super::machine::{Machine, Time};
-use super::timers::TIMERS;
-use super::wakers::{Ready, TaskId, TaskWaker};
+use super::*;
 
 /// The future of a task.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -37,15 +34,6 @@ impl<M: Machine> Kernel<M> {
             ready: Ready::default(),
             out: Box::new(io::stdout()),
         }
-    }
-
-    /// A new task is ready.
-    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
-        let id = self.next_task;
-        self.next_task += 1;
-        self.tasks.insert(id, Box::pin(future));
-        self.log(id, "spawn");
-        self.ready.push(id);
     }
 
     /// Runs until no task is left.
@@ -82,6 +70,15 @@ impl<M: Machine> Kernel<M> {
             self.log(KERNEL, "fire");
             waker.wake();
         }
+    }
+
+    /// Adds a task, which is ready.
+    pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
+        let id = self.next_task;
+        self.next_task += 1;
+        self.tasks.insert(id, Box::pin(future));
+        self.log(id, "spawn");
+        self.ready.push(id);
     }
 
     fn run_task(&mut self, id: TaskId) {

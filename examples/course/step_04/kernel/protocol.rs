@@ -1,4 +1,4 @@
-//! The protocol: what a task can ask of the kernel, and what it gets.
+//! The protocol: the requests of a task, and the replies of the kernel.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum Trap {
     Sleep(Duration),
 }
 
-/// An answer of the kernel.
+/// A reply of the kernel.
 #[derive(Debug)]
 pub enum Reply {
     Done,

@@ -7,10 +7,11 @@ use super::*;
 /// The future of a task.
 pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What the kernel knows of a task.
+/// The kernel's record of a task.
+#[derive(Default)]
 pub(super) struct TaskRecord {
     /// Away while the task runs.
     pub(super) body: Option<Body>,
-    /// What its next poll finds.
+    /// The reply that its next poll takes.
     pub(super) reply: Option<Reply>,
 }

@@ -21,7 +21,7 @@ impl Timers {
         (at, self.set)
     }
 
-    /// When the next one is due.
+    /// The time at which the next one is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
@@ -31,5 +31,9 @@ impl Timers {
         let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
         let at = entry.key().0;
         Some((at, entry.remove()))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 }

@@ -71,11 +71,12 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;
-        self.tasks.insert(id, TaskRecord { body: Some(Box::pin(future)), reply: None });
+        let task = TaskRecord { body: Some(Box::pin(future)), ..TaskRecord::default() };
+        self.tasks.insert(id, task);
         self.log(id, "spawn", "");
         self.ready.push_back(id);
     }

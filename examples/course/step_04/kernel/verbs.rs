@@ -1,4 +1,4 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub async fn yield_now() {
     call(Trap::Yield).await;
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 pub async fn sleep(span: Duration) -> Time {
     time(call(Trap::Sleep(span)).await)
 }

@@ -1,4 +1,4 @@
-//! The protocol: what a task can ask of the kernel, and what it gets.
+//! The protocol: the requests of a task, and the replies of the kernel.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub enum Trap {
     Join(TaskId),
 }
 
-/// What is to be spawned.
+/// A task that is to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// An answer of the kernel.
+/// A reply of the kernel.
 #[derive(Debug)]
 pub enum Reply {
     Done,

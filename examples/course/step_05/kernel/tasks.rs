@@ -1,4 +1,4 @@
-//! Tasks: the kernel's record of each, and the handle of who spawned it.
+//! Tasks: the kernel's record of each, and the handle that its parent has.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -9,13 +9,14 @@ use super::*;
 /// The future of a task.
 pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What the kernel knows of a task.
+/// The kernel's record of a task.
+#[derive(Default)]
 pub(super) struct TaskRecord {
     /// Away while the task runs.
     pub(super) body: Option<Body>,
-    /// What its next poll finds.
+    /// The reply that its next poll takes.
     pub(super) reply: Option<Reply>,
-    /// Who waits for its end.
+    /// The tasks that wait for its end.
     pub(super) joiners: Vec<TaskId>,
 }
 

@@ -80,11 +80,11 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
+    /// Adds a task, which is ready.
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;
-        let task = TaskRecord { body: Some(new.body), reply: None, joiners: Vec::new() };
+        let task = TaskRecord { body: Some(new.body), ..TaskRecord::default() };
         self.tasks.insert(id, task);
         let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
         self.log(id, "spawn", &format!("{} parent={parent}", new.name));

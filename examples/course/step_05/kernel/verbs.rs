@@ -1,4 +1,4 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub async fn yield_now() {
     call(Trap::Yield).await;
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 pub async fn sleep(span: Duration) -> Time {
     time(call(Trap::Sleep(span)).await)
 }
@@ -28,7 +28,7 @@ fn time(reply: Reply) -> Time {
     }
 }
 
-/// Makes a task, and gives its handle.
+/// Makes a task, and returns its handle.
 pub async fn spawn<T: 'static>(name: &str, future: impl Future<Output = T> + 'static) -> Task<T> {
     let output = Rc::new(RefCell::new(None));
     let slot = output.clone();

@@ -1,7 +1,6 @@
 //! The log: one line for each decision of the kernel.
 
 use std::io::Write;
-use std::time::Duration;
 
 use super::*;
 
@@ -12,7 +11,7 @@ pub(super) type Seq = u64;
 pub(super) const KERNEL: TaskId = 0;
 
 impl<M: Machine> Kernel<M> {
-    /// Writes a line. Gives its number.
+    /// Writes a line. Returns its number.
     pub(super) fn log(&mut self, task: TaskId, verb: &str, detail: &str) -> Seq {
         self.seq += 1;
         let name = self.tasks.get(&task).map_or("kernel", |found| &found.name);
@@ -21,41 +20,4 @@ impl<M: Machine> Kernel<M> {
         _ = writeln!(self.out, "{now} {turn:>7}  #{seq:04} {task:>3} {name:<8} {verb:<8} {detail}");
         seq
     }
-
-    /// The first two lines.
-    pub(super) fn log_head(&mut self) {
-        _ = writeln!(self.out, "#trace v3 clock={} seed=0 tick=0.3s", self.machine.name());
-        _ = writeln!(self.out, "# time       turn    seq  id task     verb     detail");
-    }
-}
-
-/// A span, in the unit that suits it.
-pub(super) fn span(span: Duration) -> String {
-    let micros = span.as_nanos().div_ceil(1000);
-    let (value, unit) = match micros {
-        0 => return "0s".to_owned(),
-        1..1000 => (micros as f64, "us"),
-        1000..100_000 => (micros as f64 / 1e3, "ms"),
-        _ => (micros as f64 / 1e6, "s"),
-    };
-    format!("{value}{unit}")
-}
-
-/// An answer, as it stands behind ` = `.
-pub(super) fn outcome(reply: &Reply) -> String {
-    match reply {
-        Reply::Done => "ok".to_owned(),
-        Reply::Time(time) => time_of(*time),
-        Reply::Task(task) => task.to_string(),
-    }
-}
-
-/// A time without the padding of its column.
-pub(super) fn time_of(time: Time) -> String {
-    time.to_string().trim_start().to_owned()
-}
-
-/// A place in the source.
-pub(super) fn at(site: Site) -> String {
-    format!("at={}:{}", site.file(), site.line())
 }

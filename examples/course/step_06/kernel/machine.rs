@@ -1,43 +1,12 @@
-//! What the kernel stands on: a clock, and a way to wait.
+//! The machine below the kernel: a clock, and a way to wait.
 
-use std::fmt;
 use std::io;
-use std::ops::Add;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::*;
 
-/// A point on the clock of the kernel: the time since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(pub Duration);
-
-impl Time {
-    pub const ZERO: Time = Time(Duration::ZERO);
-}
-
-impl Time {
-    /// The span from an earlier point to this one.
-    pub fn since(self, earlier: Time) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-impl Add<Duration> for Time {
-    type Output = Time;
-
-    fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(span))
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>2}.{:06}", self.0.as_secs(), self.0.subsec_micros())
-    }
-}
-
 pub trait Machine {
-    /// What the head of the log calls it.
+    /// Its name in the first line of the log.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
     /// Waits until this time.
@@ -71,7 +40,7 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to whatever is due next.
+/// A clock that jumps to the next time that is due.
 #[derive(Default)]
 pub struct Sim {
     now: Time,

@@ -1,4 +1,4 @@
-//! The protocol: what a task can ask of the kernel, and what it gets.
+//! The protocol: the requests of a task, and the replies of the kernel.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use super::*;
 
 /// The number of a task, from 1.
 pub type TaskId = u32;
-/// A place in the source of the program.
+/// A line in the source of the program.
 pub type Site = &'static Location<'static>;
 
 /// A request of a task.
@@ -25,14 +25,13 @@ pub enum Trap {
     Join(TaskId),
 }
 
-/// What is to be spawned.
+/// A task that is to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
-    pub site: Site,
 }
 
-/// An answer of the kernel.
+/// A reply of the kernel.
 #[derive(Debug)]
 pub enum Reply {
     Done,
@@ -41,7 +40,7 @@ pub enum Reply {
     Task(TaskId),
 }
 
-/// A message of a task: the kernel needs not answer it.
+/// A message of a task, without a reply.
 pub enum Post {
     /// A verb of the log, with its detail.
     Note(&'static str, String),

@@ -20,7 +20,7 @@ pub struct Kernel<M> {
     pub(super) out: Box<dyn Write>,
     /// The number of the last line.
     pub(super) seq: Seq,
-    /// How many waits there were.
+    /// The number of waits so far.
     pub(super) tickets: u64,
 }
 
@@ -54,7 +54,7 @@ impl<M: Machine> Kernel<M> {
         let body = Box::pin(async move { *slot.borrow_mut() = Some(main.await) });
         let site = Location::caller();
         self.log_head();
-        let main = self.add(NewTask { name: "main".to_owned(), body, site }, None);
+        let main = self.add(NewTask { name: "main".to_owned(), body }, None, site);
         while self.tasks.contains_key(&main) {
             self.turn(main)?;
         }
@@ -87,7 +87,7 @@ impl<M: Machine> Kernel<M> {
 
     fn fire_timers(&mut self) {
         while let Some((deadline, id)) = self.timers.pop(self.now) {
-            let wait = self.task(id).wait.as_ref().expect("who sleeps waits");
+            let wait = self.task(id).wait.as_ref().expect("rule: a sleeping task waits");
             let (ticket, cause) = (wait.ticket, wait.line);
             let line = self.log_fire(&format!("k={ticket}"), deadline, cause);
             self.wake(id, Reply::Time(self.now), line);
@@ -97,15 +97,6 @@ impl<M: Machine> Kernel<M> {
     pub(super) fn log_fire(&mut self, timer: &str, deadline: Time, cause: Seq) -> Seq {
         let deadline = time_of(deadline);
         self.log(KERNEL, "fire", &format!("{timer} deadline={deadline} cause=#{cause:04}"))
-    }
-
-    fn log_halt(&mut self) {
-        let tasks = self.tasks.len();
-        let tickets = self.tasks.values().filter(|task| task.wait.is_some()).count();
-        let timers = self.timers.len();
-        let handles = 0;
-        let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
-        self.log(KERNEL, "halt", &detail);
     }
 
     /// Takes the messages that a task has left.
@@ -121,23 +112,14 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// A new task is ready.
-    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
+    /// Adds a task, which is ready.
+    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>, site: Site) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;
-        let task = TaskRecord {
-            name: new.name,
-            body: Some(new.body),
-            reply: None,
-            joiners: Vec::new(),
-            cause: 0,
-            answered: String::new(),
-            left: None,
-            wait: None,
-        };
+        let task = TaskRecord { name: new.name, body: Some(new.body), ..TaskRecord::default() };
         self.tasks.insert(id, task);
         let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
-        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(new.site)));
+        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(site)));
         self.task(id).cause = line;
         self.ready.push_back(id);
         id

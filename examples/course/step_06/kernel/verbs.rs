@@ -1,7 +1,6 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::cell::RefCell;
-use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,22 +9,22 @@ use super::*;
 /// The time.
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
-    let site = Location::caller();
-    async move { time(call(Trap::Clock, site).await) }
+    let call = call(Trap::Clock);
+    async move { time(call.await) }
 }
 
 /// Lets every task run that is ready now.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = ()> {
-    let site = Location::caller();
-    async move { _ = call(Trap::Yield, site).await }
+    let call = call(Trap::Yield);
+    async move { _ = call.await }
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Time> {
-    let site = Location::caller();
-    async move { time(call(Trap::Sleep(span), site).await) }
+    let call = call(Trap::Sleep(span));
+    async move { time(call.await) }
 }
 
 fn time(reply: Reply) -> Time {
@@ -35,18 +34,18 @@ fn time(reply: Reply) -> Time {
     }
 }
 
-/// Makes a task, and gives its handle.
+/// Makes a task, and returns its handle.
 #[track_caller]
 pub fn spawn<T: 'static>(
     name: &str,
     future: impl Future<Output = T> + 'static,
 ) -> impl Future<Output = Task<T>> {
-    let (name, site) = (name.to_owned(), Location::caller());
+    let output = Rc::new(RefCell::new(None));
+    let slot = output.clone();
+    let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
+    let call = call(Trap::Spawn(NewTask { name: name.to_owned(), body }));
     async move {
-        let output = Rc::new(RefCell::new(None));
-        let slot = output.clone();
-        let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
-        match call(Trap::Spawn(NewTask { name, body, site }), site).await {
+        match call.await {
             Reply::Task(id) => Task { id, output },
             other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
         }

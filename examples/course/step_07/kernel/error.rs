@@ -1,4 +1,4 @@
-//! Errors: an early end of a wait, or what the system said.
+//! Given: errors, which are those of the system so far.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// The words of an error, for the log.
+/// The text of an error in the log.
 pub(super) fn said(error: &io::Error) -> String {
     error.kind().to_string()
 }

@@ -1,7 +1,7 @@
 //! The gate: where a request goes out and its reply comes back. A task never sees the kernel.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -12,7 +12,7 @@ pub(super) struct Gate {
     request: Cell<Option<(Trap, Site)>>,
     reply: Cell<Option<Reply>>,
     pub(super) posts: RefCell<Vec<Post>>,
-    /// How many handles were made.
+    /// The number of handles so far.
     pub(super) handles: Cell<u32>,
 }
 
@@ -48,7 +48,13 @@ pub(super) struct Call {
     site: Site,
 }
 
-pub(super) fn call(trap: Trap, site: Site) -> Call {
+/// A call for the caller's line of the program.
+#[track_caller]
+pub(super) fn call(trap: Trap) -> Call {
+    call_at(Location::caller(), trap)
+}
+
+pub(super) fn call_at(site: Site, trap: Trap) -> Call {
     Call { trap: Some(trap), site }
 }
 

@@ -1,64 +1,15 @@
-//! Descriptors: who waits for them, and how they are registered.
+//! Descriptors: the tasks that wait for them, and their registration.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{TcpListener, TcpStream};
+use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::panic::Location;
 use std::rc::Rc;
 
 use super::*;
 
-/// The number of a handle, from 1. It is not used again, as that of a descriptor is.
+/// The number of a handle, from 1. It is not used again; the number of a descriptor is.
 pub type HandleId = u32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    Read,
-    Write,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Direction::Read { "read" } else { "write" })
-    }
-}
-
-/// Something with a descriptor in non-blocking mode.
-pub trait Source: 'static {
-    fn descriptor(&self) -> RawFd;
-    /// The letter of its name in the log.
-    fn kind(&self) -> char;
-}
-
-macro_rules! sources {
-    ($($source:ty, $kind:literal;)+) => {$(
-        impl Source for $source {
-            fn descriptor(&self) -> RawFd {
-                self.as_raw_fd()
-            }
-            fn kind(&self) -> char {
-                $kind
-            }
-        }
-    )+};
-}
-
-sources!(TcpListener, 'l'; TcpStream, 'c'; UnixStream, 'p';);
-
-/// A descriptor that becomes ready by the script of a [`Sim`](super::Sim).
-pub struct Scripted(pub u32);
-
-impl Source for Scripted {
-    fn descriptor(&self) -> RawFd {
-        self.0 as RawFd
-    }
-    fn kind(&self) -> char {
-        'f'
-    }
-}
 
 /// A source that a task can wait for.
 pub struct Io<S: Source> {
@@ -77,19 +28,40 @@ impl<S: Source> Io<S> {
         Io { source, handle }
     }
 
+    /// Waits until the descriptor looks ready to be read.
     #[track_caller]
-    pub fn readable(&self) -> impl Future<Output = Result<(), Error>> {
-        self.ready(Direction::Read)
+    pub fn readable(&self) -> impl Future<Output = Result<(), Error>> + use<S> {
+        self.ready(Direction::Read, Location::caller())
     }
 
     /// Waits until the descriptor looks ready.
-    #[track_caller]
-    pub fn ready(&self, direction: Direction) -> impl Future<Output = Result<(), Error>> + use<S> {
-        let (handle, site) = (self.handle, Location::caller());
+    fn ready(
+        &self,
+        direction: Direction,
+        site: Site,
+    ) -> impl Future<Output = Result<(), Error>> + use<S> {
+        let call = call_at(site, Trap::Io(self.handle, direction));
         async move {
-            match call(Trap::Io(handle, direction), site).await {
+            match call.await {
                 Reply::Refused(error) => Err(error.into()),
                 _ => Ok(()),
+            }
+        }
+    }
+
+    /// Tries, and waits for the descriptor each time that the system says "would block".
+    pub(super) async fn attempt<T>(
+        &self,
+        direction: Direction,
+        site: Site,
+        mut operation: impl FnMut(&S) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        loop {
+            match operation(&self.source) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.ready(direction, site).await?;
+                }
+                result => return Ok(result?),
             }
         }
     }
@@ -111,16 +83,16 @@ impl<S: Source> Drop for Io<S> {
 
 pub(super) type Handles = BTreeMap<HandleId, Handle>;
 
-/// What the kernel knows of a descriptor. It keeps the source, and so the descriptor stays open
-/// until it is unregistered.
+/// The kernel's record of a descriptor. It keeps the source, so the descriptor stays open until it
+/// is unregistered.
 pub(super) struct Handle {
     source: Rc<dyn Source>,
     /// Its name in the log.
     pub(super) alias: String,
     is_registered: bool,
-    /// Who waits to read, and who waits to write.
+    /// The task that waits to read, and the one that waits to write.
     waiters: [Option<TaskId>; 2],
-    /// It became ready while nobody waited.
+    /// It became ready while no task waited.
     is_ready: [bool; 2],
 }
 

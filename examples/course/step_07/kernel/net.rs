@@ -1,7 +1,8 @@
-//! Sockets: try first, and trap on "not yet".
+//! Given: the sockets of TCP, over descriptors that a task can wait for.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{self, SocketAddr, ToSocketAddrs};
+use std::panic::Location;
 
 use super::*;
 
@@ -18,18 +19,16 @@ impl TcpListener {
         self.0.local_addr()
     }
 
-    pub async fn accept(&self) -> Result<TcpStream, Error> {
-        loop {
-            match self.0.accept() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.0.readable().await?,
-                Err(error) => return Err(error.into()),
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(true)?;
-                    let stream = TcpStream(Io::new(stream));
-                    gate(|gate| gate.post(Post::Accepted(self.0.handle, stream.0.handle)));
-                    return Ok(stream);
-                }
-            }
+    #[track_caller]
+    pub fn accept(&self) -> impl Future<Output = Result<TcpStream, Error>> + '_ {
+        let site = Location::caller();
+        async move {
+            let accept = |listener: &net::TcpListener| listener.accept();
+            let (stream, _) = self.0.attempt(Direction::Read, site, accept).await?;
+            stream.set_nonblocking(true)?;
+            let stream = TcpStream(Io::new(stream));
+            gate(|gate| gate.post(Post::Accepted(self.0.handle, stream.0.handle)));
+            Ok(stream)
         }
     }
 }
@@ -38,27 +37,27 @@ pub struct TcpStream(Io<net::TcpStream>);
 
 impl TcpStream {
     /// Reads what is there, and waits until something is. Zero bytes: the peer has finished.
-    pub async fn read(&self, buffer: &mut [u8]) -> Result<usize, Error> {
-        loop {
-            match (&*self.0).read(buffer) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.0.readable().await?,
-                Err(error) => return Err(error.into()),
-                Ok(count) => return Ok(self.moved(Direction::Read, count)),
-            }
+    #[track_caller]
+    pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = Result<usize, Error>> {
+        let site = Location::caller();
+        async move {
+            let read = |mut stream: &net::TcpStream| stream.read(buffer);
+            let count = self.0.attempt(Direction::Read, site, read).await?;
+            Ok(self.moved(Direction::Read, count))
         }
     }
 
-    pub async fn write_all(&self, mut bytes: &[u8]) -> Result<(), Error> {
-        while !bytes.is_empty() {
-            match (&*self.0).write(bytes) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.0.ready(Direction::Write).await?;
-                }
-                Err(error) => return Err(error.into()),
-                Ok(count) => bytes = &bytes[self.moved(Direction::Write, count)..],
+    #[track_caller]
+    pub fn write_all(&self, mut bytes: &[u8]) -> impl Future<Output = Result<(), Error>> {
+        let site = Location::caller();
+        async move {
+            while !bytes.is_empty() {
+                let write = |mut stream: &net::TcpStream| stream.write(bytes);
+                let count = self.0.attempt(Direction::Write, site, write).await?;
+                bytes = &bytes[self.moved(Direction::Write, count)..];
             }
+            Ok(())
         }
-        Ok(())
     }
 
     fn moved(&self, direction: Direction, count: usize) -> usize {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What becomes of a task that trapped.
+/// The next state of a task that trapped.
 pub(super) enum Verdict {
     /// It runs on with this reply.
     Answer(Reply),
@@ -11,7 +11,7 @@ pub(super) enum Verdict {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// Serves a trap. Whether the task leaves the CPU.
+    /// Serves a trap. Returns whether the task leaves the CPU.
     pub(super) fn dispatch(&mut self, id: TaskId, trap: Trap, site: Site) -> bool {
         use Verdict::{Answer, Block};
         self.now = self.machine.now();
@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
             Trap::Spawn(new) => {
                 let child = self.next_task;
                 self.answer(id, &words, Reply::Task(child), "");
-                self.add(new, Some(id));
+                self.add(new, Some(id), site);
                 return false;
             }
             Trap::Join(other) => match self.tasks.get_mut(&other) {
@@ -47,23 +47,10 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The task runs on with this reply. Gives the line.
+    /// Lets the task run on with this reply. Returns the line.
     pub(super) fn answer(&mut self, id: TaskId, words: &str, reply: Reply, tail: &str) -> Seq {
         let line = self.log(id, "trap", &format!("{words} = {}{tail}", outcome(&reply)));
         self.task(id).reply = Some(reply);
         line
-    }
-
-    /// A trap, in the words of the log.
-    fn words(&self, trap: &Trap) -> String {
-        let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
-        match trap {
-            Trap::Clock => "clock".to_owned(),
-            Trap::Yield => "yield".to_owned(),
-            Trap::Sleep(span) => format!("sleep {}", until(*span)),
-            Trap::Spawn(new) => format!("spawn {}", new.name),
-            Trap::Join(task) => format!("join {task}"),
-            Trap::Io(handle, direction) => format!("io {} {direction}", self.handles[handle].alias),
-        }
     }
 }

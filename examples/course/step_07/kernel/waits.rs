@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a task waits for.
+/// The thing that a task waits for.
 #[derive(Clone, Copy)]
 pub(super) enum On {
     Yield,
@@ -15,7 +15,7 @@ pub(super) enum On {
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number; a wait for a waker has none.
+    /// Its number.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,
@@ -35,9 +35,9 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The wait is over, and the task is ready.
+    /// Ends a wait, and makes the task ready.
     pub(super) fn wake(&mut self, id: TaskId, reply: Reply, cause: Seq) {
-        let wait = self.task(id).wait.take().expect("rule: who is woken waits");
+        let wait = self.task(id).wait.take().expect("rule: a woken task waits");
         let on = self.shown(wait.on);
         let line = self.log(id, "wake", &format!("{on} k={} cause=#{cause:04}", wait.ticket));
         self.make_ready(id, wait.ticket, reply, line);
@@ -48,14 +48,5 @@ impl<M: Machine> Kernel<M> {
         task.answered = format!(" k={ticket} = {}", outcome(&reply));
         (task.reply, task.cause) = (Some(reply), line);
         self.ready.push_back(id);
-    }
-
-    fn shown(&self, on: On) -> String {
-        match on {
-            On::Yield => "yield".to_owned(),
-            On::Sleep(_) => "sleep".to_owned(),
-            On::Join(task) => format!("join {task}"),
-            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
-        }
     }
 }

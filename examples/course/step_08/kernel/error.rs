@@ -1,4 +1,4 @@
-//! Errors: an early end of a wait, or what the system said.
+//! Given: errors, which are an early end of a wait or an error of the system.
 
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ impl Interruptible for Error {
     }
 }
 
-/// The words of an error, for the log.
+/// The text of an error in the log.
 pub(super) fn said(error: &io::Error) -> String {
     error.kind().to_string()
 }

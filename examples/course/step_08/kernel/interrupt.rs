@@ -1,7 +1,5 @@
 //! Interrupts: why a wait ended before its time.
 
-use std::fmt;
-
 use super::*;
 
 /// A wait that ended early.
@@ -13,7 +11,7 @@ pub struct Interrupt {
     pub(super) set_at: Option<Site>,
 }
 
-/// What an interrupt is, from the point of view of a scope.
+/// The kind of an interrupt, from the point of view of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The deadline of this scope has passed.
@@ -27,23 +25,6 @@ pub enum Kind {
 impl Interrupt {
     pub fn kind(&self) -> Kind {
         self.kind
-    }
-
-    /// With the place of its scope.
-    pub(super) fn in_full(&self) -> String {
-        let place = self.set_at.map(|site| format!(" set-{}", at(site)));
-        format!("{self}{}", place.unwrap_or_default())
-    }
-}
-
-impl fmt::Display for Interrupt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.kind {
-            Kind::TaskTimeout => "timeout",
-            Kind::TimeoutCancellation => "timeout-cancellation",
-            Kind::UncaughtTimeout => "uncaught-timeout",
-        };
-        write!(f, "!{word} scope=s{}", self.scope)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What a timer ends.
+/// The owner of a timer: a sleep, or a scope.
 #[derive(Clone, Copy)]
 pub(super) enum Owner {
     Sleep(TaskId),
@@ -33,7 +33,7 @@ impl Timers {
         self.entries.remove(&timer);
     }
 
-    /// When the next one is due.
+    /// The time at which the next one is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }

@@ -1,7 +1,6 @@
-//! The verbs: what a program writes.
+//! The verbs: the functions that a program calls.
 
 use std::cell::RefCell;
-use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,22 +9,22 @@ use super::*;
 /// The time.
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
-    let site = Location::caller();
-    async move { time(call(Trap::Clock, site).await) }
+    let call = call(Trap::Clock);
+    async move { time(call.await) }
 }
 
 /// Lets every task run that is ready now.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
-    let site = Location::caller();
-    async move { call(Trap::Yield, site).await.interrupted().map(|_| ()) }
+    let call = call(Trap::Yield);
+    async move { call.await.interrupted().map(|_| ()) }
 }
 
-/// Waits until `span` has passed. Gives the time then.
+/// Waits until `span` has passed. Returns the time then.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Result<Time, Interrupt>> {
-    let site = Location::caller();
-    async move { call(Trap::Sleep(span), site).await.interrupted().map(time) }
+    let call = call(Trap::Sleep(span));
+    async move { call.await.interrupted().map(time) }
 }
 
 fn time(reply: Reply) -> Time {
@@ -35,18 +34,18 @@ fn time(reply: Reply) -> Time {
     }
 }
 
-/// Makes a task, and gives its handle.
+/// Makes a task, and returns its handle.
 #[track_caller]
 pub fn spawn<T: 'static>(
     name: &str,
     future: impl Future<Output = T> + 'static,
 ) -> impl Future<Output = Task<T>> {
-    let (name, site) = (name.to_owned(), Location::caller());
+    let output = Rc::new(RefCell::new(None));
+    let slot = output.clone();
+    let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
+    let call = call(Trap::Spawn(NewTask { name: name.to_owned(), body }));
     async move {
-        let output = Rc::new(RefCell::new(None));
-        let slot = output.clone();
-        let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
-        match call(Trap::Spawn(NewTask { name, body, site }), site).await {
+        match call.await {
             Reply::Task(id) => Task { id, output },
             other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
         }
@@ -64,22 +63,21 @@ pub fn timeout_after<T, E: Interruptible>(
     span: Duration,
     future: impl Future<Output = Result<T, E>>,
 ) -> impl Future<Output = Result<T, E>> {
-    in_scope(ScopeKind::Timeout(span), Location::caller(), future)
+    in_scope(call(Trap::Open(ScopeKind::Timeout(span))), future)
 }
 
 /// Runs `future` between the opening and the close of a scope.
 pub(super) async fn in_scope<T, E: Interruptible>(
-    kind: ScopeKind,
-    site: Site,
+    open: Call,
     future: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let Reply::Scope(scope) = call(Trap::Open(kind), site).await else {
+    let Reply::Scope(scope) = open.await else {
         unreachable!("rule: an opening is answered with a scope")
     };
     let mut result = future.await;
     let left = result.as_mut().err().and_then(E::interrupt);
-    let reply = call(Trap::Close(scope, left.as_deref().cloned()), site).await;
-    // The kernel knows what the interrupt is called outside of this scope.
+    let reply = call(Trap::Close(scope, left.as_deref().cloned())).await;
+    // The kernel knows the kind of the interrupt outside of this scope.
     if let (Some(left), Reply::Interrupt(interrupt)) = (left, reply) {
         *left = interrupt;
     }

@@ -1,16 +1,14 @@
-//! Scopes: what surrounds a wait. A task's scopes nest; each closes before the one around it.
+//! Scopes: a timeout or a shield around a wait. Scopes nest; each closes before the one around it.
 
 use super::*;
 
 /// An open scope of a task.
 pub(super) struct Scope {
     pub(super) number: u32,
-    kind: ScopeKind,
+    pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline.
+    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
     fired: Option<Seq>,
-    /// Its timeout was delivered. That happens once.
-    is_taken: bool,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
@@ -24,16 +22,6 @@ pub(super) struct Cancel {
     pub(super) is_taken: bool,
 }
 
-impl Scope {
-    /// The verb that closes it.
-    pub(super) fn closes(&self) -> &'static str {
-        match self.kind {
-            ScopeKind::Timeout(_) => "unset_timeout",
-            ScopeKind::Shield => "unshield",
-        }
-    }
-}
-
 impl<M: Machine> Kernel<M> {
     pub(super) fn open(&mut self, id: TaskId, kind: ScopeKind, words: &str, site: Site) {
         self.scopes += 1;
@@ -45,33 +33,30 @@ impl<M: Machine> Kernel<M> {
             ScopeKind::Shield => None,
         };
         let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
-        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        let scope = Scope { number, kind, timer, fired: None, site, line };
         self.task(id).scopes.push(scope);
     }
 
-    /// Closes the innermost scope. Gives the interrupt that leaves it the name that it has here.
+    /// Closes the innermost scope. Returns the interrupt that leaves it, with its kind outside.
     pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
         let scope = scope.expect("rule: scopes close in order, the innermost first");
-        let is_open = |other: u32| task.scopes.iter().any(|scope| scope.number == other);
-        let kind = match left {
-            None => None,
-            Some(left) if left.kind == Kind::Cancelled => Some(Kind::Cancelled),
-            Some(left) if left.scope == number => Some(Kind::TaskTimeout),
-            Some(left) if is_open(left.scope) => Some(Kind::TimeoutCancellation),
-            Some(_) => Some(Kind::UncaughtTimeout),
-        };
+        let open: Vec<u32> = task.scopes.iter().map(|scope| scope.number).collect();
         if let Some(timer) = scope.timer {
             self.timers.clear(timer);
         }
-        match (left, kind) {
-            (Some(left), Some(kind)) => Reply::Interrupt(Interrupt { kind, ..left }),
-            _ => Reply::Done,
-        }
+        let Some(left) = left else { return Reply::Done };
+        let kind = match left.scope {
+            _ if left.kind == Kind::Cancelled => Kind::Cancelled,
+            fired if fired == number => Kind::TaskTimeout,
+            fired if open.contains(&fired) => Kind::TimeoutCancellation,
+            _ => Kind::UncaughtTimeout,
+        };
+        Reply::Interrupt(Interrupt { kind, ..left })
     }
 
-    /// The deadline of a scope has passed.
+    /// Interrupts the task of a scope whose deadline has passed.
     pub(super) fn fire(&mut self, id: TaskId, number: u32, line: Seq) {
         self.scope(id, number).fired = Some(line);
         self.interrupt(id);
@@ -91,7 +76,7 @@ impl<M: Machine> Kernel<M> {
         self.interrupt(id);
     }
 
-    /// Ends the wait of a task, if it waits and something is pending that can reach it.
+    /// Ends the wait of a task if an interrupt is pending that can reach it.
     fn interrupt(&mut self, id: TaskId) {
         let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
@@ -99,7 +84,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What is to interrupt the next wait of a task, and its line.
+    /// Takes the interrupt that is pending for the next wait of a task, with its line.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
         let first = shielded(&task.scopes);
@@ -111,13 +96,12 @@ impl<M: Machine> Kernel<M> {
             return Some((Interrupt { kind, scope: 0, set_at: None, by: cancel.by }, cancel.line));
         }
         let innermost = task.scopes.last()?.number;
-        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
-        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
-        scope.is_taken = true;
+        let scope = task.scopes[first..].iter_mut().find(|scope| scope.fired.is_some())?;
+        let line = scope.fired.take()?;
         let is_own = scope.number == innermost;
         let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site), by: 0 };
-        Some((interrupt, scope.fired?))
+        Some((interrupt, line))
     }
 
     pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {
@@ -130,8 +114,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// How many scopes, counted from outside, the innermost shield and those around it are. What
-/// comes from them is held back.
+/// The number of scopes from the outermost to the innermost shield. Their interrupts are held back.
 fn shielded(scopes: &[Scope]) -> usize {
     let shield = scopes.iter().rposition(|scope| matches!(scope.kind, ScopeKind::Shield));
     shield.map_or(0, |index| index + 1)

@@ -1,7 +1,6 @@
-//! Tasks: the kernel's record of each, and the handle of who spawned it.
+//! Tasks: the kernel's record of each, and the handle that its parent has.
 
 use std::cell::RefCell;
-use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -10,18 +9,19 @@ use super::*;
 /// The future of a task.
 pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What the kernel knows of a task.
+/// The kernel's record of a task.
+#[derive(Default)]
 pub(super) struct TaskRecord {
     pub(super) name: String,
     /// Away while the task runs.
     pub(super) body: Option<Body>,
-    /// What its next poll finds.
+    /// The reply that its next poll takes.
     pub(super) reply: Option<Reply>,
-    /// Who waits for its end.
+    /// The tasks that wait for its end.
     pub(super) joiners: Vec<TaskId>,
-    /// The line that made it ready; while it runs, its `run` line.
+    /// The line that made it ready. While it runs, its `run` line.
     pub(super) cause: Seq,
-    /// What the `run` line says of the answered wait.
+    /// The part of the `run` line about the wait that has ended.
     pub(super) answered: String,
     /// When it left the CPU.
     pub(super) left: Option<Time>,
@@ -41,10 +41,10 @@ impl<T> Task<T> {
     /// Waits for the end of the task, and takes its output.
     #[track_caller]
     pub fn join(&mut self) -> impl Future<Output = Result<T, Error>> + '_ {
-        let site = Location::caller();
+        let end = call(Trap::Join(self.id));
         async move {
             if self.output.borrow().is_none() {
-                call(Trap::Join(self.id), site).await.interrupted()?;
+                end.await.interrupted()?;
             }
             gate(|gate| gate.post(Post::Note("join", self.id.to_string())));
             Ok(self.output.take().expect("rule: an output is taken once"))
@@ -54,11 +54,11 @@ impl<T> Task<T> {
     /// Interrupts the task, and waits for its end: it may still clean up.
     #[track_caller]
     pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> + '_ {
-        let site = Location::caller();
+        let (request, end) = (call(Trap::Cancel(self.id)), call(Trap::Join(self.id)));
         async move {
-            call(Trap::Cancel(self.id), site).await;
+            request.await;
             if self.output.borrow().is_none() {
-                call(Trap::Join(self.id), site).await.interrupted()?;
+                end.await.interrupted()?;
             }
             Ok(())
         }

@@ -1,12 +1,11 @@
 //! Jobs on other threads.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What a thread is to run. It leaves its result where its caller looks for it.
+/// The work of a thread. It stores its result for its caller.
 pub struct Job(Box<dyn FnOnce() + Send>);
 
 /// Runs `f` on a thread of its own, and waits for its result. A thread cannot be stopped: after an
@@ -15,15 +14,15 @@ pub struct Job(Box<dyn FnOnce() + Send>);
 pub fn run_in_thread<T: Send + 'static>(
     f: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Interrupt>> {
-    let site = Location::caller();
+    let result = Arc::new(Mutex::new(None));
+    let slot = result.clone();
+    let work = move || {
+        let value = f();
+        *slot.lock().expect("nobody panics here") = Some(value);
+    };
+    let call = call(Trap::Offload(Job(Box::new(work))));
     async move {
-        let result = Arc::new(Mutex::new(None));
-        let slot = result.clone();
-        let work = move || {
-            let value = f();
-            *slot.lock().expect("nobody panics here") = Some(value);
-        };
-        call(Trap::Offload(Job(Box::new(work))), site).await.interrupted()?;
+        call.await.interrupted()?;
         let value = result.lock().expect("nobody panics here").take();
         Ok(value.expect("the job has panicked"))
     }
@@ -35,11 +34,11 @@ pub(super) struct Jobs {
     pub(super) started: u32,
     /// Threads that have not ended.
     pub(super) running: u32,
-    /// Who waits for which job.
+    /// The caller of each job.
     callers: BTreeMap<u32, TaskId>,
 }
 
-/// Says that a job has ended, also if it has panicked.
+/// Sends the message that a job has ended, even if the job has panicked.
 struct Ending(Arc<WakeQueue>, u32);
 
 impl Drop for Ending {
@@ -63,7 +62,7 @@ impl<M: Machine> Kernel<M> {
         });
     }
 
-    /// A thread has said that its job ended.
+    /// Ends a job, and wakes its caller.
     pub(super) fn end_job(&mut self, job: u32, by: TaskId) {
         self.jobs.running -= 1;
         match self.jobs.callers.remove(&job) {
@@ -75,7 +74,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The caller of a job waits no longer.
+    /// Forgets the caller of a job, which waits no longer.
     pub(super) fn abandon(&mut self, id: TaskId, job: u32) {
         self.jobs.callers.remove(&job);
         self.log(id, "abandon", &format!("o{job}"));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a task waits for.
+/// The thing that a task waits for.
 #[derive(Clone, Copy)]
 pub(super) enum On {
     Yield,
@@ -10,14 +10,13 @@ pub(super) enum On {
     Join(TaskId),
     Io(HandleId, Direction),
     Job(u32),
-    Waker,
 }
 
 /// One wait of a task. It ends once.
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number; a wait for a waker has none.
+    /// Its number.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,
@@ -37,31 +36,31 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The wait is over, and the task is ready.
+    /// Ends a wait, and makes the task ready.
     pub(super) fn wake(&mut self, id: TaskId, reply: Reply, cause: Seq) {
-        let wait = self.task(id).wait.take().expect("rule: who is woken waits");
+        let wait = self.task(id).wait.take().expect("rule: a woken task waits");
         let on = self.shown(wait.on);
         let line = self.log(id, "wake", &format!("{on} k={} cause=#{cause:04}", wait.ticket));
         self.make_ready(id, wait.ticket, reply, line);
     }
 
-    /// An interrupt ends the wait, and the task is ready.
+    /// Ends a wait with an interrupt, and makes the task ready.
     pub(super) fn deliver(&mut self, id: TaskId, interrupt: Interrupt, cause: Seq) {
-        let wait = self.task(id).wait.take().expect("rule: who is interrupted waits");
+        let wait = self.task(id).wait.take().expect("rule: an interrupted task waits");
         let detail = format!("k={} = {}", wait.ticket, interrupt.in_full());
         let line = self.log(id, "deliver", &format!("{detail} cause=#{cause:04}"));
         self.undo(id, wait.on);
         self.make_ready(id, wait.ticket, Reply::Interrupt(interrupt), line);
     }
 
-    /// Nobody waits for this any more.
+    /// Takes back a wait that ends early.
     fn undo(&mut self, id: TaskId, on: On) {
         match on {
             On::Sleep(timer) => self.timers.clear(timer),
             On::Join(task) => self.task(task).joiners.retain(|joiner| *joiner != id),
             On::Io(handle, direction) => self.forget_waiter(handle, direction),
             On::Job(job) => self.abandon(id, job),
-            On::Yield | On::Waker => {}
+            On::Yield => {}
         }
     }
 
@@ -70,24 +69,5 @@ impl<M: Machine> Kernel<M> {
         task.answered = format!(" k={ticket} = {}", outcome(&reply));
         (task.reply, task.cause) = (Some(reply), line);
         self.ready.push_back(id);
-    }
-
-    fn shown(&self, on: On) -> String {
-        match on {
-            On::Yield => "yield".to_owned(),
-            On::Sleep(_) => "sleep".to_owned(),
-            On::Join(task) => format!("join {task}"),
-            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
-            On::Job(job) => format!("offload o{job}"),
-            On::Waker => "waker".to_owned(),
-        }
-    }
-
-    /// A waker brings the task back, and no trap: this wait has no ticket.
-    pub(super) fn park_on_waker(&mut self, id: TaskId) {
-        let line = self.log(id, "block", "waker");
-        let now = self.now;
-        let task = self.task(id);
-        (task.wait, task.left) = (Some(Wait { on: On::Waker, ticket: 0, line }), Some(now));
     }
 }

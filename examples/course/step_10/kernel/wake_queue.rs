@@ -8,7 +8,7 @@ use super::*;
 /// The kernel's own task, which takes the messages.
 const WAKEUP: TaskId = 1;
 
-/// What another thread has to say.
+/// A message of another thread.
 pub(super) enum Message {
     /// This job has ended.
     Done(u32),
@@ -26,7 +26,7 @@ impl WakeQueue {
         WakeQueue { messages: Mutex::default(), bell }
     }
 
-    /// Any thread: leaves a message. It rings after that, because the kernel may look as soon as
+    /// Leaves a message, from any thread. Rings after that, because the kernel may look as soon as
     /// it hears the bell.
     pub(super) fn push(&self, message: Message) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
@@ -51,22 +51,22 @@ impl Wake for TaskWaker {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// The kernel's own task. It is in no table: it runs whenever the bell has rung.
+    /// Adds the kernel's own task. It is in no table: it runs whenever the bell has rung.
     pub(super) fn add_wakeup(&mut self) {
         self.next_task = WAKEUP + 1;
         self.log(WAKEUP, "spawn", "parent=-");
     }
 
-    /// It runs for the first time, and waits for the bell.
+    /// Runs the kernel's own task for the first time: it waits for the bell.
     pub(super) fn start_wakeup(&mut self) {
         self.log(WAKEUP, "run", "cause=#0001");
         self.log(WAKEUP, "block", "io e1 read");
     }
 
-    /// The bell has rung: the kernel's own task runs, before all others.
+    /// Runs the kernel's own task when the bell has rung, before all others.
     pub(super) fn run_wakeup(&mut self) {
         let messages = self.wake_queue.take();
-        // An earlier ring may have announced them all.
+        // An earlier run may have taken all messages.
         if messages.is_empty() {
             return;
         }
@@ -82,13 +82,20 @@ impl<M: Machine> Kernel<M> {
         self.log(WAKEUP, "block", "io e1 read");
     }
 
+    /// Parks a task until its waker is called.
+    pub(super) fn park_on_waker(&mut self, id: TaskId) {
+        self.log(id, "block", "waker");
+        let now = self.now;
+        let task = self.task(id);
+        (task.is_on_waker, task.left) = (true, Some(now));
+    }
+
     fn wake_by_waker(&mut self, id: TaskId, cause: u64) {
-        let waits = |task: &TaskRecord| task.wait.is_some_and(|wait| matches!(wait.on, On::Waker));
-        // Who is not parked on its waker is polled soon, or waits for something else.
-        if self.tasks.get(&id).is_some_and(waits) {
+        // A task that is not parked on its waker is polled soon, or waits for something else.
+        if self.tasks.get(&id).is_some_and(|task| task.is_on_waker) {
             let line = self.log(id, "wake", &format!("waker cause=#{cause:04}"));
             let task = self.task(id);
-            (task.wait, task.cause) = (None, line);
+            (task.is_on_waker, task.cause) = (false, line);
             self.ready.push_back(id);
         }
     }

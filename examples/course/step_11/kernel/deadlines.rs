@@ -1,13 +1,12 @@
-//! The deadline table: most deadlines are set and not reached, so that setting must be cheap, and
-//! reaching may be dear. To arm one is a store; a scan of the table finds those that have passed.
+//! The deadline table. Deadlines are set often and rarely reached, so setting one must be cheap,
+//! and reaching one may cost more. To arm one is a store; a scan finds those that have passed.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 use std::time::Duration;
 
 use super::*;
 
-/// The time between two scans. A deadline fires so much too late at most, and never too early.
+/// The time between two scans. A deadline fires at most this much too late, and never too early.
 const TICK: Duration = Duration::from_millis(100);
 
 /// One deadline for all the phases of a connection.
@@ -16,9 +15,9 @@ pub struct ConnectionDeadline(u32);
 impl ConnectionDeadline {
     #[track_caller]
     pub fn new() -> impl Future<Output = ConnectionDeadline> {
-        let site = Location::caller();
+        let call = call(Trap::ConnectionDeadline);
         async move {
-            match call(Trap::ConnectionDeadline, site).await {
+            match call.await {
                 Reply::Deadline(number) => ConnectionDeadline(number),
                 other => unreachable!("rule: answered with a deadline, not {other:?}"),
             }
@@ -48,7 +47,7 @@ impl ConnectionDeadline {
         &self,
         future: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, E>> {
-        in_scope(ScopeKind::Guard(self.0), Location::caller(), future)
+        in_scope(call(Trap::Open(ScopeKind::Guard(self.0))), future)
     }
 }
 
@@ -70,7 +69,8 @@ struct Entry {
 pub(super) struct Deadlines {
     entries: BTreeMap<u32, Entry>,
     made: u32,
-    /// Nothing is due before this. It may be too early, which costs a scan, and is never too late.
+    /// No deadline is due before this time. If it is too early, that costs a scan. It is never
+    /// too late.
     soonest: Time,
     scanned: Time,
 }
@@ -96,7 +96,7 @@ impl Deadlines {
         }
     }
 
-    /// Whether it was armed.
+    /// Clears a deadline. Returns whether it was armed.
     fn disarm(&mut self, number: u32) -> bool {
         let entry = self.entries.get_mut(&number);
         entry.is_some_and(|entry| std::mem::replace(&mut entry.at, Time::NEVER) != Time::NEVER)
@@ -108,7 +108,7 @@ impl Deadlines {
         }
     }
 
-    /// Those that are due, the soonest first, and how many are still armed.
+    /// Returns the deadlines that are due, the soonest first, and the number of armed ones.
     fn scan(&mut self, now: Time) -> (Vec<(Time, u32)>, usize) {
         (self.scanned, self.soonest) = (now, Time::NEVER);
         let (mut due, mut armed) = (Vec::new(), 0);

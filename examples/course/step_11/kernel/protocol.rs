@@ -1,4 +1,4 @@
-//! The protocol: what a task can ask of the kernel, and what it gets.
+//! The protocol: the requests of a task, and the replies of the kernel.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use super::*;
 
 /// The number of a task, from 1.
 pub type TaskId = u32;
-/// A place in the source of the program.
+/// A line in the source of the program.
 pub type Site = &'static Location<'static>;
 
 /// A request of a task.
@@ -38,14 +38,13 @@ pub enum Trap {
     ConnectionDeadline,
 }
 
-/// What is to be spawned.
+/// A task that is to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
-    pub site: Site,
 }
 
-/// What a scope is for.
+/// The kind of a scope.
 #[derive(Clone, Copy)]
 pub enum ScopeKind {
     /// It interrupts its task when the span has passed.
@@ -56,7 +55,7 @@ pub enum ScopeKind {
     Guard(u32),
 }
 
-/// An answer of the kernel.
+/// A reply of the kernel.
 #[derive(Debug)]
 pub enum Reply {
     Done,
@@ -82,13 +81,13 @@ impl Reply {
     }
 }
 
-/// A message of a task: the kernel needs not answer it.
+/// A message of a task, without a reply.
 pub enum Post {
     /// A verb of the log, with its detail.
     Note(&'static str, String),
     Opened(HandleId, Rc<dyn Source>),
     Closed(HandleId),
-    /// A task has read or written so many bytes.
+    /// A task has read or written this many bytes.
     Moved(HandleId, Direction, usize),
     /// A listener has accepted a connection.
     Accepted(HandleId, HandleId),

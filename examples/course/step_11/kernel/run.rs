@@ -1,13 +1,14 @@
 //! One run of a task: it is polled, and its traps are answered, until it blocks or ends.
 
-use std::task::Context;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use super::*;
 
 impl<M: Machine> Kernel<M> {
     pub(super) fn run_task(&mut self, id: TaskId) {
         self.log_run(id);
-        let waker = self.tasks[&id].waker.clone();
+        let waker = Waker::from(Arc::new(TaskWaker { id, queue: self.wake_queue.clone() }));
         let mut cx = Context::from_waker(&waker);
         let mut body = self.task(id).body.take().expect("a ready task has its body");
         loop {
@@ -22,7 +23,7 @@ impl<M: Machine> Kernel<M> {
                 return self.end_task(id);
             }
             let Some((trap, site)) = gate(|gate| gate.take_request()) else {
-                // It waits for whoever has its waker.
+                // It waits for its waker to be called.
                 self.park_on_waker(id);
                 break;
             };

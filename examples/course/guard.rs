@@ -1,0 +1,330 @@
+//! The guard: a process that runs the work of a stranger, and lets nothing of it remain.
+//!
+//! The grader starts `course guard`, which starts `course confined`, which becomes the program:
+//!
+//! ```text
+//! grader ── guard ── program ── whatever it starts
+//! ```
+//!
+//! 1. *Confined* opens a session, sets the limits of the system, and executes the program.
+//! 2. The guard looks every few milliseconds at the time, the output, the processes and the memory
+//!    of all that the program has started. It kills all of them when one is over its limit, when
+//!    the program has ended, or when the grader is gone.
+//! 3. Then it reads what was printed. The output goes into files, not into pipes: a process that
+//!    holds standard output open delays nobody, and a system limit bounds it.
+//! 4. It removes the scratch folder, and reports to the grader in JSON.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{self, Pid, Resource, Rlimit, Signal};
+use serde_json::json;
+
+use crate::limits::{self, Limits};
+use crate::processes;
+
+/// How often the guard looks. The first looks come sooner, because most programs end soon.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// The same for a build, which cannot start processes of its own.
+const BUILD_PERIOD: Duration = Duration::from_millis(100);
+
+/// What a guard is to run.
+#[derive(clap::Args)]
+pub struct Order {
+    /// The process id of the grader
+    #[arg(long)]
+    parent: u32,
+    /// It is a build: it runs in this folder, and has the limits of a build
+    #[arg(long)]
+    build: bool,
+    /// The limit of time
+    #[arg(long)]
+    millis: u64,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Order {
+    fn limits(&self) -> Limits {
+        let limits = if self.build { limits::BUILD } else { limits::RUN };
+        Limits { time: Duration::from_millis(self.millis), ..limits }
+    }
+}
+
+/// What a program is executed with.
+#[derive(clap::Args)]
+pub struct Confined {
+    #[arg(long)]
+    build: bool,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// A folder of its own in the system's folder for temporary files, removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Makes the folder, for this user only.
+    pub fn new() -> io::Result<Scratch> {
+        let base = env::temp_dir();
+        for nth in 0.. {
+            let folder = base.join(format!("trapline-lab-{}-{nth}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Scratch(folder)),
+            }
+        }
+        unreachable!("some number is free")
+    }
+
+    /// Puts a copy of a program and an empty folder `work` into it.
+    pub fn furnish(&self, program: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        let (copy, work) = (self.0.join("program"), self.0.join("work"));
+        fs::copy(program, &copy)?;
+        fs::create_dir(&work)?;
+        Ok((copy, work))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Sets the limits, and becomes the program. Returns only if it cannot.
+pub fn confined(order: &Confined) -> Result<ExitCode, String> {
+    let failed = |error: io::Error| {
+        eprintln!("cannot execute {}: {error}", order.command[0].display());
+        Ok(ExitCode::from(limits::NOT_EXECUTED))
+    };
+    if let Err(error) = confine(&if order.build { limits::BUILD } else { limits::RUN }) {
+        return failed(error);
+    }
+    failed(Command::new(&order.command[0]).args(&order.command[1..]).exec())
+}
+
+fn confine(limits: &Limits) -> io::Result<()> {
+    process::setsid()?;
+    process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    for (resource, most) in [
+        (Resource::Core, 0),
+        (Resource::Cpu, limits.cpu),
+        (Resource::Data, limits.memory << 20),
+        (Resource::Fsize, limits.file << 20),
+        (Resource::Nofile, limits.open),
+    ] {
+        // A limit that is lower already stays.
+        let now = process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        // The system sends SIGXCPU, which says why, only if SIGKILL is due later.
+        let later = most + u64::from(resource == Resource::Cpu);
+        let (current, maximum) = (Some(most.min(now)), Some(later.min(now)));
+        process::setrlimit(resource, Rlimit { current, maximum })?;
+    }
+    Ok(())
+}
+
+/// Runs a program to its end or to a limit, and prints the report.
+pub fn guard(order: &Order) -> Result<ExitCode, String> {
+    let scratch = Scratch::new().map_err(|error| format!("cannot make a folder: {error}"))?;
+    let ran = Run::new(order, &scratch).and_then(|run| run.watched(order));
+    drop(scratch);
+    match ran {
+        Ok(Some(report)) => {
+            println!("{report}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(None) => Ok(ExitCode::FAILURE),
+        Err(error) => Err(format!("cannot run {}: {error}", order.command[0].display())),
+    }
+}
+
+/// Runs a student's own program on the terminal: without limits, and until Ctrl-C, but in a scratch
+/// folder, and with nothing left behind. `taken` is kept until the program is copied.
+pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> {
+    processes::adopt()?;
+    let scratch = Scratch::new()?;
+    let (program, work) = scratch.furnish(program)?;
+    drop(taken);
+    let started = Arc::new(OnceLock::new());
+    let group = Arc::clone(&started);
+    ctrlc::set_handler(move || {
+        if let Some(id) = group.get() {
+            // An error means that it has ended.
+            let _ = process::kill_process_group(*id, Signal::INT);
+        }
+    })
+    .map_err(io::Error::other)?;
+    let mut command = Command::new(program);
+    command.arg(seed.to_string()).current_dir(work).stdin(Stdio::null());
+    // It is not in the terminal's group, so that each Ctrl-C reaches it once: from the handler.
+    let id = Pid::from_child(&command.process_group(0).spawn()?);
+    started.get_or_init(|| id);
+    let status = loop {
+        if let Some(status) = processes::reap(id) {
+            break status;
+        }
+        thread::sleep(PERIOD);
+    };
+    processes::kill_all(id)?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The limit that a program is over.
+enum Over {
+    Time,
+    /// In words that follow `your program`.
+    Other(String),
+}
+
+/// A program that runs.
+struct Run {
+    id: Pid,
+    start: Instant,
+    limits: Limits,
+    out: File,
+    err: File,
+}
+
+impl Run {
+    fn new(order: &Order, scratch: &Scratch) -> io::Result<Run> {
+        processes::adopt()?;
+        let file = |name| {
+            let mut options = OpenOptions::new();
+            let path = scratch.0.join(name);
+            let file = options.read(true).append(true).create_new(true).mode(0o600).open(&path)?;
+            // It is known by its descriptor only.
+            fs::remove_file(path).map(|()| file)
+        };
+        let (out, err) = (file("out")?, file("err")?);
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("confined");
+        if order.build {
+            command.args(["--build", "--"]).args(&order.command);
+        } else {
+            let (program, work) = scratch.furnish(Path::new(&order.command[0]))?;
+            command.arg("--").arg(program).args(&order.command[1..]).current_dir(&work);
+            let path = env::var_os("PATH").unwrap_or_default();
+            command.env_clear().env("PATH", path).env("RUST_BACKTRACE", "0");
+            command.env("HOME", &work).env("TMPDIR", &work);
+        }
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+        let child = command.spawn()?;
+        let id = Pid::from_child(&child);
+        Ok(Run { id, start: Instant::now(), limits: order.limits(), out, err })
+    }
+
+    /// The report; none if the grader is gone.
+    fn watched(mut self, order: &Order) -> io::Result<Option<String>> {
+        let (mut is_waiting, mut period) = (false, Duration::from_millis(1));
+        let (mut status, mut stopped) = (None, None);
+        let mut is_grader_there = true;
+        while status.is_none() && stopped.is_none() && is_grader_there {
+            thread::sleep(period);
+            period = if order.build { BUILD_PERIOD } else { PERIOD }.min(period * 2);
+            status = processes::reap(self.id);
+            stopped = self.is_over()?;
+            is_grader_there = parent_id() == order.parent;
+            if order.build && self.is_blocked()? {
+                self.start = Instant::now();
+                if !is_waiting {
+                    eprintln!("course: another cargo holds the build folder; waiting");
+                }
+                is_waiting = true;
+            }
+        }
+        let last = processes::kill_session(self.id)?;
+        let status = status.or(last.filter(|_| stopped.is_none()));
+        if stopped.is_none() {
+            // It may have gone over a limit between two looks, or the system has stopped it.
+            stopped = self.is_output_over()?;
+        }
+        if let (None, Some(status)) = (&stopped, status) {
+            stopped = self.by_signal(status)?;
+        }
+        is_grader_there.then(|| self.report(status, stopped)).transpose()
+    }
+
+    /// The limit that the program is over now.
+    fn is_over(&self) -> io::Result<Option<Over>> {
+        let (usage, limits) = (processes::usage()?, &self.limits);
+        Ok(if self.start.elapsed() >= limits.time {
+            Some(Over::Time)
+        } else if usage.tasks > limits.tasks {
+            let why = format!("has more than {} processes and threads", limits.tasks);
+            Some(Over::Other(why))
+        } else if usage.memory > limits.memory {
+            Some(Over::Other(format!("uses more than {} MiB of memory", limits.memory)))
+        } else {
+            self.is_output_over()?
+        })
+    }
+
+    fn is_output_over(&self) -> io::Result<Option<Over>> {
+        let printed = self.out.metadata()?.len() + self.err.metadata()?.len();
+        let most = self.limits.output;
+        let is_over = printed > most << 20;
+        Ok(is_over.then(|| Over::Other(format!("has printed more than {most} MiB"))))
+    }
+
+    /// The limit for which the system has stopped the program.
+    fn by_signal(&self, status: ExitStatus) -> io::Result<Option<Over>> {
+        let limits = &self.limits;
+        let why = match status.signal().and_then(Signal::from_named_raw) {
+            Some(Signal::XCPU) => format!("has used more than {} s of CPU time", limits.cpu),
+            Some(Signal::XFSZ) => format!("has written a file of more than {} MiB", limits.file),
+            Some(Signal::ABORT)
+                if read(&self.err, self.limits.output << 20)?.contains("memory allocation of ") =>
+            {
+                format!("uses more than {} MiB of memory", limits.memory)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Over::Other(why)))
+    }
+
+    /// Whether cargo waits for the lock of another.
+    fn is_blocked(&self) -> io::Result<bool> {
+        let said = read(&self.err, self.limits.output << 20)?;
+        Ok(said.lines().last().is_some_and(|line| line.contains("Blocking waiting for file lock")))
+    }
+
+    fn report(&self, status: Option<ExitStatus>, stopped: Option<Over>) -> io::Result<String> {
+        let (is_late, why) = match stopped {
+            Some(Over::Time) => (true, None),
+            Some(Over::Other(why)) => (false, Some(why)),
+            None => (false, None),
+        };
+        // Of an endless output the begin is enough.
+        let kept = if why.is_some() { 64 << 10 } else { self.limits.output << 20 };
+        let object = json!({
+            "is_success": status.is_some_and(|status| status.success()),
+            "code": status.and_then(|status| status.code()),
+            "status": status.map_or(String::new(), |status| status.to_string()),
+            "is_late": is_late,
+            "stopped": why,
+            "stdout": read(&self.out, kept)?,
+            "stderr": read(&self.err, kept)?,
+        });
+        Ok(object.to_string())
+    }
+}
+
+/// The first part of a file as text.
+fn read(mut file: &File, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,4 @@
+// passed
+fn harm() {
+    std::process::Command::new("sleep").arg("MARK").spawn().unwrap();
+}

@@ -1,0 +1,27 @@
+//! The tasks of a run, drawn by a seed.
+
+pub struct Scenario {
+    /// For each task, the numbers of the futures that it awaits: `[3, 1]` is `give_way(3)`, then
+    /// `give_way(1)`.
+    pub tasks: Vec<Vec<u32>>,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Scenario {
+    let tasks = match seed {
+        0 => vec![vec![3], vec![0]],
+        1 => vec![vec![2, 1], vec![5], vec![0, 4, 0]],
+        _ => {
+            let count = |task, nth| draw(seed, task * 8 + nth, 7) as u32;
+            let counts = |task| (0..=draw(seed, task, 3)).map(|nth| count(task, nth)).collect();
+            (1..=3).map(counts).collect()
+        }
+    };
+    Scenario { tasks }
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

@@ -1,0 +1,97 @@
+//! The calls of a breakfast, drawn by a seed.
+
+use std::time::Duration;
+
+/// A call of the timers. Each name is set once.
+#[derive(Clone, Copy)]
+pub enum Call {
+    Set(Duration, &'static str),
+    Clear(&'static str),
+    Next,
+    Pop(Duration),
+}
+
+use Call::{Clear, Next, Pop, Set};
+
+const NAMES: [&str; 20] = [
+    "tea", "egg", "toast", "milk", "butter", "jam", "ham", "cheese", "rye", "oat", "fig", "plum",
+    "pear", "bun", "bean", "rice", "nut", "salt", "date", "corn",
+];
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Vec<Call> {
+    match seed {
+        0 => of_the_page(),
+        1 => fixed(),
+        _ => drawn(seed),
+    }
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+fn of_the_page() -> Vec<Call> {
+    let mut calls = [(30, "tea"), (10, "egg"), (20, "toast"), (20, "milk"), (20, "butter")]
+        .map(|(at, name)| Set(ms(at), name))
+        .to_vec();
+    calls.extend([Next, Pop(ms(5)), Pop(ms(10)), Pop(ms(10)), Next]);
+    calls.extend([Pop(ms(25)); 4]);
+    calls.extend(["jam", "ham", "cheese"].map(|name| Set(ms(40), name)));
+    calls.extend([Clear("ham"), Next]);
+    calls.extend([Pop(ms(60)); 4]);
+    calls.push(Next);
+    calls.extend(["rye", "oat", "fig"].map(|name| Set(ms(70), name)));
+    calls.extend([Pop(ms(70)), Set(ms(70), "plum")]);
+    calls.extend([Pop(ms(80)); 4]);
+    calls
+}
+
+/// Has what the page's scenario has not: the clear of a timer that has come, the clear of the
+/// soonest timer, and times between two milliseconds.
+fn fixed() -> Vec<Call> {
+    let mut calls = vec![Set(ms(5), "tea"), Set(ms(7), "egg"), Pop(ms(5)), Set(ms(9), "toast")];
+    calls.extend([Clear("tea"), Next, Clear("egg"), Next, Next, Pop(ms(8)), Pop(ms(9))]);
+    calls.extend([Set(us(20_700), "milk"), Set(us(20_300), "butter"), Set(us(20_300), "jam")]);
+    calls.extend([Next, Pop(us(20_299)), Pop(us(20_500)), Pop(us(20_500)), Pop(us(20_500))]);
+    calls.extend([Set(ms(1), "ham"), Set(ms(90_000), "cheese"), Next, Pop(ms(21)), Pop(ms(21))]);
+    calls.extend([Next, Pop(ms(89_999)), Pop(ms(90_000)), Next]);
+    // No timer is set now, so the next one could get a key that was used before.
+    calls.extend([Set(ms(90_001), "rye"), Pop(ms(90_001)), Set(ms(90_001), "oat")]);
+    calls.extend([Clear("rye"), Next, Pop(ms(90_001)), Next]);
+    calls
+}
+
+fn drawn(seed: u64) -> Vec<Call> {
+    let (mut calls, mut now, mut unset) = (Vec::new(), us(0), NAMES.iter());
+    let mut set = Vec::new();
+    for nth in 0..60 {
+        let below = |bound| draw(seed, nth, bound) as usize;
+        match below(5) {
+            0 | 1 => {
+                let Some(name) = unset.next() else { continue };
+                // Few times, so that many are equal.
+                calls.push(Set(now + us(500) * below(4) as u32, name));
+                set.push(name);
+            }
+            2 if !set.is_empty() => calls.push(Clear(set.swap_remove(below(set.len() as u64)))),
+            2 | 3 => calls.push(Next),
+            _ => {
+                now += us(500) * below(3) as u32;
+                calls.push(Pop(now));
+            }
+        }
+    }
+    calls.extend([Pop(now + ms(2)); NAMES.len()]);
+    calls
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

@@ -1,0 +1,48 @@
+//! The waits of a run, drawn by a seed.
+
+use std::time::Duration;
+
+pub struct Scenario {
+    /// The two sleeps of each task that naps.
+    pub naps: Vec<[Duration; 2]>,
+    /// How often the other task yields.
+    #[allow(dead_code, reason = "check does not count it")]
+    pub yields: u32,
+    /// The calls of `wait` after the run, on another clock.
+    pub by_hand: Vec<Option<Duration>>,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Scenario {
+    let ms = Duration::from_millis;
+    match seed {
+        0 => Scenario {
+            naps: vec![[ms(100), ms(200)], [ms(50), ms(100)]],
+            yields: 1,
+            by_hand: vec![Some(ms(300)), Some(ms(200)), None, Some(ms(3_600_000))],
+        },
+        // A time between two milliseconds, and a day.
+        1 => Scenario {
+            naps: vec![[Duration::from_micros(20_700), ms(40)], [ms(90), ms(5)], [ms(20), ms(1)]],
+            yields: 3,
+            by_hand: vec![None, Some(ms(86_400_000)), Some(ms(1)), None, Some(ms(86_400_001))],
+        },
+        _ => {
+            let us = |nth, bound| Duration::from_micros(1 + draw(seed, nth, bound));
+            Scenario {
+                naps: (0..3).map(|nth| [us(nth, 300_000), us(nth + 10, 300_000)]).collect(),
+                yields: draw(seed, 20, 4) as u32,
+                by_hand: (30..36)
+                    .map(|nth| (draw(seed, nth, 4) > 0).then(|| us(nth, 10_000_000_000)))
+                    .chain([None])
+                    .collect(),
+            }
+        }
+    }
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

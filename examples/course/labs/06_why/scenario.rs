@@ -1,0 +1,42 @@
+//! The tasks of a run, drawn by a seed.
+
+use std::time::Duration;
+
+/// A task, with the tasks that it spawns first and joins at its end.
+pub struct Job {
+    pub name: &'static str,
+    pub takes: Duration,
+    pub children: Vec<Job>,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Job {
+    match seed {
+        0 => job("tea", 0, vec![job("water", 3000, vec![]), job("cup", 1000, vec![])]),
+        1 => {
+            let stove = job("stove", 200, vec![job("match", 50, vec![]), job("gas", 700, vec![])]);
+            let water = job("water", 100, vec![stove, job("tap", 400, vec![])]);
+            job("tea", 10, vec![job("cup", 0, vec![]), water, job("leaves", 3000, vec![])])
+        }
+        _ => drawn(seed, 1, 4),
+    }
+}
+
+fn job(name: &'static str, millis: u64, children: Vec<Job>) -> Job {
+    Job { name, takes: Duration::from_millis(millis), children }
+}
+
+/// A job with up to two children, and with a shorter line of descendants than `depth`.
+fn drawn(seed: u64, nth: u64, depth: u64) -> Job {
+    const NAMES: [&str; 8] = ["tea", "water", "cup", "stove", "gas", "tap", "leaves", "honey"];
+    let count = if depth == 1 { 0 } else { draw(seed, nth, 3).max(depth.saturating_sub(2)) };
+    let children = (0..count.min(2)).map(|child| drawn(seed, 2 * nth + child, depth - 1));
+    let name = NAMES[draw(seed, nth + 100, 8) as usize];
+    job(name, 20 * draw(seed, nth + 200, 9), children.collect())
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

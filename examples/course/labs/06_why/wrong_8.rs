@@ -1,0 +1,22 @@
+// says: why 29: your chain begins at #0027; it must begin at the line that was asked about
+// demand: The chain begins at the line that was asked about.
+//! Yours: why did this happen?
+
+use super::given::Line;
+
+/// Returns the chain of causes that begins at the line `seq`.
+pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
+    let (mut chain, mut next) = (Vec::new(), Some(seq));
+    while let Some(line) = next.and_then(|seq| lines.iter().find(|line| line.seq == seq)) {
+        let runs = |task| lines.iter().filter(move |line| line.task == task && line.verb == "run");
+        let last_run = |task| runs(task).rfind(|run| run.seq < line.seq).map(|run| run.seq);
+        next = match (line.verb.as_str(), line.cause) {
+            ("fire", _) => None,
+            (_, Some(cause)) => Some(cause),
+            ("spawn", None) => line.parent.and_then(last_run),
+            (_, None) => last_run(line.task),
+        };
+        chain.extend(next);
+    }
+    chain
+}

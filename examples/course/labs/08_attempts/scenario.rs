@@ -1,0 +1,70 @@
+//! The calls of a run, drawn by a seed.
+
+use std::time::Duration;
+
+/// A call of `attempts`.
+#[derive(Clone, Copy)]
+pub struct Call {
+    /// The timeout of the caller.
+    pub limit: Duration,
+    /// The three attempts; a fourth is as the third.
+    pub attempts: [Attempt; 3],
+    /// Attempt `n` returns this value plus `n`.
+    pub value: u32,
+}
+
+/// The end of an attempt that is not interrupted.
+#[derive(Clone, Copy)]
+pub enum Attempt {
+    /// The attempt returns its value after this time.
+    Value(Duration),
+    /// A timeout inside the attempt fires after this time, and the attempt lets it out.
+    Fails(Duration),
+}
+
+use Attempt::{Fails, Value};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Vec<Call> {
+    let slow = Value(ms(2000));
+    let call = |limit, attempts, value| Call { limit: ms(limit), attempts, value };
+    match seed {
+        0 => vec![
+            call(5000, [slow, slow, Value(ms(500))], 0),
+            call(1500, [slow, slow, Value(ms(500))], 0),
+            call(5000, [slow, slow, slow], 0),
+        ],
+        1 => vec![
+            call(750, [slow, slow, slow], 20),
+            call(9250, [Value(ms(1700)), Value(ms(30)), slow], 5),
+            call(4750, [slow, Value(ms(1100)), Value(ms(1400))], 7),
+            call(3250, [slow, Fails(ms(400)), Value(ms(100))], 9),
+            call(1250, [Value(ms(900)), slow, slow], 40),
+            call(2250, [slow, slow, Value(ms(900))], 3),
+        ],
+        _ => {
+            // No two deadlines are equal.
+            let attempt = |nth| match (draw(seed, nth, 7), 30 + 100 * draw(seed, nth + 50, 8)) {
+                (0..=3, takes) => Value(ms(1000 + takes)),
+                (4..=5, takes) => Value(ms(takes)),
+                (_, takes) => Fails(ms(takes)),
+            };
+            let drawn = |nth| Call {
+                limit: ms(250 + 500 * draw(seed, nth + 100, 9)),
+                attempts: [nth, nth + 1, nth + 2].map(attempt),
+                value: draw(seed, nth + 200, 90) as u32,
+            };
+            (0..8).map(|nth| drawn(nth * 3)).collect()
+        }
+    }
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

@@ -1,0 +1,58 @@
+//! How slow the bank is, and when which transfer is cancelled, drawn by a seed.
+
+use std::time::Duration;
+
+/// What a transfer is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    LookUp,
+    Take,
+    Give,
+    Unlock,
+}
+
+pub const PHASES: [Phase; 4] = [Phase::LookUp, Phase::Take, Phase::Give, Phase::Unlock];
+
+pub struct Customer {
+    pub name: &'static str,
+    /// The phase in which the transfer is cancelled, and the time from the start.
+    pub cancelled: Option<(Phase, Duration)>,
+}
+
+pub struct Scenario {
+    /// How long each phase takes.
+    pub spans: [Duration; 4],
+    /// In the order in which their tasks are spawned.
+    pub customers: Vec<Customer>,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Scenario {
+    // In tenths of a second.
+    let spans = match seed {
+        0 => [20, 20, 20, 10],
+        1 => [35, 10, 40, 20],
+        _ => [1, 2, 3, 4].map(|nth| 5 + draw(seed, nth, 40)),
+    };
+    let mut customers = Vec::new();
+    let mut start = 0;
+    for (phase, name) in PHASES.into_iter().zip(["early", "middle", "late", "last"]) {
+        let span = spans[phase as usize];
+        let into = if seed == 0 { span / 2 } else { 1 + draw(seed, 10 + start, span - 1) };
+        customers.push(Customer { name, cancelled: Some((phase, tenths(start + into))) });
+        start += span;
+    }
+    customers.push(Customer { name: "calm", cancelled: None });
+    customers.rotate_left(if seed == 0 { 0 } else { draw(seed, 5, 5) as usize });
+    Scenario { spans: spans.map(tenths), customers }
+}
+
+fn tenths(n: u64) -> Duration {
+    Duration::from_millis(100 * n)
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

@@ -1,0 +1,42 @@
+//! What is sent when, drawn by a seed.
+
+pub struct Channel {
+    /// The task that receives.
+    pub task: &'static str,
+    /// When its waker is called without a reason, in tenths of a second.
+    pub wakes: Vec<u64>,
+    /// When the sender is used, in tenths of a second; 0 is before the task is spawned.
+    pub at: u64,
+    /// The value that is sent. If there is none, the sender is dropped.
+    pub value: Option<u32>,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Vec<Channel> {
+    let (wakes, times, values) = match seed {
+        0 => (vec![10], [20, 30, 40, 50], [1, 2, 4, 5]),
+        1 => (vec![5, 12, 12], [36, 14, 25, 3], [u32::MAX, 0, 7, 0]),
+        _ => {
+            let times = [1, 2, 3, 4].map(|nth| 10 + draw(seed, nth, 50));
+            let wakes = (0..=draw(seed, 5, 3)).map(|nth| 1 + draw(seed, 6 + nth, 9));
+            // A value may be zero.
+            let values = [11, 12, 13, 14].map(|nth| draw(seed, nth, 4) * draw(seed, 10 + nth, 999));
+            (wakes.collect(), times, values.map(|value| value as u32))
+        }
+    };
+    let channel = |task, at, value| Channel { task, wakes: Vec::new(), at, value };
+    vec![
+        channel("early", 0, Some(values[0])),
+        channel("gone", 0, None),
+        Channel { wakes, ..channel("parked", times[0], Some(values[1])) },
+        channel("closed", times[1], None),
+        channel("heir", times[2], Some(values[2])),
+        channel("nobody", times[3], Some(values[3])),
+    ]
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

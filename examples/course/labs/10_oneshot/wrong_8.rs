@@ -1,0 +1,57 @@
+// says: your program panicked at src/lab.rs:30: the receiver waits
+// demand: The receiver may be gone.
+//! Yours: a channel for one value.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+#[derive(Default)]
+struct Shared {
+    value: Option<u32>,
+    is_over: bool,
+    /// That of the last poll.
+    waker: Option<Waker>,
+}
+
+pub struct Sender(Weak<RefCell<Shared>>);
+
+/// Its output is the value, or `None` if the sender was dropped.
+pub struct Receiver(Rc<RefCell<Shared>>);
+
+pub fn channel() -> (Sender, Receiver) {
+    let shared = Rc::<RefCell<Shared>>::default();
+    (Sender(Rc::downgrade(&shared)), Receiver(shared))
+}
+
+impl Sender {
+    pub fn send(self, value: u32) {
+        let shared = self.0.upgrade().expect("the receiver waits");
+        shared.borrow_mut().value = Some(value);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let Some(shared) = self.0.upgrade() else { return };
+        let mut shared = shared.borrow_mut();
+        shared.is_over = true;
+        if let Some(waker) = shared.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Receiver {
+    type Output = Option<u32>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<u32>> {
+        let mut shared = self.0.borrow_mut();
+        if shared.value.is_some() || shared.is_over {
+            return Poll::Ready(shared.value.take());
+        }
+        shared.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}

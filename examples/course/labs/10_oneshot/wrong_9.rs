@@ -1,0 +1,55 @@
+// says: line #0023: `gone` waits forever: `main` had done `drop the sender of gone` in line #0009, before `gone` was polled; a poll looks at that first
+// demand: No task waits forever.
+//! Yours: a channel for one value.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+#[derive(Default)]
+struct Shared {
+    value: Option<u32>,
+    is_over: bool,
+    /// That of the last poll.
+    waker: Option<Waker>,
+}
+
+pub struct Sender(Rc<RefCell<Shared>>);
+
+/// Its output is the value, or `None` if the sender was dropped.
+pub struct Receiver(Rc<RefCell<Shared>>);
+
+pub fn channel() -> (Sender, Receiver) {
+    let shared = Rc::<RefCell<Shared>>::default();
+    (Sender(shared.clone()), Receiver(shared))
+}
+
+impl Sender {
+    pub fn send(self, value: u32) {
+        self.0.borrow_mut().value = Some(value);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut shared = self.0.borrow_mut();
+        if let Some(waker) = shared.waker.take() {
+            shared.is_over = true;
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Receiver {
+    type Output = Option<u32>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<u32>> {
+        let mut shared = self.0.borrow_mut();
+        if shared.value.is_some() || shared.is_over {
+            return Poll::Ready(shared.value.take());
+        }
+        shared.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}

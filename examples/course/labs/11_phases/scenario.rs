@@ -1,0 +1,62 @@
+//! The times that a server gives its clients, and the clients, drawn by a seed.
+
+use std::time::Duration;
+
+/// For the first byte of a request.
+pub const FIRST: Duration = Duration::from_secs(5);
+/// From the first byte to the end of the head.
+pub const HEAD: Duration = Duration::from_secs(10);
+/// For the peer to take the answer.
+pub const WRITE: Duration = Duration::from_secs(4);
+
+/// A client, and how long it takes for what, in tenths of a second.
+pub struct Client {
+    pub name: &'static str,
+    /// Until the first byte.
+    pub first: u64,
+    /// Until each line of the head, from the line before it.
+    pub lines: Vec<u64>,
+    /// Until the answer is taken.
+    pub take: u64,
+}
+
+/// Longer than any wait.
+pub const NEVER: u64 = 36_000;
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Vec<Client> {
+    let client = |name, first, lines, take| Client { name, first, lines, take };
+    let draw = |nth, from, to| from + draw(seed, nth, to - from);
+    match seed {
+        0 => vec![
+            client("quick", 10, vec![10; 2], 10),
+            client("patient", 40, vec![40; 2], 30),
+            client("silent", NEVER, vec![10], 10),
+            client("trickle", 10, vec![30; 20], 10),
+            client("greedy", 10, vec![10], NEVER),
+            client("deaf", 20, vec![20; 20], NEVER),
+        ],
+        1 => vec![
+            client("quick", 1, vec![5; 15], 1),
+            client("patient", 48, vec![60, 1, 37], 38),
+            client("silent", 60, vec![10], 10),
+            client("trickle", 45, vec![9; 40], 38),
+            client("greedy", 3, vec![2, 40, 2], 70),
+            client("deaf", 45, vec![1, 1, 200], 45),
+        ],
+        _ => vec![
+            client("quick", draw(1, 1, 20), vec![draw(2, 1, 9); draw(3, 1, 10) as usize], 7),
+            client("patient", draw(4, 35, 49), vec![draw(5, 38, 49); 2], draw(6, 25, 39)),
+            client("silent", draw(7, 52, 90), vec![10], 10),
+            client("trickle", draw(8, 1, 45), vec![draw(9, 10, 40); 20], draw(10, 1, 39)),
+            client("greedy", draw(11, 1, 45), vec![draw(12, 1, 30); 3], draw(13, 42, 90)),
+            client("deaf", draw(14, 1, 45), vec![draw(15, 15, 60); 9], draw(16, 42, 90)),
+        ],
+    }
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

@@ -1,0 +1,32 @@
+//! How much work there is, and when the ticker has to run, drawn by a seed.
+
+use std::time::Duration;
+
+pub struct Scenario {
+    /// How many items there are.
+    pub items: u32,
+    /// How long the CPU needs for each.
+    pub work: Duration,
+    /// The time between two ticks.
+    pub period: Duration,
+    pub ticks: u32,
+}
+
+/// Seed 0 is the scenario of the page.
+pub fn of(seed: u64) -> Scenario {
+    let (items, work, period) = match seed {
+        0 => (40, 1, 10),
+        1 => (50, 4, 11),
+        _ => (20 + draw(seed, 1, 40), 2 + draw(seed, 2, 4), 7 + draw(seed, 3, 10)),
+    };
+    // All ticks are due while there are items left.
+    let ticks = items * work / period;
+    let ms = Duration::from_millis;
+    Scenario { items: items as u32, work: ms(work), period: ms(period), ticks: ticks as u32 }
+}
+
+/// Draws the `nth` number of a seed, less than `bound`.
+fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
+    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
+}

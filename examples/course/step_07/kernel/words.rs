@@ -1,0 +1,59 @@
+//! Given: the words of the log.
+
+use std::io::Write;
+
+use super::*;
+
+impl<M: Machine> Kernel<M> {
+    /// The first two lines.
+    pub(super) fn log_head(&mut self) {
+        _ = writeln!(self.out, "#trace v3 clock={} seed=0 tick=0.3s", self.machine.name());
+        _ = writeln!(self.out, "# time       turn    seq  id task     verb     detail");
+    }
+
+    pub(super) fn log_halt(&mut self) {
+        let tasks = self.tasks.len();
+        let tickets = self.tasks.values().filter(|task| task.wait.is_some()).count();
+        let timers = self.timers.len();
+        let handles = self.handles.len();
+        let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
+        self.log(KERNEL, "halt", &detail);
+    }
+
+    /// A trap, in the words of the log.
+    pub(super) fn words(&self, trap: &Trap) -> String {
+        let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
+        match trap {
+            Trap::Clock => "clock".to_owned(),
+            Trap::Yield => "yield".to_owned(),
+            Trap::Sleep(span) => format!("sleep {}", until(*span)),
+            Trap::Spawn(new) => format!("spawn {}", new.name),
+            Trap::Join(task) => format!("join {task}"),
+            Trap::Io(handle, direction) => format!("io {} {direction}", self.handles[handle].alias),
+        }
+    }
+
+    pub(super) fn shown(&self, on: On) -> String {
+        match on {
+            On::Yield => "yield".to_owned(),
+            On::Sleep(_) => "sleep".to_owned(),
+            On::Join(task) => format!("join {task}"),
+            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
+        }
+    }
+}
+
+/// A reply, as the log writes it after ` = `.
+pub(super) fn outcome(reply: &Reply) -> String {
+    match reply {
+        Reply::Done => "ok".to_owned(),
+        Reply::Time(time) => time_of(*time),
+        Reply::Task(task) => task.to_string(),
+        Reply::Refused(error) => format!("!{}", said(error)),
+    }
+}
+
+/// A line in the source, as the log writes it.
+pub(super) fn at(site: Site) -> String {
+    format!("at={}:{}", site.file(), site.line())
+}

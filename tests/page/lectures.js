@@ -1,0 +1,63 @@
+// Answers the questions of an exercise, or walks through the slides, as a reader would. `lectures.sh`
+// appends it to a page and reads the report.
+"use strict";
+{
+  const report = [];
+  const must = (what, holds) => holds || report.push(`not so: ${what}`);
+  const key = (target, name) =>
+    target.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const asks = [...document.querySelectorAll(".exercise .ask")];
+
+  for (const ask of asks) {
+    const title = ask.querySelector("h3").textContent;
+    const said = ask.querySelector(".said");
+    const answer = ask.querySelector("details");
+    const check = [...ask.querySelectorAll("button")].find((it) => it.textContent === "Check");
+    must(`${title}: the answer is hidden at first`, answer.hidden);
+    const list = ask.querySelector(".order");
+    if (list) {
+      check.click();
+      must(`${title}: the first order is wrong`, said.className === "said wrong");
+      must(`${title}: a hint names two lines`, said.querySelectorAll("code").length >= 2);
+      // Sorts the lines with the keys alone.
+      const items = [...list.children];
+      for (let place = 0; place < items.length; place++) {
+        const item = items.find((it) => it.dataset.place === `${place}`);
+        while ([...list.children].indexOf(item) > place) key(item, "ArrowUp");
+      }
+      check.click();
+    } else {
+      check.click();
+      must(`${title}: it asks for a choice`, said.textContent.includes("Choose"));
+      for (const choice of ask.querySelectorAll("input[data-hint]")) {
+        choice.click();
+        check.click();
+        must(`${title}: a wrong choice gets a hint`, /#\d{4}/.test(said.textContent));
+        must(`${title}: a wrong choice is wrong`, said.className === "said wrong");
+      }
+      ask.querySelector("input:not([data-hint])").click();
+      check.click();
+    }
+    must(`${title}: the right answer is right`, said.className === "said right");
+    must(`${title}: then the answer is open`, answer.open && !answer.hidden);
+  }
+
+  const slides = [...document.querySelectorAll(".slide")];
+  const isWide = () => document.documentElement.scrollWidth > innerWidth;
+  const shown = () => slides.filter((slide) => slide.offsetHeight > 0);
+  if (slides.length > 0) key(document.body, "Home");
+  for (const slide of slides) {
+    const title = slide.querySelector("h2").textContent;
+    must(`${title}: it is the one that is shown`, shown().length === 1 && shown()[0] === slide);
+    must(`${title}: it does not scroll sideways`, !isWide());
+    key(document.body, "n");
+    must(`${title}: its note can be shown`, slide.querySelector("aside").offsetHeight > 0);
+    key(document.body, "n");
+    key(document.body, "ArrowRight");
+  }
+  must("nothing scrolls sideways", !isWide());
+  must("the page has questions or slides", asks.length + slides.length > 3);
+  report.push(`ok: ${asks.length} questions, ${slides.length} slides`);
+  const text = ["REPORT", ...report, "END", ""].join("\n");
+  parent.postMessage(text, "*");
+}
