@@ -5,14 +5,20 @@ use std::time::Duration;
 use kernel::{Kernel, Sim};
 use traps::{Error, note, ready_tasks, sleep, spawn, yield_now};
 
-/// Asks, and says what came of it.
+#[path = "scenario.rs"]
+mod scenario;
+
+/// Asks, and notes the answer.
 async fn ask() {
     note("asks");
     let count = ready_tasks().await;
     note(format!("the answer is {count}"));
 }
 
-async fn program() -> Result<(), Error> {
+async fn program(further: u64) -> Result<(), Error> {
+    for _ in 0..further {
+        spawn("further", yield_now()).detached().await;
+    }
     let sleeper = async { sleep(Duration::from_millis(10)).await };
     spawn("sleeper", sleeper).detached().await;
     let walker = async {
@@ -22,10 +28,10 @@ async fn program() -> Result<(), Error> {
         Ok::<_, Error>(())
     };
     spawn("walker", walker).detached().await;
-    // Both are ready, and neither has run.
+    // All are ready, and none has run.
     ask().await;
     yield_now().await?;
-    // The sleeper sleeps, and the walker has given way.
+    // The sleeper sleeps, and the others have yielded.
     ask().await;
     let asker = spawn("asker", async {
         ask().await;
@@ -41,10 +47,10 @@ async fn program() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main(_seed: u64) {
+pub fn main(seed: u64) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(std::io::stdout());
-    let ran = kernel.run(program()).unwrap_or_else(|error| panic!("{error}"));
+    let ran = kernel.run(program(scenario::of(seed))).unwrap_or_else(|error| panic!("{error}"));
     ran.unwrap_or_else(|error| panic!("{error}"));
     kernel.shutdown().unwrap_or_else(|error| panic!("in the shutdown, {error}"));
 }
