@@ -209,15 +209,19 @@ fn each_wrong_solution_gets_its_sentence() {
 }
 
 #[test]
-fn each_lab_has_three_hints_and_three_wrong_solutions_at_least() {
+fn each_lab_has_three_hints_and_six_wrong_and_two_more_right_solutions_at_least() {
     let mut wrong = Vec::new();
     for lab in labs::all().unwrap() {
         let (hints, wrongs) = (lab.hints(), lab.others("wrong"));
         if hints.len() != 3 || hints.iter().any(String::is_empty) {
             wrong.push(format!("{} has {} hints", lab.name, hints.len()));
         }
-        if wrongs.len() < 3 {
+        if wrongs.len() < 6 {
             wrong.push(format!("{} has {} wrong solutions", lab.name, wrongs.len()));
+        }
+        let rights = lab.others("right").len();
+        if rights < 2 {
+            wrong.push(format!("{} has {rights} right solutions besides its own", lab.name));
         }
         // A patch says it on a line before the first `---`, as programs do.
         for name in wrongs.iter().map(|name| format!("{name}.{}", lab.ending())) {
@@ -242,9 +246,8 @@ fn each_demand_has_a_wrong_solution_that_fails_at_it() {
             .iter()
             .map(|(source, name)| (demand(source).unwrap_or_default(), name))
             .collect();
-        // A lab that names no demands yet.
-        if demands.is_empty() && missed.iter().all(|(demand, _)| demand.is_empty()) {
-            continue;
+        if demands.len() < 3 {
+            wrong.push(format!("{} has {} demands", lab.name, demands.len()));
         }
         for demand in &demands {
             if !missed.iter().any(|(missed, _)| missed == demand) {
