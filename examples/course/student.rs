@@ -119,7 +119,11 @@ fn manifest(lab: &Lab, package: &str, others: &str) -> Result<String, String> {
         let path = if is_patched { PathBuf::from(name) } else { root().join(path) };
         format!("{name} = {{ package = \"trapline-{name}\", path = {path:?} }}\n")
     };
-    let dependencies: String = CRATES.iter().map(dependency).collect();
+    // The program of a patched lab has no sockets; only the crates' own tests have.
+    let is_of_tests = |(name, _): &&(&str, &str)| is_patched && *name == "net";
+    let (of_tests, of_program): (Vec<_>, Vec<_>) = CRATES.iter().partition(is_of_tests);
+    let dependencies: String = of_program.into_iter().map(dependency).collect();
+    let of_tests: String = of_tests.into_iter().map(dependency).collect();
     let workspace = if is_patched { workspace()? } else { "[workspace]\n".to_owned() };
     Ok(format!(
         "\
@@ -131,6 +135,8 @@ publish = false
 
 [dependencies]
 {dependencies}{others}
+[dev-dependencies]
+{of_tests}
 [profile.dev]
 debug = \"line-tables-only\"
 
