@@ -92,8 +92,12 @@ pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result
         None => labs::all()?,
     };
     let names = student::entries(folder)?;
-    let students: Vec<String> =
-        names.into_iter().filter(|name| folder.join(name).is_dir()).collect();
+    if let Some(name) = names.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+        return Err(format!("the name of the folder {name:?} is not UTF-8; give it another name"));
+    }
+    // A folder such as .git is nobody's.
+    let is_student = |name: &String| !name.starts_with('.') && folder.join(name).is_dir();
+    let students: Vec<String> = names.into_iter().filter(is_student).collect();
     if students.is_empty() {
         return Err(format!("{} has no folders; expected one for each student", folder.display()));
     }
@@ -139,6 +143,11 @@ fn grade_student(
 }
 
 fn verdict(lab: &Lab, folder: &Path, hidden: u64) -> Verdict {
+    let place = folder.join(&lab.name);
+    if place.is_symlink() {
+        // It may lead to the folder of another student.
+        return Verdict::Unchecked(format!("{} is a link; a folder was expected", place.display()));
+    }
     match grade::find(lab, Some(folder)) {
         Ok(found) => grade::grade(lab, &found, hidden).into(),
         Err(why) if grade::is_there(lab, folder) => Verdict::Unchecked(why),

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -15,9 +16,6 @@ use crate::work::{Ended, Work, judge};
 
 /// The first step that writes version 3 of the log.
 const FIRST_OF_VERSION_2: u32 = 6;
-
-/// The largest file that a student may hand in, in bytes.
-const LARGEST: u64 = 1 << 20;
 
 /// Passed, or what is wrong in a sentence.
 pub type Judgement = Result<(), String>;
@@ -43,7 +41,7 @@ pub fn find(lab: &Lab, named: Option<&Path>) -> Result<PathBuf, String> {
     }
     let found = if inner.is_dir() { inner } else { folder };
     if found.join(&written).is_file() {
-        let text = fs::read_to_string(found.join("lab.md")).unwrap_or_default();
+        let text = source(&found, "lab.md").unwrap_or_default();
         let head = text.strip_prefix("# ").and_then(|text| text.split('.').next());
         return match head.and_then(|other| other.parse::<u32>().ok()) {
             Some(other) if other != number => {
@@ -105,12 +103,15 @@ fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
     let (path, file) = (folder.join(&file), file.as_ref().display());
     let failed = |error| format!("cannot read {}: {error}", path.display());
     let found = fs::symlink_metadata(&path).map_err(failed)?;
-    // A link may name a file of another student, and a pipe would be waited for.
-    if !found.is_file() {
+    let is_inside = fs::canonicalize(&path)
+        .map_err(failed)?
+        .starts_with(fs::canonicalize(folder).map_err(failed)?);
+    // A link may name a file or a folder of another student, and a pipe would be waited for.
+    if !found.is_file() || !is_inside {
         return Err(format!("{file} is a link or a device; a file was expected"));
     }
-    if found.len() > LARGEST {
-        return Err(format!("{file} has more than {} KiB", LARGEST >> 10));
+    if found.len() > student::LARGEST {
+        return Err(format!("{file} has more than {} KiB", student::LARGEST >> 10));
     }
     // The compiler rejects what is no text.
     Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed)?).into_owned())
@@ -186,6 +187,9 @@ fn judge_program(
 
 /// The lab's own judgement.
 fn own(lab: &Lab, work: &Work) -> Result<Judgement, String> {
-    checks::check(lab.number, work)
+    // A program may print what no check expects. That must not end the grading of a class.
+    let judged = panic::catch_unwind(|| checks::check(lab.number, work));
+    judged
+        .map_err(|_| format!("the check of lab {} panicked", lab.number))?
         .ok_or_else(|| format!("lab {} is not in the list of examples/course/list.rs", lab.number))
 }

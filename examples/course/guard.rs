@@ -22,6 +22,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,6 +57,12 @@ pub struct Order {
 }
 
 impl Order {
+    /// Whether a wait for the lock of another cargo does not count. In `cargo test` a student's
+    /// code could print the line with which cargo reports the wait.
+    fn may_wait(&self) -> bool {
+        self.build && self.command.get(1).is_some_and(|verb| verb == "build")
+    }
+
     fn limits(&self) -> Limits {
         let limits = if self.build { limits::BUILD } else { limits::RUN };
         Limits { time: Duration::from_millis(self.millis), ..limits }
@@ -99,7 +106,15 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
+        let is_left = fs::remove_dir_all(&self.0).is_err()
+            && fs::symlink_metadata(&self.0).is_ok_and(|found| found.is_dir());
+        if is_left {
+            // A folder is closed to its owner, or there are more inside each other than files may
+            // be open.
+            for (tool, how) in [("chmod", "u+rwx"), ("rm", "-f")] {
+                drop(Command::new(tool).args(["-R", how, "--"]).arg(&self.0).status());
+            }
+        }
     }
 }
 
@@ -139,6 +154,10 @@ fn confine(limits: &Limits) -> io::Result<()> {
 pub fn guard(order: &Order) -> Result<ExitCode, String> {
     let scratch = Scratch::new().map_err(|error| format!("cannot make a folder: {error}"))?;
     let ran = Run::new(order, &scratch).and_then(|run| run.watched(order));
+    if ran.is_err() {
+        // What was started must not outlive the guard. The first error is reported.
+        drop(processes::kill_all(process::getpid()));
+    }
     drop(scratch);
     match ran {
         Ok(Some(report)) => {
@@ -159,10 +178,13 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     drop(taken);
     let started = Arc::new(OnceLock::new());
     let group = Arc::clone(&started);
+    let asked = AtomicBool::new(false);
     ctrlc::set_handler(move || {
         if let Some(id) = group.get() {
-            // An error means that it has ended.
-            let _ = process::kill_process_group(*id, Signal::INT);
+            // The first one asks, and the next one kills. An error means that it has ended.
+            let signal =
+                if asked.swap(true, Ordering::Relaxed) { Signal::KILL } else { Signal::INT };
+            let _ = process::kill_process_group(*id, signal);
         }
     })
     .map_err(io::Error::other)?;
@@ -236,10 +258,10 @@ impl Run {
             status = processes::reap(self.id);
             stopped = self.is_over()?;
             is_grader_there = parent_id() == order.parent;
-            if order.build && self.is_blocked()? {
+            if order.may_wait() && self.is_blocked()? {
                 self.start = Instant::now();
                 if !is_waiting {
-                    eprintln!("course: another cargo holds the build folder; waiting");
+                    eprintln!("course: another cargo is at work; waiting");
                 }
                 is_waiting = true;
             }
@@ -294,10 +316,12 @@ impl Run {
         Ok(Some(Over::Other(why)))
     }
 
-    /// Whether cargo waits for the lock of another.
+    /// Whether cargo waits for the lock of another. It has compiled nothing then. Later lines may
+    /// be those of a student's `compile_error!`.
     fn is_blocked(&self) -> io::Result<bool> {
         let said = read(&self.err, self.limits.output << 20)?;
-        Ok(said.lines().last().is_some_and(|line| line.contains("Blocking waiting for file lock")))
+        let is_wait = |line: &str| line.trim_start().starts_with("Blocking waiting for file lock");
+        Ok(!said.is_empty() && said.lines().all(is_wait))
     }
 
     fn report(&self, status: Option<ExitStatus>, stopped: Option<Over>) -> io::Result<String> {

@@ -244,9 +244,11 @@ fn check(lab: &Lab, dir: Option<&Path>, hidden: u64) -> Verdict {
         Err(why) => return Verdict::Unchecked(why),
     };
     note_changes(lab, &folder);
+    // The student may save while the check runs.
+    let checked = progress::fingerprint(lab, &folder);
     let verdict = Verdict::from(grade::grade(lab, &folder, hidden));
     if verdict == Verdict::Passed
-        && let Err(error) = progress::note(lab, &folder)
+        && let Err(error) = checked.and_then(|checked| progress::note(&folder, checked))
     {
         complain(error);
     }

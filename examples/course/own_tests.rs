@@ -3,6 +3,7 @@
 //! The program of a lab shows that a new part works. These tests show that the old parts still do:
 //! the unit tests of `traps` and `kernel`, and some tests of the repository that need nothing else.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
         student::mirror(&root().join("tests").join(name), &folder.join("tests").join(name))?;
     }
     for name in TESTS.map(|name| format!("tests/{name}.rs")) {
-        let text = std::fs::read(root().join(&name));
+        let text = fs::read(root().join(&name));
         student::put(&folder.join(&name), text.map_err(|error| format!("{name}: {error}"))?)?;
     }
     let (built, _) = program::run_cargo(cargo(folder, package, target).arg("--no-run"), BUILD)?;
@@ -51,12 +52,15 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
     tests.args(["--", "--skip", "machine::"]);
     let (ended, said) = program::run_cargo(&tests, LIMIT)?;
     if ended.killed_after.is_some() {
-        let running = said.lines().rfind(|line| line.starts_with("test "));
+        // The dots of other tests may stand before it.
+        let name = |line: &str| {
+            let (line, _) = line.split_once(" has been running for over ")?;
+            line.rsplit_once("test ").map(|(_, name)| format!(": `{name}` hangs"))
+        };
         return Ok(Err(format!(
-            "your change breaks the crates' own tests: they did not end in {} s; the last line \
-             they printed is `{}`",
+            "your change breaks the crates' own tests, which did not end in {} s{}",
             LIMIT.as_secs(),
-            running.unwrap_or_default()
+            said.lines().rev().find_map(name).unwrap_or_default()
         )));
     }
     if let Some(why) = ended.stopped {
@@ -64,9 +68,36 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
     }
     match failure(&said) {
         Some(failure) => Ok(Err(failure)),
-        None if ended.is_success => Ok(Ok(())),
+        None if ended.is_success => Ok(all_ran(folder, &said)),
         None => Err(format!("the crates' own tests failed ({}):\n{}", ended.status, ended.stderr)),
     }
+}
+
+/// Whether all tests of the crates are still there and have run. Most are in the folders that the
+/// student hands in.
+fn all_ran(folder: &Path, said: &str) -> Judgement {
+    for (name, path) in [("traps", "traps/src"), ("kernel", "kernel/src")] {
+        let (before, now) = (tests_in(&root().join(path)), tests_in(&folder.join(path)));
+        if now < before {
+            return Err(format!("the crate {name} had {before} tests of its own, and has {now}"));
+        }
+    }
+    // Two crates, and two files.
+    let (ran, all) = (said.matches("test result: ok. ").count(), 2 + TESTS.len());
+    if ran < all {
+        return Err(format!("only {ran} of the {all} programs with the crates' own tests ended"));
+    }
+    Ok(())
+}
+
+/// How many tests the files below a folder have.
+fn tests_in(folder: &Path) -> usize {
+    let names = student::entries(folder).unwrap_or_default().into_iter();
+    let count = |name: String| match folder.join(&name) {
+        path if path.is_dir() => tests_in(&path),
+        path => fs::read_to_string(path).unwrap_or_default().matches("#[test]").count(),
+    };
+    names.map(count).sum()
 }
 
 /// The command that builds and runs the tests.

@@ -22,6 +22,9 @@ fn main() {
 }
 ";
 
+/// The largest file that a student may hand in, in bytes.
+pub const LARGEST: u64 = 1 << 20;
+
 /// Writes a file, unless it says that already: what has not changed is not built again.
 pub fn put(path: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     let text = text.as_ref();
@@ -46,6 +49,9 @@ pub fn mirror(from: &Path, to: &Path) -> Result<(), String> {
         let found = fs::symlink_metadata(&from);
         match found.map_err(|error| format!("cannot read {}: {error}", from.display()))? {
             found if found.is_dir() => mirror(&from, &to)?,
+            found if found.is_file() && found.len() > LARGEST => {
+                return Err(format!("{} has more than {} KiB", from.display(), LARGEST >> 10));
+            }
             found if found.is_file() => put(&to, read(&from)?)?,
             // A link may lead anywhere, and a pipe would be waited for.
             _ => return Err(format!("{} is neither a file nor a folder", from.display())),

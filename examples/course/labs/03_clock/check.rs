@@ -8,7 +8,7 @@ use crate::work::Work;
 /// The time of a log, in microseconds.
 fn micros(word: &str) -> Option<u64> {
     let (seconds, micros) = word.trim().split_once('.')?;
-    Some(seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?)
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)
 }
 
 pub fn check(work: &Work) -> Result<(), String> {

@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::work::Work;
 use scenario::Scenario;
 
+/// More reads of the clock before a beat look at it again and again.
+const MOST_READS: u32 = 5;
+
 /// A beat, in the words of the page.
 struct Beat {
     /// When the beat is due.
@@ -24,6 +27,8 @@ struct Reader {
     now: Duration,
     /// How often `every` has slept since the last beat was over.
     sleeps: u32,
+    /// How often it has read the clock since then.
+    reads: u32,
     /// Whether a beat goes on, so that a sleep is not that of `every`.
     is_in_beat: bool,
     beats: usize,
@@ -73,6 +78,8 @@ impl Reader {
             self.now = now;
             let is_sleep = line.split_whitespace().skip(3).take(2).eq(["block", "sleep"]);
             self.sleeps += u32::from(is_sleep && !self.is_in_beat);
+            let is_read = line.split_whitespace().skip(3).take(2).eq(["trap", "clock"]);
+            self.reads += u32::from(is_read && !self.is_in_beat);
             return Ok(());
         }
         let next = self.beats + 1;
@@ -83,7 +90,7 @@ impl Reader {
             }
             ["beat", _] => Err(format!("`{line}` came, and beat {next} was next")),
             ["beat", _, "is", "over"] => {
-                (self.is_in_beat, self.sleeps) = (false, 0);
+                (self.is_in_beat, self.sleeps, self.reads) = (false, 0, 0);
                 Ok(())
             }
             _ => Ok(()),
@@ -105,6 +112,13 @@ impl Reader {
                 self.sleeps
             ));
         }
+        if self.reads > MOST_READS {
+            return Err(format!(
+                "`every` read the clock {} times before beat {nth}; it is known when the beat is \
+                 due, so once or twice is enough",
+                self.reads
+            ));
+        }
         (self.is_in_beat, self.beats) = (true, nth);
         Ok(())
     }
@@ -113,7 +127,8 @@ impl Reader {
 /// The time at the beginning of a line of the log.
 fn time(line: &str) -> Option<Duration> {
     let (seconds, micros) = line.split_whitespace().next()?.split_once('.')?;
-    let micros = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
+    let micros =
+        seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
     Some(Duration::from_micros(micros))
 }
 

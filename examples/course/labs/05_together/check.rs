@@ -15,6 +15,8 @@ struct Run<'l> {
     ended: usize,
     /// The outputs, and when `all` was over.
     outputs: Option<(&'l str, &'l str)>,
+    /// The waits that are no `join`, each with its task.
+    other_waits: Vec<(&'l str, &'l str)>,
     /// The tasks that have not ended, without main.
     left: Vec<&'l str>,
     /// The time of the last line.
@@ -53,10 +55,10 @@ pub fn check(work: &Work) -> Result<(), String> {
     if at != right {
         return Err(format!("`all` was over at {at}, and the longest job at {right}"));
     }
-    match run.left[..] {
-        [] => Ok(()),
-        [task, ..] => Err(format!("`all` was over at {at}, and task {task} has not ended")),
+    if let [task, ..] = run.left[..] {
+        return Err(format!("`all` was over at {at}, and task {task} has not ended"));
     }
+    joins(&run)
 }
 
 fn shown(time: Duration) -> String {
@@ -86,6 +88,9 @@ fn run(log: &str, jobs: usize) -> Run<'_> {
                     "run" => running = task,
                     "spawn" if task != "1" => run.left.push(task),
                     "exit" => run.left.retain(|left| *left != task),
+                    "block" if words.get(4) != Some(&"join") => {
+                        run.other_waits.push((task, words.get(4).copied().unwrap_or_default()));
+                    }
                     _ => {}
                 }
             }
@@ -114,6 +119,17 @@ fn own_tasks(run: &Run<'_>) -> Result<(), String> {
         tasks.push((task, nth));
     }
     Ok(())
+}
+
+/// A task that has no job waits for tasks only.
+fn joins(run: &Run<'_>) -> Result<(), String> {
+    let has_job = |task: &str| run.begun.iter().flatten().any(|(other, _)| *other == task);
+    match run.other_waits.iter().find(|(task, _)| !has_job(task)) {
+        None => Ok(()),
+        Some((task, wait)) => Err(format!(
+            "task {task} has no job, and waits by `{wait}`; wait for the end of a job by `join`"
+        )),
+    }
 }
 
 /// All jobs begin at 0 s.

@@ -46,7 +46,8 @@ fn parse(line: &str) -> Option<Line> {
     })
 }
 
-/// Spawns the children, takes its time, and joins the children, the last first.
+/// Spawns the children, takes its time, spawns the late child, and joins the children, the last
+/// first.
 fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
         let mut tasks = Vec::new();
@@ -55,6 +56,9 @@ fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
         }
         if !job.takes.is_zero() {
             sleep(job.takes).await;
+        }
+        if let Some(child) = job.late {
+            tasks.push(spawn(child.name, work(*child)).await);
         }
         while let Some(mut task) = tasks.pop() {
             task.join().await;

@@ -7,6 +7,8 @@ pub struct Job {
     pub name: &'static str,
     pub takes: Duration,
     pub children: Vec<Job>,
+    /// A child that it spawns after it took its time.
+    pub late: Option<Box<Job>>,
 }
 
 /// Seed 0 is the scenario of the page.
@@ -15,7 +17,8 @@ pub fn of(seed: u64) -> Job {
         0 => job("tea", 0, vec![job("water", 3000, vec![]), job("cup", 1000, vec![])]),
         1 => {
             let stove = job("stove", 200, vec![job("match", 50, vec![]), job("gas", 700, vec![])]);
-            let water = job("water", 100, vec![stove, job("tap", 400, vec![])]);
+            let mut water = job("water", 100, vec![stove, job("tap", 400, vec![])]);
+            water.late = Some(Box::new(job("honey", 100, vec![])));
             job("tea", 10, vec![job("cup", 0, vec![]), water, job("leaves", 3000, vec![])])
         }
         _ => drawn(seed, 1, 4),
@@ -23,7 +26,7 @@ pub fn of(seed: u64) -> Job {
 }
 
 fn job(name: &'static str, millis: u64, children: Vec<Job>) -> Job {
-    Job { name, takes: Duration::from_millis(millis), children }
+    Job { name, takes: Duration::from_millis(millis), children, late: None }
 }
 
 /// A job with up to two children, and with a shorter line of descendants than `depth`.
@@ -32,7 +35,11 @@ fn drawn(seed: u64, nth: u64, depth: u64) -> Job {
     let count = if depth == 1 { 0 } else { draw(seed, nth, 3).max(depth.saturating_sub(2)) };
     let children = (0..count.min(2)).map(|child| drawn(seed, 2 * nth + child, depth - 1));
     let name = NAMES[draw(seed, nth + 100, 8) as usize];
-    job(name, 20 * draw(seed, nth + 200, 9), children.collect())
+    let mut job = job(name, 20 * draw(seed, nth + 200, 9), children.collect());
+    if draw(seed, nth + 300, 2) == 1 {
+        job.late = job.children.pop().map(Box::new);
+    }
+    job
 }
 
 /// Draws the `nth` number of a seed, less than `bound`.
