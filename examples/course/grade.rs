@@ -15,7 +15,7 @@ use crate::student;
 use crate::work::{Ended, Work, judge};
 
 /// The first step that writes version 3 of the log.
-const FIRST_OF_VERSION_2: u32 = 6;
+const FIRST_OF_VERSION_3: u32 = 6;
 
 /// Passed, or what is wrong in a sentence.
 pub type Judgement = Result<(), String>;
@@ -179,7 +179,7 @@ fn judge_program(
     log: String,
 ) -> Result<Judgement, String> {
     let work = Work { source: source.to_owned(), seed, log, golden: lab.text("golden.trace") };
-    match judge(ended, &work, !matches!(lab.kind, Kind::Step(..FIRST_OF_VERSION_2))) {
+    match judge(ended, &work, !matches!(lab.kind, Kind::Step(..FIRST_OF_VERSION_3))) {
         Ok(()) => own(lab, &work),
         wrong => Ok(wrong),
     }

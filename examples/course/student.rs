@@ -92,7 +92,9 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     put(&folder.join("src/main.rs"), modules + MAIN)?;
     put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
     if lab.has_scenarios() {
-        put(&folder.join("src/scenario.rs"), lab.text("scenario.rs"))?;
+        let scenario = lab.text("scenario.rs").replace("\"../draw.rs\"", "\"draw.rs\"");
+        put(&folder.join("src/scenario.rs"), scenario)?;
+        put(&folder.join("src/draw.rs"), read(&lab.folder.join("../draw.rs"))?)?;
     }
     put(&folder.join("Cargo.toml"), manifest(lab, package, &others)?)?;
     // The versions that the repository was built with are here already.

@@ -91,14 +91,14 @@ pub struct Ended {
 
 /// What is wrong with any program: it does not end, it panics, or it prints no right log. The
 /// kernels of the first steps print simpler logs than version 3.
-pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), String> {
+pub fn judge(ended: &Ended, work: &Work, is_version_3: bool) -> Result<(), String> {
     // What is missing comes first: it may be why the program does not end.
     if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {
         return Err(format!("still missing: {missing}"));
     }
     if let Some(limit) = ended.killed_after {
         let log = if work.log.trim().is_empty() { &ended.stderr } else { &work.log };
-        let is_line = |line: &&str| trace::line(line).is_ok() || !is_version_2;
+        let is_line = |line: &&str| trace::line(line).is_ok() || !is_version_3;
         let last = log.lines().filter(|line| !line.is_empty()).rfind(is_line);
         let last = last.map_or("it printed no line of its log".to_owned(), |line| {
             format!("the last line of its log is `{}`", line.trim())
@@ -114,7 +114,7 @@ pub fn judge(ended: &Ended, work: &Work, is_version_2: bool) -> Result<(), Strin
     if work.log.trim().is_empty() {
         return Err("your program printed no log".to_owned());
     }
-    if !is_version_2 {
+    if !is_version_3 {
         return Ok(());
     }
     let lines = parsed(&work.log)?;

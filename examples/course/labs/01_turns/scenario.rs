@@ -1,5 +1,10 @@
 //! The tasks of a run, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
+use draw::draw;
+
 pub struct Scenario {
     /// For each task, the numbers of the futures that it awaits: `[3, 1]` is `give_way(3)`, then
     /// `give_way(1)`.
@@ -18,10 +23,4 @@ pub fn of(seed: u64) -> Scenario {
         }
     };
     Scenario { tasks }
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

@@ -1,6 +1,11 @@
 //! The jobs of a run, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// A job: what it takes, and its output.
 #[derive(Clone, Copy)]
@@ -21,10 +26,4 @@ pub fn of(seed: u64) -> Vec<Job> {
             (1..4 + draw(seed, 0, 4)).map(nth).map(job).collect()
         }
     }
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

@@ -1,6 +1,11 @@
 //! The pieces of a message, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// A piece, and when it is there.
 #[derive(Clone, Copy)]
@@ -34,10 +39,4 @@ fn drawn(seed: u64) -> Vec<(u64, &'static str)> {
         pieces.push((pieces[pieces.len() - 1].0, "more"));
     }
     pieces
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

@@ -1,6 +1,11 @@
 //! The calls of a run, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// A call of `attempts`.
 #[derive(Clone, Copy)]
@@ -61,10 +66,4 @@ pub fn of(seed: u64) -> Vec<Call> {
             (0..8).map(|nth| drawn(nth * 3)).collect()
         }
     }
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

@@ -1,5 +1,10 @@
 //! What is sent when, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
+use draw::draw;
+
 pub struct Channel {
     /// The task that receives.
     pub task: &'static str,
@@ -33,10 +38,4 @@ pub fn of(seed: u64) -> Vec<Channel> {
         channel("heir", times[2], Some(values[2])),
         channel("nobody", times[3], Some(values[3])),
     ]
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

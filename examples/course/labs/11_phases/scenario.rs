@@ -1,6 +1,11 @@
 //! The times that a server gives its clients, and the clients, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// For the first byte of a request.
 pub const FIRST: Duration = Duration::from_secs(5);
@@ -53,10 +58,4 @@ pub fn of(seed: u64) -> Vec<Client> {
             client("deaf", draw(14, 1, 45), vec![draw(15, 15, 60); 9], draw(16, 42, 90)),
         ],
     }
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

@@ -1,6 +1,11 @@
 //! How much work there is, and when the ticker has to run, drawn by a seed.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 pub struct Scenario {
     /// How many items there are.
@@ -23,10 +28,4 @@ pub fn of(seed: u64) -> Scenario {
     let ticks = items * work / period;
     let ms = Duration::from_millis;
     Scenario { items: items as u32, work: ms(work), period: ms(period), ticks: ticks as u32 }
-}
-
-/// Draws the `nth` number of a seed, less than `bound`.
-fn draw(seed: u64, nth: u64, bound: u64) -> u64 {
-    let mixed = (seed ^ (nth << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % bound
 }

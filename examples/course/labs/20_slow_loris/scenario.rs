@@ -1,6 +1,11 @@
 //! The clients of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// One scenario.
 #[allow(dead_code, reason = "the program or its check uses the rest")]
@@ -28,8 +33,8 @@ pub fn of(seed: u64) -> Scenario {
         0 => (10, 1000, 2, 3),
         1 => (16, 700, 4, 8),
         _ => {
-            let limit = 8 + drawn(seed, 1, 20);
-            (limit, 300 + drawn(seed, 2, 1500), 2 + drawn(seed, 3, 5), limit / 2)
+            let limit = 8 + draw(seed, 1, 20);
+            (limit, 300 + draw(seed, 2, 1500), 2 + draw(seed, 3, 5), limit / 2)
         }
     };
     Scenario {
@@ -40,10 +45,4 @@ pub fn of(seed: u64) -> Scenario {
         piece: Duration::from_millis(limit * 300),
         answer: Duration::from_secs(answer),
     }
-}
-
-/// Draws a number below `below`.
-fn drawn(seed: u64, nth: u64, below: u64) -> u64 {
-    let mixed = (seed << 8 | nth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % below
 }

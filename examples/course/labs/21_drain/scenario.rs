@@ -1,6 +1,11 @@
 //! The orders of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// One scenario.
 #[allow(dead_code, reason = "the program or its check uses the rest")]
@@ -24,10 +29,10 @@ pub fn of(seed: u64) -> Scenario {
         // The next order comes a millisecond after the signal.
         1 => (200, 700, 3699, 12, vec![5, 1, 9, 2, 11]),
         _ => {
-            let (first, every) = (100 + drawn(seed, 1, 900), 300 + drawn(seed, 2, 900));
-            let count = 1 + drawn(seed, 3, 6);
-            let takes = (0..count).map(|nth| 1 + drawn(seed, 10 + nth, 9));
-            (first, every, first + count * every - 1, 10 + drawn(seed, 4, 5), takes.collect())
+            let (first, every) = (100 + draw(seed, 1, 900), 300 + draw(seed, 2, 900));
+            let count = 1 + draw(seed, 3, 6);
+            let takes = (0..count).map(|nth| 1 + draw(seed, 10 + nth, 9));
+            (first, every, first + count * every - 1, 10 + draw(seed, 4, 5), takes.collect())
         }
     };
     let ms = Duration::from_millis;
@@ -38,10 +43,4 @@ pub fn of(seed: u64) -> Scenario {
         drain: Duration::from_secs(drain),
         takes,
     }
-}
-
-/// Draws a number below `below`.
-fn drawn(seed: u64, nth: u64, below: u64) -> u64 {
-    let mixed = (seed << 8 | nth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % below
 }

@@ -1,5 +1,10 @@
 //! The orders of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
+#[path = "../draw.rs"]
+mod draw;
+
+use draw::draw;
+
 /// The orders of a day: the name of each customer, and what it orders. They are in no order.
 pub type Orders = Vec<(&'static str, &'static str)>;
 
@@ -13,21 +18,15 @@ pub fn of(seed: u64) -> Orders {
     let count = match seed {
         0 => return [0, 1, 4, 2, 0, 1, 1, 3].into_iter().enumerate().map(order).collect(),
         1 => 12,
-        _ => 8 + drawn(seed, 1, 4) as usize,
+        _ => 8 + draw(seed, 1, 4) as usize,
     };
-    let fruits = (0..count).map(|nth| drawn(seed, 10 + nth as u64, 6) as usize);
+    let fruits = (0..count).map(|nth| draw(seed, 10 + nth as u64, 6) as usize);
     let mut orders: Orders = fruits.enumerate().map(order).collect();
-    orders.rotate_left(drawn(seed, 2, count as u64) as usize);
+    orders.rotate_left(draw(seed, 2, count as u64) as usize);
     orders
 }
 
 /// The order of the customer with that place in the list.
 fn order((customer, fruit): (usize, usize)) -> (&'static str, &'static str) {
     (CUSTOMERS[customer], FRUITS[fruit])
-}
-
-/// Draws a number below `below`.
-fn drawn(seed: u64, nth: u64, below: u64) -> u64 {
-    let mixed = (seed << 8 | nth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % below
 }

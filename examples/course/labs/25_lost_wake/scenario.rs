@@ -1,6 +1,11 @@
 //! The items of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
+#[path = "../draw.rs"]
+mod draw;
+
 use std::time::Duration;
+
+use draw::draw;
 
 /// One scenario.
 #[allow(dead_code, reason = "the program or its check uses the rest")]
@@ -19,16 +24,10 @@ pub fn of(seed: u64) -> Scenario {
         0 => (vec![1, 2, 3], 5),
         1 => (vec![40, 10, 30, 20], 7),
         _ => {
-            let count = 3 + drawn(seed, 1, 2);
-            let items = (0..count).map(|nth| drawn(seed, 10 + nth, 100) as u32);
-            (items.collect(), 2 + drawn(seed, 2, 8))
+            let count = 3 + draw(seed, 1, 2);
+            let items = (0..count).map(|nth| draw(seed, 10 + nth, 100) as u32);
+            (items.collect(), 2 + draw(seed, 2, 8))
         }
     };
     Scenario { items, every: Duration::from_millis(every), in_pairs: seed > 0 }
-}
-
-/// Draws a number below `below`.
-fn drawn(seed: u64, nth: u64, below: u64) -> u64 {
-    let mixed = (seed << 8 | nth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % below
 }
