@@ -55,8 +55,8 @@ fn is_right(lines: &[Line<'_>], asked: &Line<'_>, answer: &Line<'_>) -> Result<(
     if asked.word(0) != "ready_tasks" {
         return Err(format!(
             "line #{seq:04}: the log calls your trap `{}`, so a reader cannot tell it from \
-             another; give it a word of its own, `ready_tasks`, in kernel/src/log/event.rs, and name it \
-             in kernel/src/log/words.rs",
+             another; give it a word of its own, `ready_tasks`, in kernel/src/log/event.rs, and \
+             name it in kernel/src/log/words.rs",
             asked.op()
         ));
     }
