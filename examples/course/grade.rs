@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use crate::checks;
 use crate::labs::{Kind, Lab};
+use crate::limits;
 use crate::own_tests;
 use crate::program::{self, Built};
 use crate::student;
@@ -95,7 +96,11 @@ pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     if let Some(own) = own {
         student::put(&scratch.join("src/lab.rs"), own)?;
     }
-    program::build(&scratch, &package, &target)
+    let limit = match lab.kind {
+        Kind::Patched => limits::BUILD_OF_CRATES,
+        _ => limits::BUILD.time,
+    };
+    program::build(&scratch, &package, &target, limit)
 }
 
 /// Reads a file of a student.

@@ -37,7 +37,7 @@ pub const RUN: Limits = Limits {
 
 /// The limits of one build.
 pub const BUILD: Limits = Limits {
-    time: Duration::from_secs(120),
+    time: Duration::from_secs(60),
     cpu: 30,
     memory: 4096,
     tasks: 1024,
@@ -45,6 +45,9 @@ pub const BUILD: Limits = Limits {
     file: 1024,
     open: 4096,
 };
+
+/// The time of a build of the crates themselves, for the labs that change them.
+pub const BUILD_OF_CRATES: Duration = Duration::from_secs(300);
 
 impl Limits {
     /// The limits as rows of a table: what is limited, and by how much.

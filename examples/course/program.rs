@@ -84,8 +84,13 @@ pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
 }
 
 /// Builds the crate in `folder` into `target`, without the network.
-pub fn build(folder: &Path, package: &str, target: &Path) -> Result<Built, String> {
-    let (ended, _) = run_cargo(&cargo(folder, target), limits::BUILD.time)?;
+pub fn build(
+    folder: &Path,
+    package: &str,
+    target: &Path,
+    limit: Duration,
+) -> Result<Built, String> {
+    let (ended, _) = run_cargo(&cargo(folder, target), limit)?;
     if ended.is_success {
         return Ok(Built::Program(built(package, target)));
     }
