@@ -1,8 +1,6 @@
 //! Sixty requests become ready together with a task that holds the CPU, and wait behind it. The
 //! health check waits behind them all, and the log says for whom.
 
-mod common;
-
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! Spawn, sleep, join: the smallest program with two tasks.
 
-mod common;
-
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -5,8 +5,6 @@
 //! of sockets (`p1`), and the task `writer` makes it readable. On the virtual clock a script says
 //! when descriptor 7 (`f1`) is readable.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;

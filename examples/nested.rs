@@ -1,7 +1,5 @@
 //! Nested timeouts: which error each of them gives when a deadline in the middle passes.
 
-mod common;
-
 use std::process::ExitCode;
 use std::time::Duration;
 

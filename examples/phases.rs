@@ -1,7 +1,5 @@
 //! One deadline for a whole connection, armed anew for each phase.
 
-mod common;
-
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;

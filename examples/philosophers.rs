@@ -2,8 +2,6 @@
 //! of them ever eats. The kernel says who waits for whom. With `--ordered` they take the fork with
 //! the lower number first, and all of them eat.
 
-mod common;
-
 use std::process::ExitCode;
 use std::rc::Rc;
 

@@ -1,7 +1,5 @@
 //! A producer and two consumers over a channel of two places: who is faster waits for the others.
 
-mod common;
-
 use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;

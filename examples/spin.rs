@@ -1,7 +1,5 @@
 //! A task that computes for three seconds: every other task waits, and the watchdog says why.
 
-mod common;
-
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! Blocking work runs on a worker thread, and its result comes back through the wake queue.
 
-mod common;
-
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ mod checks;
 #[path = "course/class.rs"]
 mod class;
 mod course_logs;
-mod example;
+use support::examples as example;
 #[path = "../examples/course/grade.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod grade;

@@ -14,7 +14,6 @@ mod pages;
 #[path = "../examples/course/slides.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod slides;
-mod support;
 
 use std::collections::BTreeSet;
 use std::env;

@@ -1,11 +1,10 @@
 //! The steps of the course: each program prints its golden log, and each page says what is true of
 //! the sources and of the log. `BLESS=1` writes the golden logs.
 
-mod example;
+use support::examples as example;
 #[path = "../examples/course/pages.rs"]
 #[allow(dead_code, reason = "the tool and the book use the rest")]
 mod pages;
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;

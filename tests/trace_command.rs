@@ -1,6 +1,6 @@
 //! The trace tool as a user runs it: its exit status, and what it writes where.
 
-mod example;
+use support::examples as example;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! `trace step` at a terminal, which `script` provides: keys in, screens out.
 
-mod example;
+use support::examples as example;
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};

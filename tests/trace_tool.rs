@@ -4,8 +4,6 @@
 #[allow(dead_code, reason = "the program itself uses the rest")]
 mod tool;
 
-mod support;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -153,7 +151,7 @@ fn why_ends_where_a_cause_is_no_earlier_line() {
 fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() {
     let said = why(&named("hello"), 13);
     let first = "Task 3 `child` ran because its sleep of 0.5s, begun at 0.000000 s at \
-                 examples/hello.rs:14, was over.";
+                 examples/hello.rs:12, was over.";
     assert_eq!(said.lines().next(), Some(first));
     assert_eq!(said.lines().count(), 5, "the run, the wake and the timer\n{said}");
     let said = why(&named("nested"), 12);
@@ -1510,10 +1508,10 @@ fn state_shows_who_waits_in_which_scopes_and_which_timers_are_next() {
     let nested = "\
 has the CPU      * no task
 parked           * 2 main  since 0.000000, #0009
-                     s1 set_timeout until 0.500000 at examples/nested.rs:18, #0006
-                     s2 set_timeout until 0.400000 in s1 at examples/nested.rs:19, #0007
-                     s3 set_timeout until 0.700000 in s2 at examples/nested.rs:20, #0008
-                 *   k=1 sleep 2s until 2.000000 in s3 at examples/nested.rs:20, #0009
+                     s1 set_timeout until 0.500000 at examples/nested.rs:16, #0006
+                     s2 set_timeout until 0.400000 in s1 at examples/nested.rs:17, #0007
+                     s3 set_timeout until 0.700000 in s2 at examples/nested.rs:18, #0008
+                 *   k=1 sleep 2s until 2.000000 in s3 at examples/nested.rs:18, #0009
 timers             0.400000  s2 of 2 main, #0007
                    0.500000  s1 of 2 main, #0006
                    0.700000  s3 of 2 main, #0008
@@ -1524,7 +1522,7 @@ timers             0.400000  s2 of 2 main, #0007
 has the CPU        no task
 ready this turn  * 3 child  since 0.500000, #0012
 parked             2 main  since 0.000000, #0008
-                     k=1 sleep 1s until 1.000000 at examples/hello.rs:18, #0008
+                     k=1 sleep 1s until 1.000000 at examples/hello.rs:16, #0008
 timers             1.000000  k=1 of 2 main, #0008
 gone             * k=2 sleep 0.5s until=0.500000 #0010
 ";

@@ -1,8 +1,5 @@
 //! hyper's own HTTP client on trapline: fetches a path and prints what comes.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;

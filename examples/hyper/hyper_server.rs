@@ -1,15 +1,11 @@
 //! hyper's own HTTP server on trapline: one task per connection, and traps in the service.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::server::{self, Place, Server};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -17,6 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use net::TcpStream;
 use net::interop::{Compat, KernelTimer};
+use serving::server::{self, Place, Server};
 use traps::shutdown::{hold, until_begun};
 use traps::{Interrupt, clock, sleep, spawn};
 

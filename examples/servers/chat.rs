@@ -2,9 +2,6 @@
 //! does not read, for too long is sent away. No client can write the line of another: what controls
 //! a terminal is not passed on. But two clients may have one name.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -12,9 +9,9 @@ use std::time::Duration;
 
 use common::limits::{limit, span};
 use common::log::plain;
-use common::server::{self, Place, Server};
 use common::values::millis;
 use net::{BufReader, Connection, Stream, TcpStream, serve};
+use serving::server::{self, Place, Server};
 use traps::channel::broadcast;
 use traps::shutdown::until_begun;
 use traps::{Either, Error, race, timeout_after};

@@ -1,13 +1,10 @@
 //! A TCP server that sends back what it gets: one task per connection.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io;
 use std::process::ExitCode;
 
-use common::server::{self, Place, Server};
 use net::{Connection, TcpStream, serve};
+use serving::server::{self, Place, Server};
 use traps::shutdown::until_begun;
 
 // A shutdown waits until what was read is sent back: the connection holds it up.

@@ -1,8 +1,5 @@
 //! A small HTTP client: fetches each URL, on the connection of the one before where it can.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::str::FromStr;

@@ -1,9 +1,6 @@
 //! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`,
 //! `GET /stream?chunks=N`, `GET /events`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
@@ -12,17 +9,17 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use common::access;
-use common::http_flags::HttpFlags;
-use common::http_lines;
-use common::kernel_page;
 use common::log::{ACCESS, access_time};
-use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
 use net::http::{Handler, Request, Response};
 use net::web::{Blocking, Entrance, Event, Events, Files, Form, Router, Whole};
 use serde_json::json;
+use serving::access;
+use serving::http_flags::HttpFlags;
+use serving::http_lines;
+use serving::kernel_page;
+use serving::server::{self, Place, Server};
 use traps::admission::Limit;
 use traps::shutdown;
 use traps::threads::Limiter;

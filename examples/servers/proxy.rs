@@ -1,16 +1,13 @@
 //! A TCP proxy: what comes on a connection goes on to another server, and back.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use common::limits::{self, span};
-use common::server::{self, Place, Server};
 use common::values::{between, host_and_port, millis};
 use net::{Connection, Stream, TcpStream, copy_bidirectional, serve};
+use serving::server::{self, Place, Server};
 use traps::timeout_after;
 
 /// What the command line asks for.

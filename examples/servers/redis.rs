@@ -4,9 +4,6 @@
 //! A command runs to its end in one poll of its client's task. So no command sees half of another
 //! one, and the data need no lock. Whatever a client can fill is limited.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -15,9 +12,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::limits::{limit, span};
-use common::server::{self, Place, Server};
 use common::values::millis;
 use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
+use serving::server::{self, Place, Server};
 use traps::channel::mpsc::{self, Receiver, Sender};
 use traps::shutdown::until_begun;
 use traps::{Either, Error, Time, connection_deadline, ignore_after, race};

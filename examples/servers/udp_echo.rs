@@ -1,8 +1,5 @@
 //! A UDP server that sends each datagram back to where it came from.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -1,8 +1,5 @@
 //! A server at a path of the file system that sends back what it gets: one task per connection.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::fs;
 use std::io;
 use std::path::PathBuf;

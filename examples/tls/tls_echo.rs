@@ -1,22 +1,19 @@
 //! The echo server behind TLS, by rustls. Its certificate is its own, made anew at each start; try
 //! `openssl s_client -connect 127.0.0.1:8080`.
 
-#[path = "../common/servers.rs"]
-mod common;
-
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::server::{self, Place, Server};
 use futures_rustls::TlsAcceptor;
 use futures_rustls::rustls::ServerConfig;
 use futures_util::{AsyncReadExt, AsyncWriteExt};
 use net::TcpStream;
 use net::interop::Compat;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use serving::server::{self, Place, Server};
 use traps::shutdown::{hold, until_begun};
 use traps::{spawn, timeout_after};
 

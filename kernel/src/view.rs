@@ -281,7 +281,7 @@ fn waits_for_tasks_alone(task: &TaskView) -> bool {
 /// ```text
 /// 1 task at 0.250000
 /// id name state  parked in since    until    site
-///  2 main parked sleep     0.000000 1.000000 examples/hello.rs:18
+///  2 main parked sleep     0.000000 1.000000 examples/hello.rs:16
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

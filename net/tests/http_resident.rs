@@ -2,14 +2,11 @@
 //!
 //! One test, because the process is what is measured.
 
-mod common;
-mod served;
-
 use std::io::Write;
 use std::net::SocketAddr;
 
+use http_support::served::{GET, ask, connect, serve_while};
 use net::http::Config;
-use served::{GET, ask, connect, serve_while};
 
 /// Those who come and go, and those who go in the middle of their answer, beside one who asks.
 fn storm(addr: SocketAddr) {

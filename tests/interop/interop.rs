@@ -1,9 +1,5 @@
 //! Other libraries on trapline: the polled traits, hyper's server and client, rustls.
 
-#![allow(clippy::duplicate_mod, reason = "each example has what they share")]
-
-#[path = "../common_kernel/mod.rs"]
-mod common_kernel;
 #[allow(dead_code, reason = "what the tests call is a part")]
 #[path = "../../examples/hyper/hyper_client.rs"]
 mod hyper_client;
@@ -23,7 +19,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use common_kernel::*;
 use futures_rustls::pki_types::ServerName;
 use futures_rustls::rustls::{ClientConfig, RootCertStore};
 use futures_rustls::{TlsAcceptor, TlsConnector};
@@ -38,6 +33,7 @@ use net::interop::{Compat, KernelExecutor, KernelTimer, TwoWay, io_error};
 use net::pipe::{PipeEnd, duplex};
 use net::process::Pipe;
 use net::{TcpListener, TcpStream};
+use support::kernels::*;
 use traps::{
     Interrupt, Interruptible, Kind, Time, clock, ignore_after, join, sleep, spawn, timeout_after,
 };

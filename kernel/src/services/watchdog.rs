@@ -40,7 +40,7 @@ pub struct Stuck {
     pub over: bool,
 }
 
-/// Prints `stuck: task 3 spin has run for 0.1s now, 98ms on a CPU, spawned at examples/spin.rs:12`.
+/// Prints `stuck: task 3 spin has run for 0.1s now, 98ms on a CPU, spawned at examples/spin.rs:10`.
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stuck { task, name, spawned_at, lasted, cpu, over } = self;

@@ -3,11 +3,6 @@
 //! hyper parses heads by `httparse`, and ours by a parser of its own. What they make of a head,
 //! and how they read bodies, is their own.
 
-#[path = "../../../net/tests/common/corpus.rs"]
-mod corpus;
-#[path = "../../../net/tests/common/mistakes.rs"]
-mod mistakes;
-
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,14 +12,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use corpus::corpus;
 use http_body_util::{BodyExt, Empty};
+use http_support::corpus::corpus;
+use http_support::mistakes::requests;
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use kernel::{Kernel, Sim};
-use mistakes::requests;
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;

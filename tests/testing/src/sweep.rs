@@ -40,7 +40,7 @@ impl Trap {
     }
 }
 
-/// `trap 3, sleep 1s until=1.000000 of task 3 child at examples/hello.rs:14`
+/// `trap 3, sleep 1s until=1.000000 of task 3 child at examples/hello.rs:12`
 impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Trap { number, task, name, op, site } = self;

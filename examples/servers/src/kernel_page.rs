@@ -1,0 +1,209 @@
+//! `/kernel`, a page that shows what the kernel of this thread does now, by server-sent events, and
+//! `/kernel/why?task=N`, the log lines that explain a task.
+//!
+//! It knows only the events of the log, and hides those of its own connections, so that it does not
+//! show itself at work. While no page is open, an event costs the copy of a few words.
+
+mod board;
+mod kept;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use kernel::trace::{Line, Seq};
+use kernel::{Kernel, Machine};
+use net::Stream;
+use net::http::{Request, RequestHead, Response};
+use net::web::{Event as Sent, Events};
+use serde_json::{Value, json};
+use traps::{Time, shutdown};
+
+use board::{Board, Task};
+use kept::Kept;
+
+/// The largest number of tasks that the page shows, the oldest first.
+const TASKS: usize = 5_000;
+
+/// The time between two updates of the page.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The number of log lines at which the explanation of a task stops following causes.
+const CHAIN: usize = 40;
+
+thread_local! {
+    static BOARD: RefCell<Board> = RefCell::default();
+}
+
+/// Lets the page see the events of `kernel`, which runs on this thread.
+pub fn watch<M: Machine>(kernel: &mut Kernel<M>) {
+    kernel.observe(|line: &Line<'_>| BOARD.with_borrow_mut(|board| board.event(line)));
+}
+
+/// Returns the page itself, with its scripts and its style sheet.
+pub async fn page() -> io::Result<Response> {
+    hide_own().await;
+    let scripts = [
+        include_str!("../../trace/why.js"),
+        include_str!("kernel_page/tasks.js"),
+        include_str!("kernel_page/table.js"),
+        include_str!("kernel_page/page.js"),
+    ];
+    let page = include_str!("kernel_page/page.html")
+        .replace("/* page.css */", include_str!("kernel_page/page.css"))
+        .replace("/* scripts */", &scripts.concat());
+    Ok(Response::new(200).header("Content-Type", "text/html; charset=utf-8")?.with_text(page))
+}
+
+/// A mark of an open page: the page counts as open until the mark is dropped.
+struct Viewer;
+
+impl Viewer {
+    fn new() -> Viewer {
+        BOARD.with_borrow_mut(|board| board.viewers += 1);
+        Viewer
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        BOARD.with_borrow_mut(|board| board.viewers -= 1);
+    }
+}
+
+/// Sends the page its data, again and again, until the client leaves or the server stops. `?own=1`
+/// asks for the events of this connection too.
+pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
+    if request.query_value("own").as_deref() != Some("1") {
+        hide_own().await;
+    }
+    let mut events = Events::start(request).await?;
+    let _viewer = Viewer::new();
+    let mut shown = 0;
+    while events.is_wanted() {
+        let now = traps::clock().await;
+        let text = BOARD.with_borrow(|board| snapshot(board, shown, now).to_string());
+        shown = BOARD.with_borrow(|board| board.last);
+        events.send(&Sent::new(&text)).await?;
+        if shutdown::until_begun(traps::sleep(EVERY)).await.transpose()?.is_none() {
+            break;
+        }
+    }
+    events.finish()
+}
+
+/// Returns the log lines that explain a task, the oldest first, as JSON.
+pub async fn why(head: &RequestHead<'_>) -> io::Result<Response> {
+    hide_own().await;
+    let Some(id) = head.query_value("task").and_then(|id| id.parse().ok()) else {
+        let text = "Say which task, as in /kernel/why?task=2\n";
+        return Ok(Response::new(400).with_text(text));
+    };
+    if head.query_value("worker").is_some_and(|asked| asked != worker()) {
+        let text = "Another worker has answered. Start the server with --workers 1 to ask why.\n";
+        return Ok(Response::new(409).with_text(text));
+    }
+    let lines = BOARD.with_borrow(|board| Some(explain(board, id, board.tasks.get(&id)?)));
+    let Some(lines) = lines else {
+        return Ok(Response::new(404).with_text(format!("No task {id} lives here\n")));
+    };
+    Response::json(&json!({ "lines": lines }))
+}
+
+/// Returns the number of this worker's thread. Workers share the port, and each has its own kernel.
+fn worker() -> String {
+    let id = format!("{:?}", std::thread::current().id());
+    id.chars().filter(char::is_ascii_digit).collect()
+}
+
+async fn hide_own() {
+    let task = traps::current_task();
+    BOARD.with_borrow_mut(|board| board.hide(task.0));
+}
+
+/// Returns the CPU time of this thread in microseconds, or `None` if the system does not report it.
+fn thread_ran() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split(' ').next()?.parse::<u64>().ok()? / 1_000)
+}
+
+/// Returns all changes since the event `shown`, as JSON.
+fn snapshot(board: &Board, shown: Seq, now: Time) -> Value {
+    let tasks = board.tasks.iter().take(TASKS);
+    let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
+    json!({
+        "worker": worker(),
+        "at": now.as_micros(),
+        "count": board.count,
+        "live": board.tasks.len(),
+        "cpu": { "thread": thread_ran(), "tasks": micros(board.ran), "page": micros(board.own) },
+        "ids": tasks.map(|(id, _)| id).collect::<Vec<_>>(),
+        "rows": rows.map(|(id, task)| row(*id, task)).collect::<Vec<_>>(),
+        "lines": board.after(shown).map(Kept::text).collect::<Vec<_>>(),
+    })
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn row(id: u64, task: &Task) -> Value {
+    let limits = task.limits.iter().filter(|(_, until, _)| *until != Time::NEVER);
+    let limit = limits.min_by_key(|(_, until, _)| *until);
+    json!({
+        "id": id,
+        "name": &*task.name,
+        "parent": task.parent,
+        "state": task.state,
+        "since": task.since.as_micros(),
+        "runs": task.runs,
+        "ran": micros(task.ran),
+        "waits": task.waits().map(Kept::text).collect::<Vec<_>>(),
+        "limit": limit.map(|(timer, until, what)| {
+            json!({ "until": until.as_micros(), "what": format!("{timer} {what}").trim_end() })
+        }),
+    })
+}
+
+/// Returns the kept log lines of a task, and the kept lines that led to them.
+fn explain(board: &Board, id: u64, task: &Task) -> Vec<String> {
+    let own = [&task.spawn, &task.ended, &task.wake, &task.cause, &task.run, &task.block];
+    let own = own.into_iter().flatten().chain(task.awaits.iter().map(|(_, kept)| kept));
+    let mut lines: BTreeMap<Seq, String> = own.map(|kept| (kept.seq, kept.text())).collect();
+    let (wake, cause) = (task.wake.as_ref(), task.cause.as_ref());
+    let mut open: Vec<Seq> = wake.into_iter().chain(cause).map(|kept| kept.seq).collect();
+    while let Some(seq) = open.pop()
+        && lines.len() < CHAIN
+    {
+        let Some(line) = lines.get(&seq) else { continue };
+        let behind = cause_of(line).and_then(|cause| find(board, cause));
+        let behind = behind.or_else(|| run_before(board, id, line, seq));
+        if let Some(kept) = behind
+            && !lines.contains_key(&kept.seq)
+        {
+            lines.insert(kept.seq, kept.text());
+            open.push(kept.seq);
+        }
+    }
+    lines.into_values().collect()
+}
+
+/// Returns the number after `cause=` in a log line.
+fn cause_of(line: &str) -> Option<Seq> {
+    let cause = line.split(' ').find_map(|word| word.strip_prefix("cause=#"))?;
+    cause.parse().ok()
+}
+
+fn find(board: &Board, seq: Seq) -> Option<&Kept> {
+    let tasks = board.tasks.values();
+    let kept = tasks.flat_map(|it| [&it.spawn, &it.wake, &it.run, &it.block]).flatten();
+    board.find(seq).or_else(|| kept.into_iter().find(|kept| kept.seq == seq))
+}
+
+/// Returns the last `run` line of the task in `line`, if this is another task than `id` and the run
+/// began before `line`.
+fn run_before<'b>(board: &'b Board, id: u64, line: &str, seq: Seq) -> Option<&'b Kept> {
+    let by = line.split_whitespace().nth(3)?.parse().ok().filter(|by| *by != id)?;
+    board.tasks.get(&by)?.run.as_ref().filter(|run| run.seq < seq)
+}

@@ -1,0 +1,27 @@
+//! The tests of the kernel: turns, wakes, registrations, threads, signals, shutdown, and Curio's own
+//! tests, told again.
+
+mod allocations;
+mod chaos;
+mod curio_cases;
+mod curio_kernel;
+mod curio_queue;
+mod curio_rules;
+mod curio_sync;
+mod curio_task;
+mod deadlock;
+mod fleet;
+mod longrun;
+mod many_kernels;
+mod model;
+mod outside;
+mod outside_world;
+mod real_time;
+mod recipes;
+mod registrations;
+mod regressions;
+mod remote;
+mod seed;
+mod shutdown;
+mod tick;
+mod unwatched;

@@ -1,0 +1,213 @@
+//! A server that stops: what each connection gets, on the virtual clock.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_support::App;
+use kernel::{Kernel, Options, Sim};
+use net::Stream;
+use net::http::{Config, serve_connection};
+use net::pipe::duplex;
+use traps::{Time, clock, sleep, spawn};
+
+const MS: Duration = Duration::from_millis(1);
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const SLOW: &[u8] = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// What the client sends, and when.
+type Sent<'a> = (Duration, &'a [u8]);
+
+/// All bytes that came back, and when the end came.
+struct Got {
+    text: String,
+    end: Time,
+}
+
+impl Got {
+    fn statuses(&self) -> Vec<&str> {
+        self.text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+    }
+}
+
+/// One connection to a server that stops after a second.
+fn stop_during(sent: &[Sent<'_>]) -> Got {
+    let mut kernel = Kernel::new(Sim::new());
+    let (server, mut client) = duplex(1 << 20);
+    let got = kernel.run(async {
+        let config = Rc::new(Config::default());
+        let theirs = config.clone();
+        let serve = async move { serve_connection(server, &App, &theirs).await };
+        let mut conn = spawn("conn", serve).await;
+        let stopper = config.clone();
+        let mut stop = spawn("stop", async move {
+            sleep(1000 * MS).await.unwrap();
+            assert_eq!((stopper.connections(), stopper.is_draining()), (1, false));
+            stopper.drain();
+        })
+        .await;
+        let mut got = Got { text: String::new(), end: Time::ZERO };
+        let mut buf = [0; 4096];
+        for (at, bytes) in sent.iter().copied().chain([(Duration::MAX, &b""[..])]) {
+            loop {
+                match traps::ignore_at(Time::ZERO + at, client.read(&mut buf)).await {
+                    Ok(None) => break,
+                    Ok(Some(0)) => {
+                        got.end = clock().await;
+                        break;
+                    }
+                    Ok(Some(n)) => got.text.push_str(&String::from_utf8_lossy(&buf[..n])),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            if got.end != Time::ZERO {
+                break;
+            }
+            client.write(bytes).await.unwrap();
+        }
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+        stop.join().await.unwrap();
+        assert_eq!(config.connections(), 0);
+        got
+    });
+    kernel.shutdown().unwrap();
+    got.unwrap()
+}
+
+fn at(millis: u32) -> Time {
+    Time::ZERO + millis * MS
+}
+
+#[test]
+fn f17_a_connection_that_waits_for_its_next_request_ends_at_once() {
+    let got = stop_during(&[(500 * MS, GET)]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert_eq!(got.end, at(1000));
+}
+
+#[test]
+fn f17_a_request_that_comes_within_the_grace_is_answered_and_is_the_last() {
+    let got = stop_during(&[(1100 * MS, GET)]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert_eq!(got.end, at(1100));
+}
+
+#[test]
+fn f17_a_request_that_comes_after_the_grace_is_refused_and_may_be_sent_again() {
+    let got = stop_during(&[(900 * MS, &GET[..9]), (1600 * MS, &GET[9..])]);
+    assert_eq!(got.statuses(), ["503"]);
+    assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert!(got.text.contains("\r\nRetry-After: 1\r\n"), "{}", got.text);
+    assert!(got.text.ends_with("\r\n\r\nthe server stops\n"), "{}", got.text);
+    assert_eq!(got.end, at(1600));
+}
+
+#[test]
+fn f17_a_head_that_is_not_whole_is_waited_for_and_refused() {
+    let got = stop_during(&[(900 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+}
+
+#[test]
+fn f18_a_new_connection_without_a_request_has_half_a_second() {
+    let got = stop_during(&[]);
+    assert_eq!((got.statuses(), got.end), (vec![], at(1500)));
+}
+
+#[test]
+fn f17_a_head_that_begins_within_the_half_second_has_the_time_of_any_head() {
+    let got = stop_during(&[(1400 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+}
+
+#[test]
+fn f17_a_request_in_hand_is_answered_and_the_connection_closed() {
+    let got = stop_during(&[(700 * MS, SLOW)]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert!(got.text.ends_with("slept"), "{}", got.text);
+    assert_eq!(got.end, at(1200));
+}
+
+#[test]
+fn f17_requests_that_are_queued_are_answered_and_the_last_of_them_closes() {
+    let got = stop_during(&[(900 * MS, &[SLOW, GET, SLOW].concat())]);
+    assert_eq!(got.statuses(), ["200"; 3]);
+    let (_, last) = got.text.rsplit_once("HTTP/1.1 200 OK").unwrap();
+    assert!(last.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert_eq!(got.text.matches("\r\nConnection: close\r\n").count(), 1, "{}", got.text);
+    assert_eq!(got.end, at(1900));
+}
+
+#[test]
+fn f17_a_client_that_is_idle_after_much_does_not_delay_the_end() {
+    let got = stop_during(&[(500 * MS, b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")]);
+    assert_eq!((got.statuses(), got.end), (vec!["200"], at(1000)));
+}
+
+#[test]
+fn f17_a_body_that_is_on_its_way_is_read_to_its_end() {
+    let head = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc";
+    let got = stop_during(&[(900 * MS, head), (1500 * MS, b"def")]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert!(got.text.ends_with("abcdef"), "{}", got.text);
+}
+
+#[test]
+fn f17_a_request_that_crosses_the_end_is_answered() {
+    // The bytes are there when the deadline of the wait is brought forward, in one instant: the
+    // last look finds them, whichever of the two comes first in the turn.
+    let got = stop_during(&[(500 * MS, GET), (1000 * MS, GET)]);
+    assert_eq!(got.statuses(), ["200", "200"]);
+    assert!(got.text.matches("\r\nConnection: close\r\n").count() == 1, "{}", got.text);
+    assert_eq!(got.end, at(1000));
+}
+
+/// It begins to stop while the client takes an answer, whose last piece may cost all of the budget.
+#[test]
+fn f17_a_request_that_crosses_the_end_is_found_whatever_is_left_of_the_budget() {
+    for budget in [2, 8, 128] {
+        let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(budget));
+        let (server, mut client) = duplex(34_000);
+        let text = kernel.run(async {
+            let config = Rc::new(Config::default());
+            let theirs = config.clone();
+            let serve = async move { serve_connection(server, &App, &theirs).await };
+            spawn("conn", serve).detached().await;
+            client.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            sleep(MS).await.unwrap();
+            config.drain();
+            client.write(GET).await.unwrap();
+            let (mut text, mut buf) = (String::new(), [0; 34_000]);
+            loop {
+                match client.read(&mut buf).await.unwrap() {
+                    0 => break text,
+                    n => text.push_str(&String::from_utf8_lossy(&buf[..n])),
+                }
+            }
+        });
+        let got = Got { text: text.unwrap(), end: Time::ZERO };
+        assert_eq!(got.statuses(), ["200", "200"], "{budget}");
+        kernel.shutdown().unwrap();
+    }
+}
+
+#[test]
+fn f19_refusal_comes_before_the_body_is_asked_for() {
+    let head =
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n";
+    let (begun, rest) = head.split_at(9);
+    let got = stop_during(&[(1100 * MS, begun), (1600 * MS, rest)]);
+    assert_eq!(got.statuses(), ["503"]);
+}
+
+/// The bytes read filled the read buffer to its last byte, and there may be more.
+#[test]
+fn f17_a_connection_whose_requests_filled_the_buffer_waits_like_any_other() {
+    let one = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(96));
+    assert_eq!(128 * one.len(), 16_384);
+    let got = stop_during(&[(500 * MS, one.repeat(128).as_bytes())]);
+    assert_eq!(got.statuses(), ["200"; 128]);
+    assert_eq!(got.end, at(1000));
+}

@@ -1,0 +1,378 @@
+//! Files as answers: which are found, what of them is sent, and what a download holds.
+
+use std::cell::RefCell;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::net::TcpStream as StdStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http_support::app::{Seen, get, with};
+use kernel::trace::{Event, Line};
+use kernel::{Kernel, Machine, Real, Sim};
+use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::pipe::duplex;
+use net::web::{Files, Router};
+use net::{Stream, TcpListener};
+use traps::threads::Limiter;
+use traps::{Time, spawn};
+
+const TEXT: &str = "0123456789";
+const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+struct App {
+    routes: Router<()>,
+    files: Files,
+}
+
+impl Handler for App {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        if let Err(answer) = self.routes.find(request) {
+            return Ok(answer);
+        }
+        let name = request.raw_param("name").unwrap().to_owned();
+        self.files.answer(request, &name).await
+    }
+}
+
+/// A directory of a test's own, beside one that is not to be reached.
+fn directory(test: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    fs::remove_dir_all(&root).ok();
+    let home = root.join("home");
+    fs::create_dir_all(home.join("sub")).unwrap();
+    fs::write(root.join("secret.txt"), "secret").unwrap();
+    write(&home.join("a.txt"), TEXT);
+    write(&home.join("sub/b c.json"), "{}");
+    write(&home.join("empty"), "");
+    write(&home.join(".hidden"), "hidden");
+    symlink("a.txt", home.join("link")).unwrap();
+    symlink("../secret.txt", home.join("out")).unwrap();
+    symlink("..", home.join("up")).unwrap();
+    home
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    let then = UNIX_EPOCH + Duration::from_secs(784_111_777);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+fn app(home: &Path, limiter: &Limiter) -> App {
+    let files = Files::open(home, limiter.clone()).unwrap();
+    App { routes: Router::new().get("/{*name}", ()), files }
+}
+
+/// A machine at a time at which the files are there.
+fn sim() -> Sim {
+    Sim::new().jobs_take(Duration::from_millis(1)).wall_set_at(Time::ZERO, SystemTime::now())
+}
+
+fn talk(home: &Path, request: &str) -> Seen {
+    http_support::app::talk(sim(), Config::default(), app(home, &Limiter::new("files", 2)), request)
+}
+
+#[test]
+fn a_file_is_found_below_its_directory_and_nowhere_else() {
+    let home = directory("files_found");
+    for (name, kind, text) in [
+        ("a.txt", "text/plain; charset=utf-8", TEXT),
+        ("%61.txt", "text/plain; charset=utf-8", TEXT),
+        ("a%2Etx%74", "text/plain; charset=utf-8", TEXT),
+        ("a.txt?x=../y", "text/plain; charset=utf-8", TEXT),
+        ("sub/b%20c.json", "application/json", "{}"),
+        ("empty", "application/octet-stream", ""),
+    ] {
+        let seen = talk(&home, &get(&format!("GET /{name}")));
+        assert_eq!((seen.statuses(), seen.body()), (vec![200], text), "{name}");
+        assert_eq!(seen.field("Content-Type"), Some(kind), "{name}");
+        assert_eq!(seen.field("Content-Length"), Some(&*text.len().to_string()), "{name}");
+        assert_eq!(seen.field("Last-Modified"), Some(THEN), "{name}");
+        assert!(!seen.closed, "{name}");
+        let head = talk(&home, &get(&format!("HEAD /{name}")));
+        let wanted = seen.text.split_once("\r\n\r\n").unwrap().0.to_owned() + "\r\n\r\n";
+        assert_eq!(head.text, wanted, "{name}");
+    }
+    for name in [
+        "none",
+        "sub",
+        "sub/",
+        "a.txt/",
+        "a.txt/x",
+        "/a.txt",
+        "",
+        "link",
+        "out",
+        "up/secret.txt",
+        "../secret.txt",
+        "sub/../a.txt",
+        "%2e%2e/secret.txt",
+        "..%2fsecret.txt",
+        "sub%2fb%20c.json",
+        ".hidden",
+        "a.txt%00",
+        "a.txt%",
+        "up/home/a.txt",
+    ] {
+        let seen = talk(&home, &get(&format!("GET /{name}")));
+        assert_eq!(seen.statuses(), [404], "{name}: {}", seen.text);
+        assert!(!seen.text.contains("secret"), "{name}");
+    }
+    let error = Files::open(&home.join("a.txt"), Limiter::new("files", 1)).unwrap_err();
+    assert!(error.to_string().contains("a.txt"), "{error}");
+}
+
+#[test]
+fn what_is_sent_is_what_conditions_and_ranges_ask_for() {
+    let home = directory("files_conditions");
+    let ask = |fields: &str| talk(&home, &with("GET /a.txt", fields));
+    let seen = ask("Range: bytes=2-4");
+    assert_eq!((seen.statuses(), seen.body()), (vec![206], "234"));
+    assert_eq!(seen.field("Content-Range"), Some("bytes 2-4/10"));
+    assert_eq!(seen.field("Content-Length"), Some("3"));
+    let tag = seen.field("ETag").unwrap().to_owned();
+    let seen = ask("Range: bytes=10-");
+    assert_eq!((seen.statuses(), seen.field("Content-Range")), (vec![416], Some("bytes */10")));
+    let seen = ask(&format!("If-None-Match: {tag}"));
+    assert_eq!((seen.statuses(), seen.body()), (vec![304], ""));
+    assert_eq!((seen.field("ETag"), seen.field("Last-Modified")), (Some(&*tag), Some(THEN)));
+    assert_eq!((seen.field("Content-Length"), seen.field("Content-Type")), (None, None));
+    assert_eq!(ask(&format!("If-Modified-Since: {THEN}")).statuses(), [304]);
+    assert_eq!(ask("If-Match: \"other\"").statuses(), [412]);
+    let resumed = ask(&format!("Range: bytes=8-\r\nIf-Range: {tag}"));
+    assert_eq!((resumed.statuses(), resumed.body()), (vec![206], "89"));
+    // Another one, with the same length and, to a second, the same date.
+    write(&home.join("new"), "abcdefghij");
+    let new = File::options().write(true).open(home.join("new")).unwrap();
+    new.set_modified(new.metadata().unwrap().modified().unwrap() + Duration::from_nanos(1))
+        .unwrap();
+    fs::rename(home.join("new"), home.join("a.txt")).unwrap();
+    let resumed = ask(&format!("Range: bytes=8-\r\nIf-Range: {tag}"));
+    assert_eq!((resumed.statuses(), resumed.body()), (vec![200], "abcdefghij"));
+    assert_eq!(ask(&format!("If-None-Match: {tag}")).statuses(), [200]);
+}
+
+#[test]
+fn a_tag_is_the_same_for_each_copy_of_a_file_that_keeps_its_length_and_date() {
+    let tag = |home: &Path, name: &str| {
+        let seen = talk(home, &get(&format!("GET /{name}")));
+        assert_eq!(seen.statuses(), [200], "{name}");
+        seen.field("ETag").unwrap().to_owned()
+    };
+    let [here, there] = ["files_here", "files_there"].map(directory);
+    fs::rename(there.join("a.txt"), there.join("sub/b.txt")).unwrap();
+    let tags = tag(&here, "a.txt");
+    assert_eq!(tag(&there, "sub/b.txt"), tags);
+    assert_eq!(tag(&here, "a.txt"), tags);
+    write(&here.join("longer"), "01234567890");
+    write(&here.join("later"), TEXT);
+    let later = File::options().write(true).open(here.join("later")).unwrap();
+    later.set_modified(SystemTime::now()).unwrap();
+    assert!(tag(&here, "longer") != tags && tag(&here, "later") != tags);
+}
+
+#[test]
+fn the_next_request_of_the_connection_is_answered_behind_a_file() {
+    let home = directory("files_pipelined");
+    let requests = get("GET /a.txt") + &get("HEAD /a.txt") + &get("GET /empty");
+    let seen = talk(&home, &(requests + &get("GET /sub/b%20c.json")));
+    assert_eq!((seen.statuses(), seen.closed), (vec![200; 4], false));
+    assert!(seen.text.ends_with("\r\n\r\n{}"), "{}", seen.text);
+}
+
+#[test]
+fn f21_a_download_holds_a_thread_for_a_piece_and_none_while_the_client_is_slow() {
+    let home = directory("files_pieces");
+    fs::write(home.join("large"), vec![b'x'; 100_000]).unwrap();
+    let trace = http_support::app::Shared::default();
+    let mut kernel = Kernel::new(sim());
+    kernel.trace_to(trace.clone());
+    let limiter = Limiter::new("files", 2);
+    let mut app = app(&home, &limiter);
+    app.files = app.files.piece(1_000);
+    let app = Rc::new(app);
+    let jobs = || trace.text().matches("block    offload").count();
+    let ran = kernel.run(async {
+        let mut clients = Vec::new();
+        for _ in 0..30 {
+            let (server, mut client) = duplex(500);
+            let app = app.clone();
+            let serve = async move { serve_connection(server, &*app, &Config::default()).await };
+            let conn = spawn("conn", serve).await;
+            client.write_all(get("GET /large").as_bytes()).await.unwrap();
+            clients.push((client, conn));
+        }
+        traps::sleep(Duration::from_secs(1)).await.unwrap();
+        // They read ahead as far as they may before they wait for the client.
+        let most = 30 * (1 + 18);
+        assert!(jobs() <= most, "{} jobs", jobs());
+        assert_eq!((limiter.in_use(), limiter.waiting()), (0, 0), "nobody holds a thread");
+        let (mut client, _) = clients.pop().unwrap();
+        let mut read = 0;
+        let mut buf = [0; 4096];
+        while read < 100_000 {
+            read += client.read(&mut buf).await.unwrap();
+        }
+        drop(client);
+        open_files(&home, 29);
+        for (client, mut conn) in clients {
+            drop(client);
+            conn.join().await.unwrap().unwrap_err();
+        }
+        open_files(&home, 0);
+    });
+    ran.unwrap();
+    kernel.shutdown().unwrap();
+}
+
+/// So many descriptors of this process are open on the large file.
+fn open_files(home: &Path, count: usize) {
+    let large = fs::canonicalize(home.join("large")).unwrap();
+    let all = fs::read_dir("/proc/self/fd").unwrap();
+    let links = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let open = links.filter(|link| *link == large).count();
+    assert_eq!(open, count, "files are open");
+}
+
+#[test]
+fn a_file_that_becomes_shorter_breaks_its_answer_off() {
+    let home = directory("files_shorter");
+    fs::write(home.join("large"), vec![b'x'; 100_000]).unwrap();
+    let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
+    let mut app = app(&home, &Limiter::new("files", 2));
+    app.files = app.files.piece(1_000);
+    let read = kernel.run(async {
+        let (server, mut client) = duplex(500);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        let mut conn = spawn("conn", serve).await;
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        traps::sleep(Duration::from_secs(1)).await.unwrap();
+        File::options().write(true).open(home.join("large")).unwrap().set_len(10).unwrap();
+        let (mut read, mut buf) = (0, [0; 4096]);
+        loop {
+            match client.read(&mut buf).await.unwrap() {
+                0 => break,
+                n => read += n,
+            }
+        }
+        conn.join().await.unwrap().ok();
+        read
+    });
+    assert!((1..100_000).contains(&read.unwrap()));
+    kernel.shutdown().unwrap();
+    assert_eq!(warnings.take(), ["a handler failed: cannot send large: it became shorter"]);
+}
+
+// ---- What the log says --------------------------------------------------------------------------
+
+/// The `warn` lines of a kernel from here on.
+fn warnings<M: Machine>(kernel: &mut Kernel<M>) -> Rc<RefCell<Vec<String>>> {
+    let warnings = Rc::new(RefCell::new(Vec::new()));
+    let heard = warnings.clone();
+    kernel.observe(move |line: &Line<'_>| {
+        if let Event::Warn { text } = &line.event {
+            heard.borrow_mut().push(text.to_string());
+        }
+    });
+    warnings
+}
+
+/// A file that this process may not read: its directory and its name. The superuser may read all
+/// that has bits for a mode, and nobody what the system only writes.
+fn forbidden(test: &str) -> (PathBuf, &'static str) {
+    let home = directory(test);
+    fs::set_permissions(home.join("a.txt"), Permissions::from_mode(0o000)).unwrap();
+    let found = match File::open(home.join("a.txt")) {
+        Err(_) => (home, "a.txt"),
+        Ok(_) => (PathBuf::from("/sys/bus/platform"), "uevent"),
+    };
+    let error = File::open(found.0.join(found.1)).expect_err("there is a file that is forbidden");
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    found
+}
+
+#[test]
+fn a_file_that_may_not_be_read_has_a_line_with_its_name_the_peer_and_the_reason() {
+    let (home, name) = forbidden("files_forbidden");
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let warnings = warnings(&mut kernel);
+    let (answer, peer) = kernel
+        .run(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            let request = with(&format!("GET /{name}"), "Connection: close");
+            client.write_all(request.as_bytes()).unwrap();
+            let app = app(&home, &Limiter::new("files", 2));
+            let (stream, peer) = listener.accept().await.unwrap();
+            let serve = async move { serve_connection(stream, &app, &Config::default()).await };
+            spawn("conn", serve).await.join().await.unwrap().unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            (answer, peer)
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let wanted = format!("cannot open {name} for {peer}: Permission denied (os error 13)");
+    assert_eq!(warnings.take(), [wanted]);
+}
+
+#[test]
+fn a_client_that_asks_for_such_a_file_without_end_has_one_line_a_second() {
+    let (home, name) = forbidden("files_forbidden_often");
+    let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
+    let app = app(&home, &Limiter::new("files", 2));
+    let ran = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        for _ in 0..3 {
+            let burst = get(&format!("GET /{name}")).repeat(50);
+            client.write_all(burst.as_bytes()).await.unwrap();
+            traps::sleep(Duration::from_secs(1)).await.unwrap();
+        }
+    });
+    ran.unwrap();
+    kernel.shutdown().unwrap();
+    let line = |more| format!("cannot open {name}: Permission denied (os error 13){more}");
+    let more = " (and 49 more before)";
+    assert_eq!(warnings.take(), [line(""), line(more), line(more)]);
+}
+
+/// In a process of its own: this test, with few descriptors.
+#[test]
+fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
+    const FEW: &str = "TRAPLINE_FILES_FEW";
+    let test = "a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again";
+    if std::env::var_os(FEW).is_none() {
+        let mut with_few = Command::new("sh");
+        let limited = format!("ulimit -n 40 && exec \"$0\" --exact {test} --nocapture");
+        with_few.args(["-c", &limited]).arg(std::env::current_exe().unwrap()).env(FEW, "1");
+        assert!(testing::child::output(&mut with_few).status.success());
+        return;
+    }
+    let home = directory("files_shortage");
+    let mut kernel = Kernel::new(sim());
+    let warnings = warnings(&mut kernel);
+    let app = app(&home, &Limiter::new("files", 2));
+    let answer = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        let full: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        client.write_all(get("GET /a.txt").as_bytes()).await.unwrap();
+        let mut buf = [0; 4096];
+        let n = client.read(&mut buf).await.unwrap();
+        drop(full);
+        String::from_utf8_lossy(&buf[..n]).into_owned()
+    });
+    kernel.shutdown().unwrap();
+    let answer = answer.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1"), "{answer}");
+    assert_eq!(warnings.take(), ["cannot open a.txt: Too many open files (os error 24)"]);
+}

@@ -1,0 +1,369 @@
+//! The architecture, asserted like behaviour: which crate may know which, and who may touch what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::root;
+
+/// The names under `[dependencies]` of a member's manifest.
+fn dependencies(member: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
+    let section = text.split("[dependencies]").nth(1).expect("it has dependencies");
+    let section = section.split("\n[").next().unwrap();
+    let names = section.lines().filter(|line| !line.trim().is_empty());
+    names.map(|line| line.split(['.', ' ', '=']).next().unwrap().to_owned()).collect()
+}
+
+/// Every source file below a folder, with its text.
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no sources in {folder}");
+    found
+}
+
+/// Code lines: what a comment says does not count.
+fn code(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn arrows_point_at_traps_and_nowhere_else() {
+    let net = ["traps", "socket2", "httparse", "httpdate", "rustix", "matchit"];
+    let web = ["form_urlencoded", "percent-encoding", "mime_guess"];
+    let interop = ["futures-io", "hyper", "send_wrapper", "listenfd", "serde_core", "serde_json"];
+    for (member, always, optional) in [
+        ("traps", &["pin-project-lite", "slab"][..], &["anyhow", "eyre", "futures-core"][..]),
+        ("net", &[&net[..], &web].concat(), &interop),
+    ] {
+        let mut all = [always, optional].concat();
+        let mut found = dependencies(member);
+        all.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, all);
+        let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
+        for name in optional {
+            let line = format!("{name} = {{ workspace = true, optional = true }}\n");
+            assert!(manifest.contains(&line), "{name} is always there");
+        }
+        assert!(!manifest.contains("default = "), "a feature is on by default");
+    }
+    assert_eq!(dependencies("kernel"), ["traps", "mio", "libc", "slab", "log"]);
+}
+
+#[test]
+fn net_does_not_know_the_kernel() {
+    for (path, text) in sources("net/src") {
+        assert!(!code(&text).contains("kernel::"), "kernel:: in {}", path.display());
+        // Of the seam between `traps` and a kernel, only what names a scope in a test.
+        for inner in code(&text).split("internal::").skip(1) {
+            assert!(
+                inner.starts_with("table::ScopeId"),
+                "internal::{inner:.20} in {}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_floors_of_net_use_those_below() {
+    for (path, text) in sources("net/src") {
+        let is_in = |folder: &str| path.components().any(|part| part.as_os_str() == folder);
+        let above: &[&str] = match (is_in("web"), is_in("http")) {
+            (true, _) => &[],
+            (_, true) => &["crate::web"],
+            _ => &["crate::web", "crate::http"],
+        };
+        for floor in above {
+            assert!(!code(&text).contains(floor), "{floor} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn only_the_real_machine_touches_the_world() {
+    for word in ["mio::", "Instant::now", "SystemTime::now", "env::"] {
+        for (path, text) in sources("kernel/src") {
+            // The watchdog looks from outside, by the real clock.
+            let allowed = ["real.rs", "signals.rs", "sys.rs", "taped.rs"]
+                .iter()
+                .any(|file| path.ends_with(format!("machine/{file}")))
+                || path.ends_with("watchdog.rs") && word == "Instant::now";
+            assert!(allowed || !code(&text).contains(word), "{word} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn unsafe_lives_in_one_file() {
+    for folder in ["traps/src", "net/src", "kernel/src"] {
+        for (path, text) in sources(folder) {
+            let allowed = path.ends_with("machine/sys.rs");
+            let found = code(&text)
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .any(|word| word == "unsafe");
+            assert!(allowed || !found, "unsafe in {}", path.display());
+        }
+    }
+    for member in ["traps", "net"] {
+        let text = fs::read_to_string(root().join(member).join("src/lib.rs")).unwrap();
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{member}");
+    }
+}
+
+#[test]
+fn no_hash_map_can_reach_the_order_of_events() {
+    for folder in ["traps/src", "net/src", "kernel/src"] {
+        for (path, text) in sources(folder) {
+            for word in ["HashMap", "HashSet"] {
+                assert!(!code(&text).contains(word), "{word} in {}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_head_of_the_kernel_names_each_of_its_files() {
+    let folder = root().join("kernel/src");
+    let head = fs::read_to_string(folder.join("lib.rs")).unwrap();
+    for (path, _) in sources("kernel/src") {
+        if path.parent() == Some(&folder) && !path.ends_with("lib.rs") {
+            let name = path.file_name().unwrap().to_string_lossy();
+            assert!(head.contains(&format!("`{name}`")), "{name} is not in the reading list");
+        }
+    }
+}
+
+#[test]
+fn services_reach_the_core_through_a_dozen_methods() {
+    let mut called = BTreeSet::new();
+    for (_, text) in sources("kernel/src/services") {
+        for call in code(&text).split("core.").skip(1) {
+            let end = call.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap();
+            if call[end..].starts_with('(') {
+                called.insert(call[..end].to_owned());
+            }
+        }
+    }
+    assert!((5..=12).contains(&called.len()), "{called:?}");
+}
+
+/// The head of the kernel's core: the struct that holds the parts. A part's file has the methods of
+/// `Core` about it beside its structure, so it names the whole. An arrow to this module is none.
+const WHOLE: [&str; 1] = ["core"];
+
+/// The crates no two of whose files import each other in a circle.
+const WITHOUT_CIRCLES: [&str; 3] = ["traps", "kernel", "net"];
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let circles: String = WITHOUT_CIRCLES.iter().map(|name| circles(&modules(name))).collect();
+    assert!(circles.is_empty(), "\n{circles}");
+}
+
+/// The names of a path in code, or of a module from the root of its crate.
+type Names = Vec<String>;
+
+/// A file, as the module that it is.
+struct Module {
+    /// Its imports: the name that each gives, what it names, and whether it is `pub`.
+    imports: Vec<(String, Names, bool)>,
+    /// The paths in the rest of its code.
+    paths: Vec<Names>,
+}
+
+/// The modules of a crate that are files, without those of tests.
+fn modules(name: &str) -> BTreeMap<Names, Module> {
+    let folder = root().join(name).join("src");
+    let files = sources(&format!("{name}/src")).into_iter();
+    let files = files.filter(|(path, _)| !path.to_string_lossy().ends_with("_tests.rs"));
+    let path = |file: &Path| {
+        let file = file.strip_prefix(&folder).unwrap().with_extension("");
+        let names = file.iter().map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| name != "lib" && name != "mod").collect()
+    };
+    files.map(|(file, text)| (path(&file), module(&text))).collect()
+}
+
+/// Reads a file, without its comments and what is there for tests only.
+fn module(text: &str) -> Module {
+    let (mut imports, mut rest, mut import) = (Vec::new(), String::new(), String::new());
+    let begins =
+        |line: &str| line.starts_with("use ") || line.starts_with("pub") && line.contains(" use ");
+    let code = code(text);
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let line = line.split(" // ").next().unwrap();
+        if ["#[cfg(test", "#[cfg(all(test"].iter().any(|only| line.trim().starts_with(only)) {
+            let item = lines.next().unwrap_or_default();
+            let end = format!("{}}}", &item[..item.len() - item.trim_start().len()]);
+            if item.ends_with('{') {
+                lines.by_ref().find(|line| **line == end);
+            }
+        } else if !import.is_empty() || begins(line.trim_start()) {
+            import += line;
+            if line.ends_with(';') {
+                let (before, tree) = import.split_once("use ").unwrap();
+                leaves("", tree.trim_end_matches(';'), before.contains("pub"), &mut imports);
+                import.clear();
+            }
+        } else {
+            rest += &format!("{line}\n");
+        }
+    }
+    let words = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    let paths = words.filter(|word| word.contains("::") && !word.starts_with(':')).map(names);
+    // A path may begin with a module that was imported.
+    let whole = |path: Names| match imports.iter().find(|(name, ..)| *name == path[0]) {
+        Some((name, start, _)) if name.starts_with(char::is_lowercase) => {
+            [start, &path[1..]].concat()
+        }
+        _ => path,
+    };
+    Module { paths: paths.map(whole).collect(), imports }
+}
+
+fn names(path: &str) -> Names {
+    path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The imports that a tree such as `a::{b, c as d}` stands for.
+fn leaves(before: &str, tree: &str, is_pub: bool, found: &mut Vec<(String, Names, bool)>) {
+    if let Some((stem, branches)) = tree.split_once('{') {
+        let (mut depth, before) = (0, format!("{before}{}", stem.trim()));
+        let branches = branches.rsplit_once('}').unwrap().0;
+        let branches = branches.split(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        });
+        return branches.for_each(|tree| leaves(&before, tree, is_pub, found));
+    }
+    let (path, name) = tree.split_once(" as ").unwrap_or((tree, ""));
+    let mut path = names(&format!("{before}{}", path.trim()));
+    path.pop_if(|name| name == "self");
+    let name = if name.is_empty() { path.last().cloned() } else { Some(name.to_owned()) };
+    found.extend(name.map(|name| (name, path, is_pub)));
+}
+
+/// A path in the code of a module, from the root of the crate; `None` if it leads elsewhere.
+fn absolute(all: &BTreeMap<Names, Module>, from: &Names, path: &[String]) -> Option<Names> {
+    let mut at = from.clone();
+    let is_step = |name: &&String| ["crate", "self", "super"].contains(&name.as_str());
+    let steps = path.iter().take_while(is_step).count();
+    for step in &path[..steps] {
+        match step.as_str() {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()?),
+            _ => {}
+        }
+    }
+    at.extend_from_slice(&path[steps..]);
+    (steps > 0 || all.contains_key(&at[..=from.len()])).then_some(at)
+}
+
+/// The module whose file defines what a path names. What another hands on is not its own.
+fn definer(all: &BTreeMap<Names, Module>, path: &[String]) -> Names {
+    let depth = (0..=path.len()).rev().find(|depth| all.contains_key(&path[..*depth])).unwrap();
+    let (at, rest) = (path[..depth].to_vec(), &path[depth..]);
+    let import = all[&at].imports.iter().find(|(name, ..)| rest.first() == Some(name));
+    let import = import.and_then(|(_, path, _)| absolute(all, &at, path));
+    import.map_or(at, |import| definer(all, &[&import, rest.get(1..).unwrap_or(&[])].concat()))
+}
+
+/// The circles of modules, each as the arrows within it, one a line.
+fn circles(all: &BTreeMap<Names, Module>) -> String {
+    let mut arrows = BTreeMap::<&Names, BTreeMap<Names, BTreeSet<&str>>>::new();
+    for (from, module) in all {
+        let imports = module.imports.iter().map(|(_, path, is_pub)| (path, *is_pub));
+        for (path, is_pub) in imports.chain(module.paths.iter().map(|path| (path, false))) {
+            let Some(named) = absolute(all, from, path) else { continue };
+            let to = definer(all, &named);
+            // To hand on what a child defines is not to know it.
+            let is_whole = to == WHOLE && all.contains_key(&names("core::turn"));
+            if to != *from && !is_whole && !(is_pub && named.starts_with(from)) {
+                let names = arrows.entry(from).or_default().entry(to).or_default();
+                names.extend(path.last().map(String::as_str));
+            }
+        }
+    }
+    let reach = |from| {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(from) = next.pop() {
+            let ends = arrows.get(from).into_iter().flat_map(BTreeMap::keys);
+            next.extend(ends.filter(|to| reached.insert(*to)));
+        }
+        reached
+    };
+    let circle = |from| reach(from).into_iter().filter(|to| reach(to).contains(from)).collect();
+    let circles: BTreeSet<BTreeSet<&Names>> = all.keys().map(circle).collect();
+    let mut text = String::new();
+    for circle in circles.iter().filter(|circle| !circle.is_empty()) {
+        text += &format!("A circle of {} files:\n", circle.len());
+        for from in circle {
+            for (to, names) in arrows[from].iter().filter(|(to, _)| circle.contains(to)) {
+                let names = names.iter().copied().collect::<Vec<_>>().join(", ");
+                text += &format!("  {} -> {}: {names}\n", from.join("::"), to.join("::"));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn a_circle_is_found_through_what_is_handed_on_and_not_in_tests() {
+    let crate_of = |files: [(&str, &str); 4]| {
+        circles(&files.into_iter().map(|(path, text)| (names(path), module(text))).collect())
+    };
+    let root = ("", "mod a;\nmod b;\npub use a::{inner::One, Two};\n");
+    let tests = "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n";
+    let a = ("a", "//! Of crate::b.\npub use inner::One;\npub struct Two;\n");
+    let b = ("b", "use crate::{\n    a,\n};\nfn f() { a::One::new() }\n");
+    assert_eq!(crate_of([root, a, ("a::inner", tests), b]), "");
+    let inner = "fn f() -> super::super::b::B {}\n";
+    let found = "A circle of 2 files:\n  a::inner -> b: B\n  b -> a::inner: new\n";
+    assert_eq!(crate_of([root, a, ("a::inner", inner), b]), found);
+}
+
+/// What a test starts is started by `testing::child`: it does not run for ever, and a cargo sees
+/// nothing of the package of the test.
+#[test]
+fn no_test_waits_for_a_program_without_limit() {
+    let mut files: Vec<_> = ["tests", "net/tests", "examples/course"].map(sources).concat();
+    files.retain(|(path, _)| {
+        let path = path.strip_prefix(root()).unwrap();
+        let others = [
+            "tests/all/arrows.rs",
+            "tests/benches/src",
+            "tests/benches/build.rs",
+            "tests/testing/src",
+        ];
+        !others.iter().any(|other| path.starts_with(other))
+    });
+    for (path, text) in &files {
+        let code = code(text);
+        assert!(!code.contains("\"CARGO\""), "{} calls cargo", path.display());
+        // A tool waits as long as its user does.
+        let is_tool = path.starts_with(root().join("examples"));
+        if !is_tool && (code.contains("Command::new(") || code.contains("child::")) {
+            for call in [".spawn()", ".output()", ".status()"] {
+                assert!(!code.contains(call), "{} calls {call}", path.display());
+            }
+        }
+    }
+    assert!(files.len() > 100, "the sources were read");
+}

@@ -1,0 +1,170 @@
+//! The guide's excerpts are what the golden traces say, and each stands behind its program.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use support::golden;
+
+/// The pages, and the test file of those blocks that are no lines of a trace.
+const PAGES: [&str; 2] = ["time", "outside"];
+/// The pages that show the program of each trace.
+const WITH_PROGRAMS: [&str; 5] = [
+    "README.md",
+    "kernel/src/guide/reading.md",
+    "kernel/src/guide/time.md",
+    "kernel/src/guide/outside.md",
+    "kernel/src/guide/tls.md",
+];
+const SAID: &str = include_str!("../../kernel/tests/all/outside_world.rs");
+
+fn path_of(page: &str) -> PathBuf {
+    support::root().join(format!("kernel/src/guide/{page}.md"))
+}
+
+/// `BLESS=1` puts the lines of the golden traces that are most like the old ones into the pages:
+/// read the difference.
+#[test]
+fn every_excerpt_of_the_guide_stands_in_its_golden_trace() {
+    for name in PAGES {
+        let page = fs::read_to_string(path_of(name)).unwrap();
+        let blocks = page.matches("```text").count();
+        let (compared, excerpts) = compare(&page);
+        assert_eq!(blocks, excerpts + said(&page), "{name}: a block without its golden trace");
+        if support::is_blessing() {
+            fs::write(path_of(name), compared).unwrap();
+        }
+    }
+}
+
+/// `BLESS=1` puts the programs into the pages. A remark names the trace, the file and the text that
+/// begins the program: that line is `test:1`. Without such a text it is the whole file.
+#[test]
+fn every_trace_of_the_guide_stands_behind_its_program() {
+    for name in WITH_PROGRAMS {
+        let path = support::root().join(name);
+        let page = fs::read_to_string(&path).unwrap();
+        let mut parts = page.split("<!-- source: ");
+        let mut text = parts.next().unwrap().to_owned();
+        let mut shown = BTreeSet::new();
+        assert_eq!(without_program(&text, &shown), None, "{name}: a trace without its program");
+        for part in parts {
+            let (remark, rest) = part.split_once(" -->\n```rust,ignore\n").expect("a program");
+            let (block, after) = rest.split_once("```").expect("a block ends");
+            let program = program(remark);
+            assert!(block == program || support::is_blessing(), "{name}: {remark}\n{program}");
+            text += &format!("<!-- source: {remark} -->\n```rust,ignore\n{program}```{after}");
+            shown.insert(remark.split(' ').next().unwrap());
+            assert_eq!(without_program(after, &shown), None, "{name}: a trace without its program");
+        }
+        if support::is_blessing() {
+            fs::write(path, text).unwrap();
+        }
+    }
+}
+
+/// The first trace in a part of a page whose program was not shown above it.
+fn without_program<'a>(part: &'a str, shown: &BTreeSet<&str>) -> Option<&'a str> {
+    let heads = ["<!-- golden: ", "<!-- trace: ", "<!-- said: "];
+    let blocks = heads.into_iter().flat_map(|head| part.split(head).skip(1));
+    // A message that names no line of a test needs no program.
+    let cites =
+        |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains(" test:"));
+    let traced = |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains("  #0"));
+    let blocks = blocks.filter(|block| cites(block) || traced(block));
+    blocks.filter_map(|block| block.split(" -->").next()).find(|name| !shown.contains(name))
+}
+
+/// What a remark names: in the test of the trace's name, if the file has one. A line that opens a
+/// block goes up to the line that closes it, any other up to the end of the block that it is in.
+fn program(remark: &str) -> String {
+    let mut words = remark.splitn(3, ' ');
+    let (name, file) = (words.next().unwrap(), words.next().expect("a name, then a file"));
+    let source = fs::read_to_string(support::root().join(file)).unwrap();
+    let Some(start) = words.next() else { return source };
+    let lines: Vec<&str> = source.lines().collect();
+    let test = format!("fn {name}()");
+    let test = lines.iter().position(|line| line.contains(&test)).unwrap_or_default();
+    let top = (test..lines.len()).find(|at| lines[*at].contains(start));
+    let top = top.unwrap_or_else(|| panic!("{file} has no {start}"));
+    if start.starts_with("check") {
+        let main =
+            golden(name).lines().any(|line| line.ends_with("main     spawn    parent=- at=test:1"));
+        assert!(main, "{name}: the program does not begin where its lines are counted from");
+    }
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let margin = indent(lines[top]);
+    let end =
+        (top + 1..lines.len()).find(|at| !lines[*at].is_empty() && indent(lines[*at]) <= margin);
+    let end = match lines[top].ends_with(['{', '(']) {
+        true => end.expect("a block closes"),
+        false => (top..).find(|at| indent(lines[at + 1]) < margin).unwrap(),
+    };
+    let lines = lines[top..=end].iter().map(|line| line.get(margin..).unwrap_or_default());
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    match file.starts_with("examples/") {
+        true => format!("// {file}, from line {}\n{text}", top + 1),
+        false => text,
+    }
+}
+
+/// Compares the excerpts of a page. Gives the page as it is to be, and their number.
+fn compare(page: &str) -> (String, usize) {
+    let mut parts = page.split("<!-- golden: ");
+    let mut text = parts.next().unwrap().to_owned();
+    let mut excerpts = 0;
+    for part in parts {
+        let (name, rest) = part.split_once(" -->\n```text\n").expect("a name, then a block");
+        let (block, after) = rest.split_once("```").expect("a block ends");
+        let trace = golden(name);
+        let lines: Vec<&str> = trace.lines().filter(|line| !line.starts_with("# ")).collect();
+        let wanted: Vec<&str> = block.lines().collect();
+        let alike = |found: &[&str]| found.iter().zip(&wanted).map(|(a, b)| score(a, b)).sum();
+        let found = lines.windows(wanted.len()).max_by_key(|found| -> usize { alike(found) });
+        let found = found.expect("a trace is longer than an excerpt");
+        assert!(found == wanted || support::is_blessing(), "not in {name}.trace:\n{block}");
+        let block: String = found.iter().map(|line| format!("{line}\n")).collect();
+        text += &format!("<!-- golden: {name} -->\n```text\n{block}```{after}");
+        excerpts += 1;
+    }
+    (text, excerpts)
+}
+
+/// How much two lines have in common: the same words in the same columns, the verb above all.
+fn score(a: &str, b: &str) -> usize {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let (a, b) = (words(a), words(b));
+    let same = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+    same + 10 * usize::from(a.get(4..6) == b.get(4..6))
+}
+
+/// Counts the blocks that a test compares with what it has printed: it names itself in doing so.
+fn said(page: &str) -> usize {
+    let parts = page.split("<!-- said: ").skip(1);
+    let looked = parts.map(|part| {
+        let (name, _) = part.split_once(" -->\n```text\n").expect("a test, then a block");
+        assert!(SAID.contains(&format!("said(\"{name}\",")), "no test compares {name}");
+        assert!(SAID.contains(&format!("fn {name}()")), "{name} is no test");
+    });
+    looked.count()
+}
+
+/// The table in the page on time lists the way of a sleep: at most twelve files, each of which has
+/// the function that is named beside it.
+#[test]
+fn the_way_of_a_sleep_passes_through_twelve_files_that_exist() {
+    let page = fs::read_to_string(path_of("time")).unwrap();
+    let table = page.split("<!-- path of a sleep -->\n\n").nth(1).expect("it is there");
+    let rows = table.lines().take_while(|line| line.starts_with('|')).skip(2);
+    let mut files = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let [_, _, file, function, ..] = cells[..] else { panic!("four cells: {row}") };
+        let source = support::root().join(file);
+        let source = fs::read_to_string(source).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let is_there = ["(", "<"].iter().any(|end| source.contains(&format!("fn {function}{end}")));
+        assert!(is_there, "{file} has no function {function}");
+        files.insert(file.to_owned());
+    }
+    assert!((8..=12).contains(&files.len()), "{files:?}");
+}

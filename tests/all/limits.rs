@@ -1,0 +1,103 @@
+//! What an example prints of its options is what is in force.
+
+use std::fs;
+use std::time::Duration;
+
+use support::root;
+
+use testing::child;
+
+/// What `cargo run --example NAME -- ARGS` prints.
+fn printed(name: &str, args: &[&str]) -> String {
+    let mut cargo = child::cargo();
+    cargo.current_dir(root());
+    cargo.args(["run", "--quiet", "--offline", "--example", name, "--"]).args(args);
+    let ran = child::output_within(child::BUILD, &mut cargo);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// What is printed of a limit: its value and unit.
+#[track_caller]
+fn value<'t>(printed: &'t str, name: &str) -> &'t str {
+    let mut lines = printed.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let found = lines.next().unwrap_or_else(|| panic!("no {name}: {printed}"));
+    assert_eq!(lines.next(), None, "{name} is there twice");
+    found
+}
+
+/// The examples that a signal shuts down.
+const SERVERS: [&str; 7] = ["echo", "chat", "proxy", "http", "redis", "udp_echo", "unix_echo"];
+
+#[test]
+fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
+    let kernel = kernel::Options::new();
+    let (mut seen, millis) = (0, |span: Duration| format!("{} ms", span.as_millis()));
+    let in_folder = |folder: &str| fs::read_dir(root().join(folder)).unwrap();
+    for example in in_folder("examples").chain(in_folder("examples/servers")) {
+        let path = example.unwrap().path();
+        if path.extension().is_some_and(|end| end == "rs") {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let printed = printed(name, &["--print-limits"]);
+            for line in printed.lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                let [limit, value, unit] = words[..] else { panic!("{name}: {line}") };
+                let is_number = value.parse::<u64>().is_ok() && unit != "-";
+                let is_word = ["on", "off", "lazy"].contains(&value);
+                assert!(is_number || is_word, "{name}: {line}");
+                assert!(limit.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+                self::value(&printed, limit);
+            }
+            assert_eq!(value(&printed, "budget"), format!("{} operations", kernel.budget));
+            assert_eq!(value(&printed, "grace"), millis(kernel.grace), "{name}");
+            assert_eq!(value(&printed, "longrun"), millis(kernel.longrun.unwrap()), "{name}");
+            assert_eq!(value(&printed, "watchdog"), "off ms", "{name}");
+            let has = |limit: &str| printed.lines().any(|line| line.starts_with(limit));
+            assert_eq!(has("drain 10000 ms"), SERVERS.contains(&name), "{name}");
+            assert_eq!(has("limit-head "), name == "http", "{name}: {printed}");
+            assert_eq!(has("patience "), name == "chat", "{name}: {printed}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 10);
+}
+
+#[test]
+fn c1_an_example_prints_the_list_of_traps_and_ends() {
+    let printed = printed("hello", &["--list-traps"]);
+    assert_eq!(printed.lines().collect::<Vec<_>>(), kernel::trace::listed());
+    assert!(printed.lines().all(|line| line.len() <= 100), "{printed}");
+}
+
+#[test]
+fn f29_what_the_command_line_sets_is_what_is_printed() {
+    for (name, args, wanted) in [
+        ("echo", "--backlog 77 --watchdog 250", "backlog 77 connections, watchdog 250 ms"),
+        ("http", "--half-close on --drain off", "half-close on -, bare-lf off -, drain off ms"),
+        (
+            "http",
+            "--file-threads 1 --blocking-threads 2 --gate 3",
+            "file-threads 1 threads, blocking-threads 2 threads, gate 3 requests",
+        ),
+        ("chat", "--patience 5", "patience 5 ms, line 1024 bytes"),
+        ("redis", "--idle 5 --write 6", "idle 5 ms, write 6 ms, words 1024 words"),
+        ("proxy", "--limit 7 --connect 9", "limit 7 connections, connect 9 ms"),
+        ("fetch", "--timeout 7 --policy lazy", "timeout 7 ms, piece 10000 ms, policy lazy -"),
+    ] {
+        let args: Vec<&str> = args.split(' ').chain(["--print-limits"]).collect();
+        let printed = printed(name, &args);
+        for line in wanted.split(", ") {
+            let (limit, set) = line.split_once(' ').unwrap();
+            assert_eq!(value(&printed, limit), set, "{name} {args:?}");
+        }
+    }
+}
+
+/// Whoever is in does not wait for a thread.
+#[test]
+fn f8_a_server_has_as_many_threads_as_its_flags_name() {
+    for (gate, threads) in [("5", "64 threads"), ("200", "224 threads")] {
+        let printed = printed("http", &["--gate", gate, "--print-limits"]);
+        assert_eq!(value(&printed, "threads"), threads);
+    }
+}

@@ -1,0 +1,22 @@
+//! The tests of what is about all crates: the pages, the architecture, the examples as a user runs
+//! them, the logs, and replays.
+
+mod arrows;
+mod chat_and_proxy;
+mod curio_table;
+mod echoes;
+mod explore;
+mod getting_started;
+mod golden;
+mod guide;
+mod harness;
+mod lessons;
+mod limits;
+mod published;
+mod redis;
+mod replay;
+mod replay_bug;
+mod rows;
+mod servers;
+mod size;
+mod sweep;

@@ -1,0 +1,273 @@
+//! The budgets of the source, asserted like behaviour: how much there is, and how long its pieces
+//! are. Lines are lines of code: no blank lines, no comments, no tests.
+
+use std::fs;
+use std::path::Path;
+
+use support::root;
+
+/// Lines of code as they are: of `traps` and `kernel`, of the afternoon's files, and of the floors
+/// of `net`. A sum may be [`ROOM`] percent above what is written here. A change that makes it
+/// smaller writes the new sum down.
+const TRAPS_AND_KERNEL: usize = 14_255;
+const AFTERNOON: usize = 3_776;
+const HTTP: usize = 3_566;
+const WEB: usize = 1_202;
+const SOCKETS: usize = 3_645;
+/// Percent that a sum may be above what is written down.
+const ROOM: usize = 5;
+/// Files of `traps` and `kernel`, without those of tests.
+const FILES: usize = 76;
+/// Files in a folder.
+const ENTRIES: usize = 36;
+/// Lines of code in a file.
+const FILE: usize = 700;
+/// Lines of code in a function, its signature included.
+const FUNCTION: usize = 60;
+/// Columns of a line, comments included.
+const COLUMNS: usize = 100;
+/// How often [`BY_HAND`] may be used in `traps` and `kernel`.
+const TUNED_BY_HAND: usize = 60;
+
+/// Attributes and calls that are there for speed alone.
+const BY_HAND: [&str; 3] = ["#[cold]", "#[inline(never)]", "mem::forget"];
+
+/// The files that a reader reads in an afternoon, in this order. The README has the same list.
+const AFTERNOON_FILES: [&str; 14] = [
+    "traps/src/core/protocol.rs",
+    "traps/src/core/table.rs",
+    "traps/src/core/interrupt.rs",
+    "traps/src/core/scopes.rs",
+    "traps/src/core/gate.rs",
+    "traps/src/core/wait.rs",
+    "traps/src/core/scope.rs",
+    "kernel/src/core/mod.rs",
+    "kernel/src/core/turn.rs",
+    "kernel/src/core/run.rs",
+    "kernel/src/core/dispatch.rs",
+    "kernel/src/core/waits.rs",
+    "kernel/src/core/tasks.rs",
+    "kernel/src/core/timers.rs",
+];
+
+const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
+
+/// Every source file at or below a path, from the root, with its text.
+fn sources(path: &str) -> Vec<(String, String)> {
+    fn walk(path: &Path, found: &mut Vec<(String, String)>) {
+        if path.is_dir() {
+            // What fuzzing and building leave behind is not ours.
+            if !path.ends_with("target") {
+                let entries = fs::read_dir(path).unwrap();
+                entries.for_each(|entry| walk(&entry.unwrap().path(), found));
+            }
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+            found.push((name, fs::read_to_string(path).unwrap()));
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(path), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no sources in {path}");
+    found
+}
+
+/// The lines of code of a file, with their numbers. A file of tests has none, and other files end
+/// where their unit tests begin.
+fn code<'t>(name: &str, text: &'t str) -> Vec<(usize, &'t str)> {
+    if name.ends_with("_tests.rs") {
+        return Vec::new();
+    }
+    let mut code = Vec::new();
+    let mut is_for_tests = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim_start();
+        if std::mem::take(&mut is_for_tests) {
+            if line.starts_with("mod ") && line.ends_with('{') {
+                break;
+            }
+            // A file of tests that is declared here, say.
+            continue;
+        }
+        is_for_tests = line.starts_with("#[cfg(test") || line.starts_with("#[cfg(all(test");
+        if !is_for_tests && !trimmed.is_empty() && !trimmed.starts_with("//") {
+            code.push((number, line));
+        }
+    }
+    code
+}
+
+fn lines_in(paths: &[&str]) -> usize {
+    let files = paths.iter().flat_map(|path| sources(path));
+    files.map(|(name, text)| code(&name, &text).len()).sum()
+}
+
+/// Says all that is too long, not the first thing only.
+#[track_caller]
+fn none_of(wrong: &[String]) {
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn the_crates_keep_to_their_budgets() {
+    for (paths, written) in [
+        (&CRATES[..2], TRAPS_AND_KERNEL),
+        (&AFTERNOON_FILES[..], AFTERNOON),
+        (&["net/src/http"], HTTP),
+        (&["net/src/web"], WEB),
+        (&["net/src"], HTTP + WEB + SOCKETS),
+    ] {
+        let (lines, name) = (lines_in(paths), paths.join(" "));
+        println!("{name}: {lines} lines, {written} are written down");
+        assert!(
+            lines * 100 <= written * (100 + ROOM),
+            "{name}: {lines} lines of code are more than {ROOM} percent above {written}"
+        );
+    }
+}
+
+#[test]
+fn the_cores_are_the_files_of_the_afternoon() {
+    let cores = ["traps/src/core", "kernel/src/core"].into_iter().flat_map(sources);
+    for (name, _) in cores.filter(|(name, _)| name != "traps/src/core/mod.rs") {
+        assert!(AFTERNOON_FILES.contains(&&*name), "{name} is in a core, and nobody reads it");
+    }
+}
+
+#[test]
+fn the_readme_lists_the_files_of_the_afternoon_in_their_order() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let places = AFTERNOON_FILES.map(|name| readme.find(&format!("({name})")).expect(name));
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn there_are_few_files() {
+    let files = CRATES[..2].iter().flat_map(|path| sources(path));
+    let files = files.filter(|(name, _)| !name.ends_with("_tests.rs")).count();
+    println!("{files} files");
+    assert!(files <= FILES, "traps and kernel have {files} files, and {FILES} is the most");
+}
+
+#[test]
+fn the_listing_of_a_folder_fits_a_screen() {
+    let folder = |(name, _): &(String, String)| name.rsplit_once('/').unwrap().0.to_owned();
+    let mut folders: Vec<_> =
+        CRATES.iter().flat_map(|path| sources(path)).map(|file| folder(&file)).collect();
+    folders.sort();
+    for files in folders.chunk_by(|a, b| a == b) {
+        assert!(files.len() <= ENTRIES, "{} has {} files", files[0], files.len());
+    }
+}
+
+#[test]
+fn files_are_short() {
+    let mut wrong = Vec::new();
+    for (name, text) in CRATES.iter().flat_map(|path| sources(path)) {
+        let lines = code(&name, &text).len();
+        if lines > FILE {
+            wrong.push(format!("{name} has {lines} lines of code, and {FILE} is the most"));
+        }
+    }
+    none_of(&wrong);
+}
+
+#[test]
+fn functions_are_short() {
+    let mut wrong = Vec::new();
+    for (file, text) in CRATES.iter().flat_map(|path| sources(path)) {
+        for (name, line, lines) in functions(&code(&file, &text)) {
+            if lines > FUNCTION {
+                wrong
+                    .push(format!("{file}:{line}: {name} has {lines}, and {FUNCTION} is the most"));
+            }
+        }
+    }
+    none_of(&wrong);
+}
+
+/// The functions in lines of code: name, where it begins, and its length.
+fn functions<'t>(code: &[(usize, &'t str)]) -> Vec<(&'t str, usize, usize)> {
+    let mut found = Vec::new();
+    for (start, (number, line)) in code.iter().enumerate() {
+        let Some((before, after)) = line.split_once("fn ") else { continue };
+        let is_word = |word: &str| {
+            ["const", "async", "unsafe", "extern"].contains(&word) || word.starts_with("pub")
+        };
+        // Not `fn` in a type, in a macro or in a string.
+        if !before.split_whitespace().all(is_word) {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let rest = &code[start..];
+        let ends = |(_, line): &(usize, &str)| line.ends_with([';', '{', '}']);
+        let signature = rest.iter().position(ends).unwrap_or(0);
+        let lines = if rest[signature].1.ends_with('{') {
+            let close = format!("{}}}", " ".repeat(indent));
+            let end = rest.iter().position(|(_, line)| *line == close);
+            end.unwrap_or_else(|| panic!("line {number}: {line}: no end")) + 1
+        } else {
+            signature + 1
+        };
+        found.push((after.split(['(', '<']).next().unwrap(), *number, lines));
+    }
+    found
+}
+
+#[test]
+fn tuning_by_hand_is_rare() {
+    let files = CRATES[..2].iter().flat_map(|path| sources(path));
+    let lines = files.flat_map(|(name, text)| {
+        let code = code(&name, &text);
+        code.into_iter().map(|(_, line)| line.to_owned()).collect::<Vec<_>>()
+    });
+    let tuned = lines.filter(|line| BY_HAND.iter().any(|word| line.contains(word))).count();
+    println!("{tuned} of {TUNED_BY_HAND} uses of {BY_HAND:?}");
+    assert!(tuned <= TUNED_BY_HAND, "{tuned} uses of {BY_HAND:?}");
+}
+
+#[test]
+fn lines_are_narrow() {
+    let mut wrong = Vec::new();
+    for (name, text) in CRATES.iter().chain(&["examples", "tests"]).flat_map(|path| sources(path)) {
+        for (number, line) in (1..).zip(text.lines()) {
+            // A row of a table, or what check says of a wrong solution, is one line.
+            let is_whole = ["//! |", "// says: "].iter().any(|s| line.trim_start().starts_with(s));
+            if !is_whole && line.chars().count() > COLUMNS {
+                wrong.push(format!("{name}:{number} is wider than {COLUMNS} columns"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_is_counted_as_it_is_read() {
+    let text = "\
+//! A file.
+
+#[cfg(test)]
+mod some_tests;
+
+pub fn one() {
+    // Why.
+    two();
+}
+
+fn decl(
+    a: u8,
+) -> u8;
+fn short() {}
+
+#[cfg(test)]
+mod tests {
+    fn not_this() {
+    }
+}
+";
+    let lines = code("x.rs", text);
+    assert_eq!(lines.len(), 7);
+    assert_eq!(functions(&lines), [("one", 6, 3), ("decl", 11, 3), ("short", 14, 1)]);
+    assert!(code("x_tests.rs", text).is_empty());
+}
