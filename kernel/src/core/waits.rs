@@ -181,18 +181,11 @@ impl<M: Machine> Core<M> {
     /// more.
     pub(crate) fn unpark(&mut self, ticket: Ticket, reply: Reply) -> bool {
         let records = self.gate.records();
-        let external = match records.waits.get(ticket) {
-            Some(wait)
-                if wait.is_parked()
-                    && let Trap::Park { external, .. } = wait.trap =>
-            {
-                external
-            }
-            _ => {
-                drop(records);
-                drop_quietly(reply);
-                return false;
-            }
+        let parked = records.waits.get(ticket).filter(|wait| wait.is_parked());
+        let Some(&Trap::Park { external, .. }) = parked.map(|wait| &wait.trap) else {
+            drop(records);
+            drop_quietly(reply);
+            return false;
         };
         drop(records);
         self.external -= usize::from(external);

@@ -168,10 +168,12 @@ pub(super) fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
 /// Panics if no task is being polled, because a trap was then polled outside a kernel.
 #[inline]
 pub(super) fn in_task(site: Site) -> (&'static Gate, TaskRef) {
-    match GATE.get() {
-        Some(gate) if let Some(task) = gate.task.get() => (gate, task),
-        _ => refuse_outside_a_task(site),
+    if let Some(gate) = GATE.get()
+        && let Some(task) = gate.task.get()
+    {
+        return (gate, task);
     }
+    refuse_outside_a_task(site)
 }
 
 #[cold]
