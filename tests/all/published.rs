@@ -34,9 +34,15 @@ fn each_published_crate_has_what_a_registry_shows() {
         }
         assert!(!shown.contains(&"publish".to_owned()), "{folder}");
         assert_eq!(keys(&manifest, "package.metadata.docs.rs"), ["all-features"], "{folder}");
-        for file in ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {
+        for file in ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE"] {
+            let copy = root().join(folder).join(file);
+            assert!(fs::symlink_metadata(copy).unwrap().is_file(), "{folder}/{file} is a link");
             assert_eq!(text(format!("{folder}/{file}")), text(file), "{folder}");
         }
+        assert_eq!(text(format!("{folder}/CHANGELOG.md")), text("CHANGELOG.md"), "{folder}");
+        let has_address = |keys: &[String]| keys.contains(&"repository".to_owned());
+        let workspace = keys(&text("Cargo.toml"), "workspace.package");
+        assert_eq!(has_address(&shown), has_address(&workspace), "{folder}");
         let readme = text(format!("{folder}/README.md"));
         let name = folder.rsplit('/').next().unwrap();
         assert!(readme.starts_with(&format!("# trapline-{name}\n")), "{folder}");
