@@ -78,7 +78,7 @@ pub mod guide {
     //! new code. [`replay`]: how to record a run and run it again. [`tls`]: HTTP, frames and hyper
     //! over TLS. [`recipes`]: short solutions built from the other parts. [`speed`]: the cost of
     //! each operation. [`rows`]: each promise with its tests. [`curio`]: Curio's own tests, case by
-    //! case.
+    //! case. [`design`]: the designs that the core has had.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]
@@ -109,6 +109,9 @@ pub mod guide {
     }
     pub mod curio {
         #![doc = include_str!("guide/curio.md")]
+    }
+    pub mod design {
+        #![doc = include_str!("guide/design.md")]
     }
 }
 mod kernel;

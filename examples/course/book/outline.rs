@@ -11,8 +11,10 @@ use crate::{exercises, labs, listing, pages, slides, step};
 /// The concepts, in the order in which the steps build them.
 const CONCEPTS: [&str; 4] = ["trap", "scope", "wake_queue", "deadline_table"];
 /// The guide, in the order in which a reader needs its pages.
-const GUIDE: [&str; 10] =
-    ["start", "reading", "time", "outside", "replay", "tls", "recipes", "speed", "rows", "curio"];
+const GUIDE: [&str; 11] = [
+    "start", "reading", "time", "outside", "replay", "tls", "recipes", "speed", "rows", "curio",
+    "design",
+];
 const GUIDE_OF_NET: [&str; 3] = ["services", "connection", "conformance"];
 /// The lab of step 12 has this number; the labs after it are about the real kernel.
 const LABS_OF_STEPS: u32 = pages::STEPS;
