@@ -12,6 +12,7 @@ mod guide;
 mod harness;
 mod lessons;
 mod limits;
+mod pages;
 mod published;
 mod redis;
 mod replay;
