@@ -280,3 +280,150 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Kernel, Sim};
+    use traps::{connection_deadline, sleep};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn on_sim(test: impl AsyncFnOnce(&Connections)) {
+        let mut kernel = Kernel::new(Sim::new());
+        kernel.run(test(&Connections::default())).unwrap();
+        kernel.shutdown().unwrap();
+    }
+
+    /// Opens a connection in that state, whose wait ends after `span`.
+    async fn waits(open: &Connections, state: State, span: Duration) -> Rc<Entry> {
+        let entry = open.add();
+        entry.set_deadline(connection_deadline().await);
+        open.enter(&entry, state);
+        entry.deadline().arm(span);
+        entry
+    }
+
+    /// The numbers of the connections that close, one for each newcomer, until none is left.
+    fn closed(open: &Connections) -> Vec<u64> {
+        std::iter::from_fn(|| Some(open.close_one_waiting(10 * SECOND)?.number)).collect()
+    }
+
+    /// Whether the wait of a connection is over.
+    fn is_over(entry: &Entry) -> bool {
+        entry.until() <= entry.now()
+    }
+
+    #[test]
+    fn the_long_silent_close_first_then_the_idle_and_last_those_that_have_just_come() {
+        on_sim(async |open| {
+            let _silent = waits(open, State::New, 10 * SECOND).await;
+            sleep(SECOND).await.unwrap();
+            let _fresh = waits(open, State::New, 10 * SECOND).await;
+            let _idle = waits(open, State::Idle, 5 * SECOND).await;
+            sleep(SECOND / 100).await.unwrap();
+            let _busy = waits(open, State::Request, 5 * SECOND).await;
+            let _later = waits(open, State::Idle, 5 * SECOND).await;
+            let _fresher = waits(open, State::New, 10 * SECOND).await;
+            assert_eq!(closed(open), [1, 3, 5, 2, 6]);
+        });
+    }
+
+    #[test]
+    fn a_drain_shortens_the_wait_of_a_new_connection_once_and_lengthens_none() {
+        on_sim(async |open| {
+            let soon = waits(open, State::New, SECOND / 4).await;
+            let late = waits(open, State::New, 10 * SECOND).await;
+            let idle = waits(open, State::Idle, 10 * SECOND).await;
+            let busy = waits(open, State::Request, 10 * SECOND).await;
+            open.drain();
+            assert_eq!(soon.until(), soon.now() + SECOND / 4);
+            assert_eq!(late.until(), late.now() + SECOND / 2);
+            assert_eq!(busy.until(), busy.now() + 10 * SECOND);
+            assert!(is_over(&idle));
+            // All of them belong to this task, which it would interrupt.
+            idle.deadline().disarm();
+            let until = late.until();
+            sleep(SECOND / 5).await.unwrap();
+            open.drain();
+            assert_eq!(late.until(), until, "it has half a second in all");
+        });
+    }
+
+    #[test]
+    fn a_drain_closes_no_new_connection_for_another_one() {
+        on_sim(async |open| {
+            let _new = waits(open, State::New, 10 * SECOND).await;
+            let _idle = waits(open, State::Idle, 10 * SECOND).await;
+            sleep(SECOND).await.unwrap();
+            open.drain();
+            assert_eq!(closed(open), [2]);
+        });
+    }
+
+    #[test]
+    fn the_grace_of_a_drain_begins_with_the_drain_and_its_last_instant_is_in_it() {
+        on_sim(async |open| {
+            let entry = waits(open, State::Request, 10 * SECOND).await;
+            open.drain();
+            sleep(SECOND / 2).await.unwrap();
+            assert!(!open.is_after_grace(&entry));
+            sleep(Duration::from_micros(1)).await.unwrap();
+            assert!(open.is_after_grace(&entry));
+        });
+    }
+
+    #[test]
+    fn descriptors_are_freed_one_by_one_and_a_refused_peer_is_the_last_to_go() {
+        on_sim(async |open| {
+            let idle = waits(open, State::Idle, 5 * SECOND).await;
+            let new = waits(open, State::New, 10 * SECOND).await;
+            let refused = [
+                waits(open, State::TurnedAway, 10 * SECOND).await,
+                waits(open, State::TurnedAway, 10 * SECOND).await,
+            ];
+            for _ in 0..2 {
+                open.make_room(10 * SECOND);
+                assert!(is_over(&idle) && !is_over(&new), "one is closing already");
+            }
+            open.remove(&idle);
+            open.make_room(10 * SECOND);
+            assert!(is_over(&new) && !refused.iter().any(|entry| is_over(entry)));
+            open.remove(&new);
+            open.make_room(10 * SECOND);
+            assert_eq!(refused.iter().filter(|entry| is_over(entry)).count(), 1);
+        });
+    }
+
+    #[test]
+    fn one_refused_connection_too_many_ends_the_waits_of_those_before_it() {
+        on_sim(async |open| {
+            let mut refused = Vec::new();
+            for wanted in [0, 0, 2, 2] {
+                let entry = waits(open, State::Head, 10 * SECOND).await;
+                open.refuse(&entry, 2);
+                refused.push(entry);
+                assert_eq!(refused.iter().filter(|entry| is_over(entry)).count(), wanted);
+                if wanted > 0 {
+                    // They close.
+                    refused.drain(..2).for_each(|entry| open.remove(&entry));
+                    break;
+                }
+            }
+            assert_eq!(open.count(State::TurnedAway).get(), 1);
+        });
+    }
+
+    #[test]
+    fn those_that_leave_and_those_that_are_refused_are_not_served() {
+        on_sim(async |open| {
+            let _busy = waits(open, State::Request, SECOND).await;
+            let _idle = waits(open, State::Idle, SECOND).await;
+            let _refused = waits(open, State::TurnedAway, SECOND).await;
+            assert_eq!(open.serving(), 2);
+            assert_eq!(closed(open), [2]);
+            assert_eq!(open.serving(), 1);
+        });
+    }
+}
