@@ -399,6 +399,26 @@ mod tests {
     }
 
     #[test]
+    fn the_pool_keeps_few_buffers_and_none_that_is_large() {
+        let pool = Pool::default();
+        let kept = || pool.0.borrow().len();
+        let mut busy: Vec<_> = (0..SPARE + 1).map(|_| pool.take()).collect();
+        let (mut long_head, mut long_out) = (pool.take(), pool.take());
+        let n = long_head.input.room(READ_BUFFER).len();
+        long_head.input.filled(n);
+        long_head.input.room(READ_BUFFER);
+        long_out.out.reserve_exact(KEPT + 1);
+        for large in [long_head, long_out] {
+            pool.give(large);
+            assert_eq!(kept(), 0);
+        }
+        busy[0].out.extend_from_slice(b"left");
+        busy.into_iter().for_each(|buffers| pool.give(buffers));
+        assert_eq!(kept(), SPARE);
+        (0..SPARE).for_each(|_| assert!(pool.take().out.is_empty()));
+    }
+
+    #[test]
     fn a_buffer_grows_to_its_bound_and_no_further() {
         let mut input = Input::default();
         for _ in 0..100 {

@@ -197,3 +197,27 @@ fn a_client_that_resets_at_once_is_told_with_its_address() {
     kernel.shutdown().unwrap();
     assert_eq!((told.take(), handled.get()), (vec![(client.unwrap(), 499, 0)], 1));
 }
+
+/// A request line is kept until its response is out, and a client chooses how long it is.
+#[test]
+fn responses_to_long_request_lines_are_out_before_many_more_are_answered() {
+    let (handled, kept) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let (ours, most) = (handled.clone(), kept.clone());
+    let told = Cell::new(0);
+    let mut config = Config::default();
+    config.on_answer(move |_: &Exchange<'_>| {
+        most.set(most.get().max(ours.get() - told.get()));
+        told.set(told.get() + 1);
+    });
+    let long = get(&format!("/none?{}", "x".repeat(8_000)));
+    let seen = talk_to(
+        Counted(handled.clone()),
+        config,
+        1 << 20,
+        usize::MAX,
+        &[Act::Send(long.repeat(20).as_bytes())],
+    );
+    assert_eq!((seen.statuses(), handled.get()), (vec![204; 20], 20));
+    // Three of them are more than 16 KiB. They are told when the fourth has been handled.
+    assert_eq!(kept.get(), 4);
+}

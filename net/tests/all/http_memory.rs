@@ -543,3 +543,39 @@ fn a_body_that_is_kept_in_memory_has_a_rate_by_what_has_come_with_a_length_or_in
     let config = deadlines(|deadlines| deadlines.body_whole = 60 * SECOND);
     assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), [200]);
 }
+
+/// Answers with the beginning of its body.
+struct Part(usize);
+
+impl Handler for Part {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> std::io::Result<Response> {
+        let mut body = request.body_to_vec(usize::MAX).await?;
+        body.truncate(self.0);
+        Ok(Response::new(200).with_body(body))
+    }
+}
+
+#[test]
+fn the_memory_of_a_body_is_given_back_except_for_what_the_response_is_made_of() {
+    for part in [40_000, 30_000, 20_000] {
+        let mut kernel = Kernel::new(Sim::new());
+        let (config, handler) = (small(), Part(part));
+        kernel
+            .run(async {
+                let (server, mut client) = duplex(1000);
+                let theirs = config.clone();
+                let serve = async move { serve_connection(server, &handler, &theirs).await };
+                spawn("conn", serve).detached().await;
+                client.write_all(&post(40_000)).await.unwrap();
+                client.write_all(&vec![b'x'; 40_000]).await.unwrap();
+                // The client has read nothing of the response.
+                settle().await;
+                assert_eq!(config.memory(), part as u64);
+                drop(client);
+                settle().await;
+                assert_eq!(config.memory(), 0);
+            })
+            .unwrap();
+        kernel.shutdown().unwrap();
+    }
+}

@@ -319,6 +319,14 @@ fn limits_are_exact() {
         |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(n - 1));
     assert_eq!(fate(fields(100).as_bytes()), (vec![200], KEPT));
     assert_eq!(fate(fields(101).as_bytes()), (vec![431], CLOSED));
+    let many = |most: usize, n: usize| {
+        let config: Config = limits(|limits| limits.fields = most);
+        talk_with(config, 1 << 20, &[Act::Send(fields(n).as_bytes())]).statuses()
+    };
+    assert_eq!((many(3, 3), many(3, 4)), (vec![200], vec![431]));
+    for most in [101, usize::MAX] {
+        assert_eq!((many(most, 100), many(most, 101)), (vec![200], vec![431]), "{most}");
+    }
     let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n", "b".repeat(n - 32));
     assert_eq!(head(65_536).len(), 65_536);
     assert_eq!(fate(head(65_536).as_bytes()), (vec![200], KEPT));
@@ -466,4 +474,33 @@ fn a_connection_gets_on_with_the_smallest_budget() {
     assert!(talked.unwrap(), "it does not turn round and round");
     // No shutdown: what turns does not come to its end.
     drop(kernel);
+}
+
+/// The statuses of the answers, and whether the server closed, where ten bytes of the rest of a
+/// body are thrown away.
+fn fate_by_ten(request: &str) -> (Vec<u16>, bool) {
+    let seen =
+        talk_with(limits(|limits| limits.drain = 10), 1 << 20, &[Act::Send(request.as_bytes())]);
+    (seen.statuses(), seen.closed_at.is_some())
+}
+
+#[test]
+fn the_rest_of_a_body_is_thrown_away_up_to_its_limit_whatever_the_handler_has_read() {
+    let length = |n: usize| {
+        let rest = "x".repeat(n);
+        format!("POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{rest}")
+    };
+    let chunk = |n: usize| format!("{n:x}\r\n{}\r\n", "x".repeat(n));
+    let chunked = |path: &str, chunks: String| {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        head + &chunks + "0\r\n\r\n"
+    };
+    for (rest, closed) in [(9, KEPT), (10, KEPT), (11, CLOSED)] {
+        let wanted = (vec![200], closed);
+        assert_eq!(fate_by_ten(&length(rest)), wanted, "{rest}");
+        assert_eq!(fate_by_ten(&chunked("/ignore", chunk(rest))), wanted, "{rest}");
+        // It reads the first chunk.
+        let after_a_chunk = chunked("/patient", chunk(100) + &chunk(rest));
+        assert_eq!(fate_by_ten(&after_a_chunk), wanted, "{rest}");
+    }
 }
