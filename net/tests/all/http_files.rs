@@ -376,3 +376,25 @@ fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1"), "{answer}");
     assert_eq!(warnings.take(), ["cannot open a.txt: Too many open files (os error 24)"]);
 }
+
+/// A pipe without a writer holds up the thread that opens it and waits.
+#[test]
+fn a_named_pipe_is_no_file_and_holds_up_no_thread() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let home = directory("files_pipe");
+    mknodat(CWD, home.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let app = app(&home, &Limiter::new("files", 1));
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let status = kernel.run(async {
+        let (server, mut client) = duplex(1 << 16);
+        let serve = async move { serve_connection(server, &app, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        client.write_all(get("GET /pipe").as_bytes()).await.unwrap();
+        let mut line = [0; 12];
+        let read = client.read_exact(&mut line);
+        traps::timeout_after(testing::child::LIMIT, read).await.unwrap();
+        line
+    });
+    assert_eq!(&status.unwrap(), b"HTTP/1.1 404");
+    kernel.shutdown().unwrap();
+}

@@ -304,3 +304,23 @@ fn a_pipe_of_ones_own_is_read_and_its_end_seen() {
     });
     assert_eq!(text.unwrap(), b"hello\n");
 }
+
+/// Neither of them would end by itself.
+#[test]
+fn a_process_that_is_dropped_is_killed_unless_it_was_taken() {
+    run(async {
+        let dropped = Process::spawn(&mut shell("exec sleep 1000")).unwrap();
+        let id = dropped.id();
+        drop(dropped);
+        gone(id).await;
+        let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+        let (mut input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let mut taken = process.into_child();
+        input.write_all(b"alive\n").await.unwrap();
+        let mut line = Vec::new();
+        assert!(BufReader::new(output).read_line(&mut line, 10).await.unwrap());
+        assert_eq!(line, b"alive");
+        drop(input);
+        assert!(taken.wait().unwrap().success());
+    });
+}

@@ -474,3 +474,34 @@ fn a_connect_outside_a_kernel_names_its_line() {
         assert!(message.contains(&wanted), "{address}: {message} has no {wanted}");
     }
 }
+
+/// Polls a future once: it does not wait.
+fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        std::task::Poll::Ready(output) => Some(output),
+        std::task::Poll::Pending => None,
+    }
+}
+
+/// What was known about the buffers of the socket is no longer so. A Unix socket whose buffer is
+/// full never reports room then.
+#[test]
+fn a_direction_that_is_shut_down_ends_reads_and_writes_without_a_wait() {
+    use std::net::Shutdown;
+    run(async {
+        let (mut client, mut server) = tcp_pair().await;
+        server.write_all(b"some").await.unwrap();
+        assert_eq!(client.read(&mut [0; 8]).await.unwrap(), 4);
+        client.shutdown(Shutdown::Read).unwrap();
+        assert_eq!(at_once(client.read(&mut [0; 8])).expect("no wait").unwrap(), 0);
+
+        let path = path("shut");
+        let mut listener = UnixListener::bind(&path).unwrap();
+        let mut client = UnixStream::connect(&path).await.unwrap();
+        let _server = listener.accept_stream().await.unwrap();
+        assert!(client.write(&pattern(BIG)).await.unwrap() < BIG, "it is full");
+        client.shutdown(Shutdown::Write).unwrap();
+        let refused = at_once(client.write(b"more")).expect("no wait").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
+    });
+}

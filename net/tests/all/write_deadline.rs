@@ -266,3 +266,17 @@ fn a_write_that_need_not_wait_makes_no_trap() {
     };
     assert_eq!(traps(1), traps(100));
 }
+
+/// Other parts of the task may have spent its budget. That is no fault of the peer.
+#[test]
+fn a_write_for_which_there_is_room_is_never_late_whatever_is_left_of_the_budget() {
+    for spent in [0, u32::MAX] {
+        let end = run(async {
+            let (mut stream, _peer) = duplex(1000);
+            let deadline = WriteDeadline::new(Duration::ZERO).await;
+            traps::spend_budget(spent);
+            kind(deadline.write_all(&mut stream, b"there is room").await)
+        });
+        assert_eq!(end, Ok(()), "{spent}");
+    }
+}
