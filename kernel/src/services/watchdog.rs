@@ -201,3 +201,50 @@ impl Pulse {
 fn enter<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A pulse whose task is number `task`, and what the watchdog has reported.
+    fn pulse(task: u64) -> (Arc<Pulse>, Arc<Mutex<Vec<Stuck>>>) {
+        let (pulse, said) = (Arc::new(Pulse::default()), Arc::<Mutex<Vec<Stuck>>>::default());
+        let theirs = said.clone();
+        *enter(&pulse.hook) = Some(Arc::new(move |stuck| enter(&theirs).push(stuck.clone())));
+        enter(&pulse.who).0 = task;
+        (pulse, said)
+    }
+
+    /// The real clock is the subject: the watchdog looks many times before the run begins.
+    #[test]
+    fn a_kernel_between_two_runs_is_not_stuck_however_long_it_is_idle() {
+        let (pulse, said) = pulse(1);
+        pulse.beat.store(2, Ordering::Release);
+        let theirs = pulse.clone();
+        let watchdog = thread::spawn(move || theirs.watch(MS, None));
+        thread::sleep(50 * MS);
+        enter(&pulse.who).0 = 2;
+        pulse.beat.store(3, Ordering::Release);
+        let begin = Instant::now();
+        while enter(&said).is_empty() && begin.elapsed() < 60_000 * MS {
+            thread::yield_now();
+        }
+        pulse.beat.store(4, Ordering::Release);
+        pulse.ended.store(true, Ordering::Release);
+        watchdog.join().unwrap();
+        let said = enter(&said);
+        assert!(!said.is_empty() && said.iter().all(|stuck| stuck.task == 2), "{said:?}");
+    }
+
+    #[test]
+    fn a_run_that_has_ended_in_the_meantime_is_not_reported() {
+        let (pulse, said) = pulse(1);
+        pulse.beat.store(5, Ordering::Release);
+        assert_eq!(pulse.say_stuck(3, MS, None), None);
+        assert!(enter(&said).is_empty());
+        assert!(pulse.say_stuck(5, MS, None).is_some_and(|stuck| stuck.task == 1 && !stuck.over));
+        assert_eq!(enter(&said).len(), 1);
+    }
+}
