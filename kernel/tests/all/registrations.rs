@@ -424,3 +424,27 @@ fn readiness_without_a_line_leaves_a_ready_task_in_the_queue_of_the_last_line() 
         io.readable().await.unwrap();
     });
 }
+
+/// Tasks that only hand work to each other cost few system calls, and delay all else for a bounded
+/// number of turns.
+#[test]
+fn busy_tasks_look_at_the_machine_every_62nd_turn_or_when_the_clock_has_moved() {
+    let polls = |each: Duration| {
+        let sim = Sim::new();
+        let clock = sim.clock();
+        let mut kernel = Kernel::new(sim);
+        kernel
+            .run(async {
+                for _ in 1..620 {
+                    yield_now().await.unwrap();
+                    clock.advance(each);
+                }
+            })
+            .unwrap();
+        assert_eq!(kernel.counters().turns, 620);
+        kernel.counters().polls
+    };
+    assert_eq!(polls(Duration::ZERO), 10);
+    // It has not moved in the first turns.
+    assert_eq!(polls(Duration::from_micros(1)), 618);
+}

@@ -199,3 +199,19 @@ fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
     kernel.end();
     assert_eq!(gate.refused(), 1);
 }
+
+/// A limit that two kernels use, one after the other: the second starts its clock again.
+#[test]
+fn a_refusal_is_logged_also_where_the_last_line_has_a_later_time() {
+    let gate = Limit::new("door", 1);
+    for start in [100 * MS * 1000, Duration::ZERO] {
+        let ours = gate.clone();
+        let mut kernel = Traced::new(Sim::starting_at(Time::ZERO + start), Options::new());
+        kernel.go(async move {
+            let _place = ours.try_enter().unwrap();
+            ours.try_enter().unwrap_err();
+        });
+        // One refusal has a line of its own, and needs no sum.
+        assert_lines(&kernel.end(), "cap      name=door", 1);
+    }
+}
