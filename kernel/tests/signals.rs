@@ -1,31 +1,104 @@
 //! Signals of the process on the operating system: a test binary of its own, for they reach all
-//! of a process.
+//! kernels of a process.
 
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use kernel::{Kernel, Options, Real};
 use support::kernels::*;
-use traps::{Signal, spawn, timeout_after, wait_signal, yield_now};
+use traps::{
+    Either, Signal, race, run_in_thread, shutdown, sleep, spawn, timeout_after, wait_signal,
+    yield_now,
+};
 
-/// Sends SIGUSR1 to this process.
-fn raise() {
-    testing::child::send("USR1", std::process::id());
+/// Held by each test: the tests share the process and its signals.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One test: two would share the process and its signals.
+/// Sends a signal to this process.
+fn raise(signal: &str) {
+    testing::child::send(signal, std::process::id());
+}
+
 #[test]
 fn a_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
+    let _alone = alone();
     let (ends, trace) = on_real(async {
         let mut waiter = spawn("waiter", wait_signal(&[Signal::User1, Signal::Hangup])).await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        raise();
+        raise("USR1");
         let first = waiter.join().await.unwrap().unwrap();
-        raise(); // nobody waits now, and the process lives
+        raise("USR1"); // nobody waits now, and the process lives
         let second = wait_signal(&[Signal::User1]).await.unwrap();
         // A wait that ends early takes nothing.
         let third = timeout_after(tenths(0), wait_signal(&[Signal::User1])).await;
         assert!(third.is_err());
-        raise();
+        raise("USR1");
         (first, second, wait_signal(&[Signal::User1]).await.unwrap())
     });
     assert_eq!(ends, (Signal::User1, Signal::User1, Signal::User1));
     assert_lines(&trace, "arrive   SIGUSR1", 3);
+}
+
+/// A signal is the whole process's, so each kernel that waits for it hears of it; what a kernel
+/// counts is its own.
+#[test]
+fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
+    let _alone = alone();
+    let (ready, waiting) = mpsc::channel();
+    let kernels = [1_u64, 5, 9].map(|tasks| {
+        let ready = ready.clone();
+        thread::spawn(move || {
+            let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new().threads(1));
+            let main = async {
+                let mut found = Vec::new();
+                for n in 0..tasks {
+                    found.push(spawn("task", async move { run_in_thread(move || n).await }).await);
+                }
+                for (n, task) in found.iter_mut().enumerate() {
+                    assert_eq!(task.join().await.unwrap().unwrap(), n as u64);
+                }
+                // Said after the wait for the signal began, and in the poll that goes to sleep.
+                let told = async {
+                    yield_now().await.unwrap();
+                    ready.send(()).unwrap();
+                    sleep(Duration::from_secs(60)).await
+                };
+                let heard = race(wait_signal(&[Signal::User1]), told).await;
+                matches!(heard, Either::Left(Ok(Signal::User1)))
+            };
+            let heard = kernel.run(main).unwrap();
+            (heard, kernel.counters())
+        })
+    });
+    (0..3).for_each(|_| waiting.recv().unwrap());
+    raise("USR1");
+    for (kernel, tasks) in kernels.into_iter().zip([1, 5, 9]) {
+        let (heard, counters) = kernel.join().unwrap();
+        assert!(heard);
+        // The branch that lost was in a sleep.
+        assert_eq!((counters.tasks, counters.jobs), (0, 0), "of {tasks}");
+    }
+}
+
+/// A kernel whose tasks wait for a signal only, or for a shutdown by one, is no deadlock.
+#[test]
+fn a_kernel_that_a_signal_could_wake_sleeps() {
+    let _alone = alone();
+    let options = Options::new().shutdown_on(&[Signal::Hangup]);
+    let mut kernel = Kernel::with_options(Real::new().unwrap(), options);
+    let theirs = async {
+        let mut waits = spawn("waits", wait_signal(&[Signal::User1])).await;
+        yield_now().await?;
+        raise("USR1");
+        let _ = waits.join().await;
+        let killer = spawn("killer", async { raise("HUP") });
+        killer.detached().await;
+        shutdown::begun().await
+    };
+    kernel.run(theirs).unwrap().unwrap();
 }

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Machine, Options, Real, Sim};
+use kernel::{Error, Kernel, Machine, Real, Sim};
 use traps::sync::Semaphore;
 use traps::universal::UniversalQueue;
 use traps::{
-    Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, shutdown, sleep, spawn,
-    timeout_after, wait_signal, yield_now,
+    Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -158,7 +158,7 @@ fn a_circle_beside_live_tasks_is_in_the_table() {
     assert!(table.contains("deadlock of 2 tasks:\n"), "{table}");
 }
 
-/// What could still come from outside is waited for.
+/// What could still come from outside is waited for. A signal could, too: `tests/signals.rs`.
 #[test]
 fn a_kernel_that_somebody_could_wake_sleeps() {
     let real = || Real::new().unwrap();
@@ -175,21 +175,6 @@ fn a_kernel_that_somebody_could_wake_sleeps() {
     let (send, receive) = channel();
     std::thread::spawn(send);
     kernel.run(foreign(receive)).unwrap().unwrap();
-    drop(kernel);
-    // A signal, and a shutdown by one.
-    let options = Options::new().shutdown_on(&[Signal::Hangup]);
-    let mut kernel = Kernel::with_options(real(), options);
-    let kill = |signal: &str| testing::child::send(signal, std::process::id());
-    let theirs = async {
-        let mut waits = spawn("waits", wait_signal(&[Signal::User1])).await;
-        yield_now().await?;
-        kill("USR1");
-        let _ = waits.join().await;
-        let killer = spawn("killer", async move { kill("HUP") });
-        killer.detached().await;
-        shutdown::begun().await
-    };
-    kernel.run(theirs).unwrap().unwrap();
     drop(queue);
 }
 

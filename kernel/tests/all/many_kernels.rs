@@ -4,16 +4,16 @@
 use std::cell::RefCell;
 use std::panic::catch_unwind;
 use std::rc::Rc;
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Kernel, Options, Real, Sim};
+use kernel::{Kernel, Sim};
 use testing::Setup;
 use traps::threads::panic_message;
 use traps::{
-    Signal, TaskGroup, WaitQueue, connection_deadline, current_task, race, run_in_thread, sleep,
-    spawn, timeout_after, wait_signal, yield_now,
+    TaskGroup, WaitQueue, connection_deadline, current_task, run_in_thread, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -99,45 +99,5 @@ fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
         for (thread, alone) in both.into_iter().zip(&alone) {
             assert!(thread.join().unwrap().iter().all(|trace| trace == alone));
         }
-    }
-}
-
-/// A signal is the whole process's, so each kernel that waits for it hears of it; what a kernel
-/// counts is its own.
-#[test]
-fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
-    let (ready, waiting) = mpsc::channel();
-    let kernels = [1_u64, 5, 9].map(|tasks| {
-        let ready = ready.clone();
-        thread::spawn(move || {
-            let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new().threads(1));
-            let main = async {
-                let mut found = Vec::new();
-                for n in 0..tasks {
-                    found.push(spawn("task", async move { run_in_thread(move || n).await }).await);
-                }
-                for (n, task) in found.iter_mut().enumerate() {
-                    assert_eq!(task.join().await.unwrap().unwrap(), n as u64);
-                }
-                // Said after the wait for the signal began, and in the poll that goes to sleep.
-                let told = async {
-                    yield_now().await.unwrap();
-                    ready.send(()).unwrap();
-                    sleep(60_000 * MS).await
-                };
-                let heard = race(wait_signal(&[Signal::User1]), told).await;
-                matches!(heard, traps::Either::Left(Ok(Signal::User1)))
-            };
-            let heard = kernel.run(main).unwrap();
-            (heard, kernel.counters())
-        })
-    });
-    (0..3).for_each(|_| waiting.recv().unwrap());
-    testing::child::send("USR1", std::process::id());
-    for (kernel, tasks) in kernels.into_iter().zip([1, 5, 9]) {
-        let (heard, counters) = kernel.join().unwrap();
-        assert!(heard);
-        // The branch that lost was in a sleep.
-        assert_eq!((counters.tasks, counters.jobs), (0, 0), "of {tasks}");
     }
 }
