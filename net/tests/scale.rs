@@ -181,10 +181,7 @@ fn f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind() {
             let addr = listener.local_addr().unwrap();
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
-                .args([
-                    "--exact",
-                    "f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind",
-                ])
+                .args(["--exact", &child::this_test()])
                 .env(CLIENT, addr.to_string())
                 .stdout(Stdio::null());
             let child = child::spawn(&mut command);

@@ -99,7 +99,8 @@ fn give(three: OwnedFd, four: OwnedFd, variables: &str) -> Child {
     let script = format!("exec 3<&0 4>&1 </dev/null >&2; {variables} exec \"$0\" \"$@\"");
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).arg(std::env::current_exe().unwrap());
-    shell.args(["--exact", "a_server_that_is_given_its_listeners", "--ignored", "--nocapture"]);
+    let test = child::test_in(module_path!(), "a_server_that_is_given_its_listeners");
+    shell.args(["--exact", &test, "--ignored", "--nocapture"]);
     child::spawn(shell.stdin(three).stdout(four).stderr(Stdio::piped()))
 }
 

@@ -323,9 +323,8 @@ fn without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once() 
     if std::env::var_os(CHILD).is_some() {
         return hold_the_thread();
     }
-    let test = "without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once";
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+    command.args(["--exact", &child::this_test(), "--nocapture"]).env(CHILD, "1");
     let output = child::output(&mut command);
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();

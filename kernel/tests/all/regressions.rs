@@ -429,19 +429,20 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_the_next() {
 /// The CPU time that a child may take, in seconds: many times what it needs.
 const LIMIT: u32 = 20;
 
-/// Runs `work` in a child process, which the system ends where it takes more CPU time than
-/// [`LIMIT`]. No clock is read: what grows faster than it should takes many times the limit.
-fn in_a_child(test: &str, work: impl FnOnce()) {
+/// Runs `work` of the calling test in a child process, which the system ends where it takes more CPU
+/// time than [`LIMIT`]. No clock is read: what grows faster than it should takes many times the
+/// limit.
+fn in_a_child(work: impl FnOnce()) {
     const CHILD: &str = "REGRESSIONS_CHILD";
     if std::env::var_os(CHILD).is_some() {
         return work();
     }
     let limited = format!("ulimit -t {LIMIT}; exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
+    let (test, mut command) = (child::this_test(), Command::new("sh"));
     command
         .args(["-c", &limited])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--test-threads", "1"])
+        .args(["--exact", &test, "--test-threads", "1"])
         .env(CHILD, "1");
     let status = child::spawn(&mut command).wait().unwrap();
     assert!(status.success(), "`{test}` took more than {LIMIT} s of CPU time: {status}");
@@ -473,8 +474,7 @@ const MANY: u32 = 100_000;
 
 #[test]
 fn waiters_of_one_event_are_cancelled_together_in_time_that_grows_with_their_number() {
-    let test = "waiters_of_one_event_are_cancelled_together_in_time_that_grows_with_their_number";
-    in_a_child(test, || {
+    in_a_child(|| {
         let event = Rc::new(Event::new());
         many_waiters(MANY, true, || {
             let event = event.clone();
@@ -485,8 +485,7 @@ fn waiters_of_one_event_are_cancelled_together_in_time_that_grows_with_their_num
 
 #[test]
 fn waiters_of_one_lock_time_out_together_in_time_that_grows_with_their_number() {
-    let test = "waiters_of_one_lock_time_out_together_in_time_that_grows_with_their_number";
-    in_a_child(test, || {
+    in_a_child(|| {
         let lock = Rc::new(Mutex::new(()));
         let held = lock.try_lock();
         many_waiters(MANY, false, || {
@@ -502,8 +501,7 @@ fn waiters_of_one_lock_time_out_together_in_time_that_grows_with_their_number() 
 
 #[test]
 fn timeouts_of_one_task_fire_together_in_time_that_grows_with_their_number() {
-    let test = "timeouts_of_one_task_fire_together_in_time_that_grows_with_their_number";
-    in_a_child(test, || {
+    in_a_child(|| {
         let late = Kernel::new(Sim::new()).run(async {
             let waits = (0..5_000).map(|_| timeout_after(secs(1), WaitQueue::new().wait()));
             let ends = join_all(waits.collect::<Vec<_>>()).await;

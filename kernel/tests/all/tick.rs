@@ -69,7 +69,8 @@ fn child() {
 /// What the child says where the environment says so.
 fn said(environment: Option<&str>) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "child", "--nocapture"]);
+    let test = child::test_in(module_path!(), "child");
+    command.args(["--ignored", "--exact", &test, "--nocapture"]);
     match environment {
         Some(value) => command.env(VARIABLE, value),
         None => command.env_remove(VARIABLE),

@@ -58,8 +58,7 @@ fn curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on() {
     if support::limited::is_server() {
         return serve();
     }
-    let test = "curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on";
-    let (mut server, lines, addr) = support::limited::start(test, LIMIT);
+    let (mut server, lines, addr) = support::limited::start(LIMIT);
     let clients: Vec<StdStream> =
         (0..CLIENTS).map(|_| StdStream::connect(&addr).unwrap()).collect();
     for mut client in clients {

@@ -74,8 +74,7 @@ fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
     if support::limited::is_server() {
         return be_the_server(Config::default());
     }
-    let test = "honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors";
-    let (mut server, lines, addr) = support::limited::start(test, LIMIT);
+    let (mut server, lines, addr) = support::limited::start(LIMIT);
     // Far more than fit say nothing, or have asked once and keep their connection.
     let mut held: Vec<StdStream> = Vec::new();
     for n in 0..200 {
@@ -107,8 +106,7 @@ fn as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first() {
         config.deadlines.idle = Duration::from_secs(600);
         return be_the_server(config);
     }
-    let test = "as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first";
-    let (mut server, lines, addr) = support::limited::start(test, LIMIT);
+    let (mut server, lines, addr) = support::limited::start(LIMIT);
     let is_closed = |mut stream: &StdStream| {
         stream.set_nonblocking(true).unwrap();
         let read = stream.read(&mut [0]);

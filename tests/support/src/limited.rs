@@ -13,10 +13,10 @@ pub fn is_server() -> bool {
     std::env::var_os(SERVER).is_some()
 }
 
-/// Starts it with that limit; what it prints after the line that says where it listens, and that
-/// address.
-pub fn start(test: &str, limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
-    let mut command = Command::new("sh");
+/// Starts it, by the calling test, with that limit; what it prints after the line that says where it
+/// listens, and that address.
+pub fn start(limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
+    let (test, mut command) = (child::this_test(), Command::new("sh"));
     command
         .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" --exact {test} --nocapture")])
         .arg(std::env::current_exe().unwrap())

@@ -6,6 +6,7 @@
 
 use std::env;
 use std::io;
+use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
 use std::process::{self, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -114,6 +115,35 @@ pub fn cargo() -> Command {
     cargo
 }
 
+/// Returns a host of the loopback network that only this process uses. A port there is free until
+/// this process binds it: other processes, and sockets whose port the system chooses, use other
+/// hosts.
+#[must_use]
+pub fn own_host() -> Ipv4Addr {
+    let [_, high, middle, low] = process::id().to_be_bytes();
+    Ipv4Addr::new(127, 64 + high, middle, low)
+}
+
+/// Returns the name of the calling test as its binary knows it, with its modules. `--exact` takes
+/// this name, to run the test again in a process of its own.
+///
+/// # Panics
+///
+/// If the calling thread has no name, so that it is not the thread of a test.
+#[must_use]
+pub fn this_test() -> String {
+    thread::current().name().expect("a test has a thread of its name").to_owned()
+}
+
+/// Returns such a name for the test `name` in `module`, which is the `module_path!()` of that test.
+#[must_use]
+pub fn test_in(module: &str, name: &str) -> String {
+    match module.split_once("::") {
+        Some((_, inner)) => format!("{inner}::{name}"),
+        None => name.to_owned(),
+    }
+}
+
 impl Child {
     /// Waits for its end.
     ///
@@ -196,6 +226,16 @@ mod tests {
         let mut out = endless.stdout.take().unwrap();
         drop(endless);
         out.read_to_end(&mut Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn a_test_knows_the_name_that_runs_it_alone() {
+        let name = "a_test_knows_the_name_that_runs_it_alone";
+        assert_eq!(this_test(), test_in(module_path!(), name));
+        let mut again = Command::new(env::current_exe().unwrap());
+        let listed = output(again.args(["--list", "--exact", &this_test()])).stdout;
+        assert_eq!(String::from_utf8(listed).unwrap().matches(": test\n").count(), 1);
+        assert_eq!(test_in("own", "name"), "name");
     }
 
     #[test]
