@@ -411,9 +411,7 @@ fn a_port_in_use_is_a_clear_error() {
 /// of its own, so nobody else takes it before it is used.
 fn free_addr() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(2_000);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    let port = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("127.{}.{middle}.{low}:{port}", 64 + high)
+    format!("{}:{}", child::own_host(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The system alone decides who has the port: nothing is checked before.

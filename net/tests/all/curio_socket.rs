@@ -574,6 +574,7 @@ mod test_network {
     fn unix_echo() {
         let notes = Notes::default();
         let path = std::env::temp_dir().join(format!("curio-unix-echo-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
         run(async {
             let mut listener = UnixListener::bind(&path).unwrap();
             let noted = notes.clone();

@@ -186,6 +186,7 @@ fn what_lies_behind_urgent_data_is_read_whoever_has_heard_of_it() {
 fn what_lies_behind_urgent_data_is_read_from_a_unix_socket() {
     let all = kernel::run(async {
         let path = std::env::temp_dir().join(format!("urgent-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
         let mut listener = UnixListener::bind(&path).unwrap();
         let peer = std::os::unix::net::UnixStream::connect(&path).unwrap();
         let mut stream = listener.accept_stream().await.unwrap();
