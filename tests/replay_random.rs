@@ -43,7 +43,7 @@ impl Dice {
 /// A client from outside: it says some bytes, and hears what comes back.
 fn client(addr: SocketAddr, mut dice: Dice) {
     let Ok(mut stream) = TcpStream::connect(addr) else { return };
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     for _ in 0..dice.roll(4) {
         let bytes = vec![b'a'; 1 + dice.roll(5000) as usize];
         if stream.write_all(&bytes).is_err() {

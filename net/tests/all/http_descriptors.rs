@@ -54,7 +54,7 @@ fn be_the_server(config: Config) {
 
 fn connect(addr: &str) -> StdStream {
     let stream = StdStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 

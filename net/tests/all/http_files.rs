@@ -351,8 +351,8 @@ fn a_client_that_asks_for_such_a_file_without_end_has_one_line_a_second() {
 fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
     const FEW: &str = "TRAPLINE_FILES_FEW";
     if std::env::var_os(FEW).is_none() {
-        let test = testing::child::this_test();
         let mut with_few = Command::new("sh");
+        let test = testing::child::this_test();
         let limited = format!("ulimit -n 40 && exec \"$0\" --exact {test} --nocapture");
         with_few.args(["-c", &limited]).arg(std::env::current_exe().unwrap()).env(FEW, "1");
         assert!(testing::child::output(&mut with_few).status.success());

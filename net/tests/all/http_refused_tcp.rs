@@ -15,8 +15,8 @@ use traps::{join, run_in_thread};
 /// Sends all of it, then reads to the end, as simple clients do.
 fn send_then_read(addr: SocketAddr, head: &str, body: usize) -> io::Result<String> {
     let mut stream = StdStream::connect(addr)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(60)))?;
     stream.write_all(head.as_bytes())?;
     let piece = [b'x'; 16 * 1024];
     let mut left = body;
@@ -36,9 +36,12 @@ fn is_told(status: u16, head: &'static str, body: usize) {
         let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let client = run_in_thread(move || send_then_read(addr, head, body));
+        // A client on a busy machine takes its time.
+        let mut config = Config::default();
+        config.deadlines.linger = Duration::from_secs(60);
         let serve = async {
             let (stream, _) = listener.accept().await?;
-            serve_connection(stream, &App, &Config::default()).await
+            serve_connection(stream, &App, &config).await
         };
         let (answer, served) = join(client, serve).await;
         let _: io::Result<()> = served;

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdStream};
 use std::rc::Rc;
+use std::time::Duration;
 
 use http_support::App;
 use kernel::{Counters, Kernel, Real};
@@ -19,9 +20,12 @@ fn talk<T: Send + 'static>(client: impl FnOnce(SocketAddr) -> T + Send + 'static
             let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
             let client = run_in_thread(move || client(addr));
+            // A client on a busy machine takes its time.
+            let mut config = Config::default();
+            config.deadlines.idle = Duration::from_secs(60);
             let serve = async {
                 let (stream, _) = listener.accept().await?;
-                serve_connection(stream, &App, &Rc::new(Config::default())).await
+                serve_connection(stream, &App, &config).await
             };
             let (result, served) = traps::join(client, serve).await;
             let _: io::Result<()> = served;

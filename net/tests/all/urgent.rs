@@ -16,7 +16,7 @@ use rustix::net::{SendFlags, send};
 use traps::{Either, race, run_in_thread, sleep, spawn, timeout_after};
 
 const SOON: Duration = Duration::from_millis(1);
-const LATE: Duration = Duration::from_secs(10);
+const LATE: Duration = Duration::from_secs(60);
 
 /// Sends `before`, an urgent byte, and `behind`.
 fn send_around(peer: &impl AsFd, before: &[u8], behind: &[u8]) {

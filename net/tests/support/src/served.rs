@@ -59,9 +59,20 @@ pub fn serve_while(
     caps.take()
 }
 
+/// A configuration with a limit of connections, and with deadlines that no client meets because it,
+/// the server or the whole machine has stood still for some seconds.
+pub fn patient(connections: usize) -> Config {
+    let mut config = Config::default();
+    config.limits.connections = connections;
+    let hour = Duration::from_secs(3600);
+    let deadlines = &mut config.deadlines;
+    (deadlines.head, deadlines.idle, deadlines.body_window) = (hour, hour, hour);
+    config
+}
+
 pub fn connect(addr: SocketAddr) -> StdStream {
     let stream = StdStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
