@@ -138,7 +138,10 @@ impl Busy {
         stream.write_all(b"ck").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nback"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nback"),
+            "{answer}"
+        );
     }
 }
 

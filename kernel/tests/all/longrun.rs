@@ -328,12 +328,14 @@ fn without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once() 
     let output = child::output(&mut command);
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
-    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("trapline: ")).collect();
+    // On a busy machine other runs are long too.
+    let is_ours = |line: &&str| line.starts_with("trapline: ") && line.contains(" after yield at ");
+    let told: Vec<&str> = text.lines().filter(is_ours).collect();
     let places = if cfg!(debug_assertions) { 2 } else { 0 };
     assert_eq!(told.len(), places, "{text}");
     if let [first, main] = told[..] {
         assert!(first.starts_with("trapline: task 3 first held the thread for "), "{first}");
-        assert!(first.contains(" after yield at kernel/tests/all/longrun.rs:"), "{first}");
+        assert!(first.contains(concat!(" after yield at ", file!(), ":")), "{first}");
         assert!(main.starts_with("trapline: task 2 main held the thread for "), "{main}");
     }
 }
