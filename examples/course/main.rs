@@ -22,9 +22,6 @@ mod progress;
 mod slides;
 mod states;
 mod student;
-#[path = "../trace/tool/mod.rs"]
-#[allow(dead_code, reason = "the tool `trace` uses the rest")]
-mod tool;
 mod verdict;
 mod work;
 

@@ -4,11 +4,12 @@
 //! The programs of steps 7 and 12 talk to the network, so their logs were recorded once. The first
 //! five steps write less than the real kernel; `early.rs` translates their logs into its words.
 
+use trace_tool::model::{Text, Trace};
+use trace_tool::state;
+use trace_tool::style::Paint;
+
 use crate::early;
 use crate::pages;
-use crate::tool::model::{Text, Trace};
-use crate::tool::state;
-use crate::tool::style::Paint;
 
 /// The first step whose log has the format of the real kernel.
 const FIRST_TRACE: u32 = 6;

@@ -8,10 +8,10 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
 
-use super::tool::look::{Writer, is_virtual, whole_lines};
-use super::tool::model::{Text, Trace};
-use super::tool::reading::{Read as Each, read_lines};
-use super::tool::whole::Whole;
+use trace_tool::look::{Writer, is_virtual, whole_lines};
+use trace_tool::model::{Text, Trace};
+use trace_tool::reading::{Read as Each, read_lines};
+use trace_tool::whole::Whole;
 
 /// A file of more than this gets a progress bar.
 const LARGE: u64 = 50_000_000;

@@ -9,10 +9,10 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, queue};
 
-use super::tool::model::Trace;
-use super::tool::state::Walk;
-use super::tool::step::{Go, go, plain, screen};
-use super::tool::style::Paint;
+use trace_tool::model::Trace;
+use trace_tool::state::Walk;
+use trace_tool::step::{Go, go, plain, screen};
+use trace_tool::style::Paint;
 
 /// Walks through a trace from a place on; without a terminal, prints it.
 ///

@@ -2,7 +2,6 @@
 
 mod input;
 mod keys;
-mod tool;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,16 +16,16 @@ use testing::trace::{Checker, Line};
 use traps::Time;
 
 use input::{Over, open, say};
-use tool::idle::Idle;
-use tool::look::{Look, Writer, time};
-use tool::model::Trace;
-use tool::now::Now;
-use tool::slow::Slow;
-use tool::style::Paint;
-use tool::summary::Summary;
-use tool::tally::{Order, Tally};
-use tool::tree::Tree;
-use tool::{chain, diff, lanes, life, page, perfetto, sources, state};
+use trace_tool::idle::Idle;
+use trace_tool::look::{Look, Writer, time};
+use trace_tool::model::Trace;
+use trace_tool::now::Now;
+use trace_tool::slow::Slow;
+use trace_tool::style::Paint;
+use trace_tool::summary::Summary;
+use trace_tool::tally::{Order, Tally};
+use trace_tool::tree::Tree;
+use trace_tool::{chain, diff, lanes, life, page, perfetto, sources, state};
 
 /// Reads a trace of trapline and answers questions about it.
 ///

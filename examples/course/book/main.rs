@@ -34,9 +34,6 @@ mod slides;
 #[allow(dead_code, reason = "the tool `course` uses the rest")]
 mod states;
 mod step;
-#[path = "../../trace/tool/mod.rs"]
-#[allow(dead_code, reason = "the tool `trace` uses the rest")]
-mod tool;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,12 +1,12 @@
 //! The pages of the steps: marks become the log, the change, the code and the timeline.
 
 use anyhow::{Context as _, Result};
+use trace_tool::model::{Text, Trace};
+use trace_tool::{page, sources};
 
 use crate::listing::{count, folded, lines_of_code, listing};
 use crate::markup::escaped;
 use crate::pages::{self, GIVEN, Mark};
-use crate::tool::model::{Text, Trace};
-use crate::tool::{page, sources};
 use crate::{labs, states};
 
 pub fn code_path(step: u32) -> String {

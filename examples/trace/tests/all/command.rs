@@ -1,24 +1,18 @@
 //! The trace tool as a user runs it: its exit status, and what it writes where.
 
-use support::examples as example;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use support::{examples, golden};
 use testing::child;
 
 fn tool(args: &[&str]) -> Output {
-    child::output(Command::new(example::build("trace")).args(args))
+    child::output(Command::new(examples::build("trace")).args(args))
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn golden(name: &str) -> String {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    fs::read_to_string(golden.join(name).with_extension("trace")).unwrap()
 }
 
 /// A file of this test.

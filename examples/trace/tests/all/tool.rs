@@ -1,9 +1,5 @@
 //! The tool that reads traces, on the goldens: what it says is what the traces say.
 
-#[path = "../examples/trace/tool/mod.rs"]
-#[allow(dead_code, reason = "the program itself uses the rest")]
-mod tool;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -19,26 +15,26 @@ use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
 use testing::trace::{Checker, Line, State as KernelState, check};
-use tool::idle::Idle;
-use tool::life::Shares;
-use tool::locks::{Deadlock, deadlock, links};
-use tool::look::{Look, Writer, is_virtual, time, whole_lines};
-use tool::model::{State, Text, Trace};
-use tool::now::Now;
-use tool::reading::{Read, read_lines};
-use tool::scopes::{Left, scopes};
-use tool::slow::Slow;
-use tool::sources::sources;
-use tool::state::{At, Walk, at as line_or_time, count, line_at, place};
-use tool::step::{Go, go, screen};
-use tool::stuck;
-use tool::style::Paint;
-use tool::summary::Summary;
-use tool::tables::Table;
-use tool::tally::{ENDED, Order, Tally};
-use tool::tree::Tree;
-use tool::waits::{Ended, lates, waits};
-use tool::{chain, diff, lanes, life, page, perfetto, state, step};
+use trace_tool::idle::Idle;
+use trace_tool::life::Shares;
+use trace_tool::locks::{Deadlock, deadlock, links};
+use trace_tool::look::{Look, Writer, is_virtual, time, whole_lines};
+use trace_tool::model::{State, Text, Trace};
+use trace_tool::now::Now;
+use trace_tool::reading::{Read, read_lines};
+use trace_tool::scopes::{Left, scopes};
+use trace_tool::slow::Slow;
+use trace_tool::sources::sources;
+use trace_tool::state::{At, Walk, at as line_or_time, count, line_at, place};
+use trace_tool::step::{Go, go, screen};
+use trace_tool::stuck;
+use trace_tool::style::Paint;
+use trace_tool::summary::Summary;
+use trace_tool::tables::Table;
+use trace_tool::tally::{ENDED, Order, Tally};
+use trace_tool::tree::Tree;
+use trace_tool::waits::{Ended, lates, waits};
+use trace_tool::{chain, diff, lanes, life, page, perfetto, state, step};
 use traps::internal::table::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
 use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
@@ -577,12 +573,13 @@ fn idle_follows_a_lock_from_hand_to_hand() {
     let block = all.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
     assert_eq!(block.unwrap().key("held-by"), Some("2"));
     let said_of_it = why(&trace, block.unwrap().seq);
-    let taken = "held by task 2 `main`, who took it at tests/trace_tool.rs:";
+    let taken = "held by task 2 `main`, who took it at examples/trace/tests/all/tool.rs:";
     assert!(said_of_it.contains(taken), "{said_of_it}");
     assert_eq!(circles(&lines), said);
     assert!(said.contains("\n 4 last waits for lock left, held by 3 next\n"), "{said}");
     let said = idle(&lines, Look::default(), 9).unwrap();
-    let taken = " last  lock left, held by task 3 `next`, who took it at tests/trace_tool.rs:";
+    let taken =
+        " last  lock left, held by task 3 `next`, who took it at examples/trace/tests/all/tool.rs:";
     assert!(said.contains(taken), "{said}");
 }
 
@@ -641,7 +638,10 @@ fn why_and_task_say_a_primitive_in_words() {
         said.contains(": in semaphore few, held by tasks 2 `main`, 3 `taker`, 4 `taker` and 5"),
         "{said}"
     );
-    assert_eq!(tool::model::tasks_in_words("2,3,4,5,..", &|_| None), "tasks 2, 3, 4, 5 and others");
+    assert_eq!(
+        trace_tool::model::tasks_in_words("2,3,4,5,..", &|_| None),
+        "tasks 2, 3, 4, 5 and others"
+    );
 }
 
 /// Two branches with spans that overlap, a span inside, a note; and a task that is cancelled.
@@ -1394,7 +1394,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_page_says_what_the_traces_and_the_tool_say() {
-    let page = include_str!("../kernel/src/guide/reading.md");
+    let page = include_str!("../../../../kernel/src/guide/reading.md");
     assert_eq!(blocks(page).len(), page.matches("```text").count(), "a block without its remark");
     for (what, block) in blocks(page) {
         let words: Vec<&str> = what.split(' ').collect();
@@ -1421,7 +1421,7 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
 
 #[test]
 fn the_answer_in_the_readme_is_that_of_the_tool() {
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../../../README.md");
     let (what, rest) =
         readme.split_once("<!-- why ").expect("a question").1.split_once(" -->\n").unwrap();
     let (number, name) = what.split_once(' ').unwrap();

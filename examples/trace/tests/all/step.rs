@@ -1,10 +1,9 @@
 //! `trace step` at a terminal, which `script` provides: keys in, screens out.
 
-use support::examples as example;
-
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use support::examples;
 use testing::child::{self, Child};
 
 /// The tool at a terminal of 100 columns and 24 rows. Then the modes of the terminal are printed.
@@ -15,10 +14,10 @@ struct Terminal {
 
 impl Terminal {
     fn of(log: &str) -> Terminal {
-        let tool = example::build("trace");
-        let root = env!("CARGO_MANIFEST_DIR");
+        let tool = examples::build("trace");
+        let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
         let command = format!(
-            "stty cols 100 rows 24; {} step {root}/tests/golden/{log}.trace; stty -a",
+            "stty cols 100 rows 24; {} step {goldens}/{log}.trace; stty -a",
             tool.display()
         );
         let mut script = Command::new("script");

@@ -1,0 +1,5 @@
+//! The tool that reads traces.
+
+mod command;
+mod step;
+mod tool;
