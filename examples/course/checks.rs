@@ -1,18 +1,30 @@
 //! The judgement of each lab: its `check.rs`.
 
-use crate::list::labs;
+use crate::each_lab;
 use crate::work::Work;
 
+/// The check of a lab, and what it shares with the program: the scenario, or the program that an
+/// answer is about.
 macro_rules! module {
-    ($name:ident $folder:literal $($rest:tt)*) => {
+    (@with $name:ident $folder:literal { $($shared:tt)* }) => {
         #[path = $folder]
-        mod $name {
+        pub mod $name {
             pub mod check;
+            $($shared)*
         }
+    };
+    ($name:ident $folder:literal answer) => {
+        module! { @with $name $folder { pub mod given { pub mod program; } } }
+    };
+    ($name:ident $folder:literal patched) => {
+        module! { @with $name $folder {} }
+    };
+    ($name:ident $folder:literal $($rest:tt)*) => {
+        module! { @with $name $folder { pub mod scenario; } }
     };
 }
 
-labs!(module);
+each_lab!(module);
 
 /// The judgement of the lab with that number; `None` if the list does not name the lab.
 pub fn check(number: u32, work: &Work) -> Option<Result<(), String>> {
@@ -24,6 +36,6 @@ pub fn check(number: u32, work: &Work) -> Option<Result<(), String>> {
             }
         };
     }
-    labs!(call);
+    each_lab!(call);
     None
 }

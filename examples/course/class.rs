@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
+use course::labs::{self, Lab};
+use course::{grade, student};
 use serde_json::json;
 
-use crate::labs::{self, Lab};
 use crate::verdict::Verdict;
-use crate::{complain, grade, print, student};
+use crate::{complain, print};
 
 /// The help of `check` for instructors.
 pub const HELP: &str = "\

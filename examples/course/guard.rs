@@ -27,10 +27,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use course::limits::{self, Limits};
 use rustix::process::{self, Pid, Resource, Rlimit, Signal};
 use serde_json::json;
 
-use crate::limits::{self, Limits};
 use crate::processes;
 
 /// How often the guard looks. The first looks come sooner, because most programs end soon.

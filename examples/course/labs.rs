@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 /// The checkout that this program was built from.
 pub fn root() -> &'static Path {
-    // The tests of the checkout use this file too, and are in another package.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.find(|folder| folder.join("Cargo.lock").exists()).expect("it lies in a checkout")
 }
@@ -123,7 +122,6 @@ impl Lab {
 
     /// The names of its wrong solutions, `wrong_1` first, or those of its further right solutions,
     /// `right_1` first.
-    #[allow(dead_code, reason = "only the tests use them")]
     pub fn others(&self, which: &str) -> Vec<String> {
         let names = (1..).map(|nth| format!("{which}_{nth}"));
         let is_there =

@@ -51,7 +51,6 @@ pub const BUILD_OF_CRATES: Duration = Duration::from_secs(300);
 
 impl Limits {
     /// The limits as rows of a table: what is limited, and by how much.
-    #[allow(dead_code, reason = "a test compares INSTRUCTOR.md with them")]
     pub fn rows(&self) -> [(&'static str, String); 7] {
         [
             ("time", format!("{} s", self.time.as_secs())),

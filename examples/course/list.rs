@@ -5,7 +5,8 @@
 //! than three wrong solutions follow as `, wrong_4 "wrong_4.rs"`, and further right ones as
 //! `, right_1 "right_1.rs"`.
 
-macro_rules! labs {
+#[macro_export]
+macro_rules! each_lab {
     ($each:ident) => {
         $each! {
             lab_01 "labs/01_turns" "../../step_01/kernel/mod.rs",
@@ -133,5 +134,3 @@ macro_rules! labs {
         }
     };
 }
-
-pub(crate) use labs;

@@ -1,29 +1,11 @@
 //! The course's tool: starts labs, runs and checks them, gives hints, and shows the states of the
 //! kernel in the logs of the steps.
 
-#![allow(clippy::duplicate_mod, reason = "the scenario of each lab draws by the same function")]
-
-mod checks;
 mod class;
-mod early;
-mod exercises;
-mod grade;
 mod guard;
-mod labs;
-mod limits;
-mod list;
-mod markup;
-mod own_tests;
-#[allow(dead_code, reason = "the book and the tests use the rest")]
-mod pages;
 mod processes;
-mod program;
 mod progress;
-mod slides;
-mod states;
-mod student;
 mod verdict;
-mod work;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -34,8 +16,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use labs::{Kind, Lab};
-use program::Built;
+use course::labs::{Kind, Lab};
+use course::program::Built;
+use course::{exercises, grade, labs, pages, program, slides, states, student};
+
 use verdict::Verdict;
 
 /// The labs of the course: starts them, runs and checks them, and gives hints. Shows the states of

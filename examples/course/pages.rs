@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
+use crate::labs::root;
+
 /// The number of steps.
 pub const STEPS: u32 = 12;
 /// The step of a file that several steps use, and that is in the folder `given`.
@@ -67,12 +69,6 @@ pub struct FileChange {
     pub path: String,
     /// A unified diff.
     pub diff: String,
-}
-
-/// The checkout that this program was built from.
-fn root() -> &'static Path {
-    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    folders.find(|folder| folder.join("Cargo.lock").exists()).expect("it is in a checkout")
 }
 
 /// The folder of a step.

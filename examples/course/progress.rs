@@ -4,8 +4,8 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use crate::labs::{Kind, Lab};
-use crate::student;
+use course::labs::{Kind, Lab};
+use course::student;
 
 /// A number that stands for the student's work as it is now.
 pub fn fingerprint(lab: &Lab, folder: &Path) -> Result<u64, String> {

@@ -80,8 +80,15 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     if lab.kind == Kind::Answer {
         return Ok(());
     }
-    let mut modules = "mod given;\n".to_owned();
+    let mut modules = String::new();
     let mut others = String::new();
+    let scenario = lab.text("scenario.rs");
+    if scenario.contains("crate::draw") {
+        put(&folder.join("src/draw.rs"), include_str!("draw.rs"))?;
+        modules += "mod draw;\n";
+    }
+    put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
+    modules += "mod given;\n";
     if let Kind::Step(step) = lab.kind {
         others = copy_step(step, folder)?;
         modules += "#[allow(dead_code, unused_imports)]\nmod kernel;\n";
@@ -89,13 +96,11 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     if lab.folder.join("skeleton.rs").exists() {
         modules += "mod lab;\n";
     }
-    put(&folder.join("src/main.rs"), modules + MAIN)?;
-    put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
     if lab.has_scenarios() {
-        let scenario = lab.text("scenario.rs").replace("\"../draw.rs\"", "\"draw.rs\"");
         put(&folder.join("src/scenario.rs"), scenario)?;
-        put(&folder.join("src/draw.rs"), read(&lab.folder.join("../draw.rs"))?)?;
+        modules += "mod scenario;\n";
     }
+    put(&folder.join("src/main.rs"), modules + MAIN)?;
     put(&folder.join("Cargo.toml"), manifest(lab, package, &others)?)?;
     // The versions that the repository was built with are here already.
     if !folder.join("Cargo.lock").exists() {

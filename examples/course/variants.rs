@@ -3,12 +3,8 @@
 
 #![allow(clippy::duplicate_mod, reason = "each variant has what is given")]
 
-mod list;
-
 use std::env;
 use std::process::ExitCode;
-
-use list::labs;
 
 /// The program of a lab; it takes the seed of a scenario.
 type Main = fn(u64);
@@ -18,52 +14,49 @@ macro_rules! module {
     ($name:ident $folder:literal answer) => {};
     ($name:ident $folder:literal patched) => {};
     ($name:ident $folder:literal program $(, $more:ident $file:literal)*) => {
-        module! { @variants $name $folder {}, $($more $file,)* }
+        module! { @variants $name $folder {} {}, $($more $file,)* }
     };
     ($name:ident $folder:literal $kernel:literal $(, $more:ident $file:literal)*) => {
-        module! { @variants $name $folder { #[path = $kernel] mod kernel; }, $($more $file,)* }
-    };
-    (@variants $name:ident $folder:literal $kernel:tt, $($more:ident $file:literal,)*) => {
         module! {
-            @modules $name $folder $kernel
+            @variants $name $folder
+            { #[path = $kernel] mod kernel; } { use super::kernel; }, $($more $file,)*
+        }
+    };
+    (@variants $name:ident $folder:literal $kernel:tt $used:tt, $($more:ident $file:literal,)*) => {
+        module! {
+            @modules $name $folder $kernel $used
             solution "solution.rs", skeleton "skeleton.rs",
             wrong_1 "wrong_1.rs", wrong_2 "wrong_2.rs", wrong_3 "wrong_3.rs", $($more $file,)*
         }
     };
-    (@modules $name:ident $folder:literal {} $($variant:ident $file:literal,)*) => {
+    (
+        @modules $name:ident $folder:literal { $($kernel:tt)* } $used:tt
+        $($variant:ident $file:literal,)*
+    ) => {
         #[path = $folder]
+        #[allow(dead_code, unused_imports, reason = "each lab uses a part of the kernel")]
         mod $name {
-            $(#[path = ""]
-            pub mod $variant {
-                pub mod given;
-                #[path = $file]
-                pub mod lab;
-            })*
+            use course::checks::$name::scenario;
+            $($kernel)*
+            $(module! { @variant $variant $file $used })*
 
             pub const ALL: &[(&str, crate::Main)] =
                 &[$((stringify!($variant), $variant::given::main)),*];
         }
     };
-    (@modules $name:ident $folder:literal { $($kernel:tt)* } $($variant:ident $file:literal,)*) => {
-        #[path = $folder]
-        #[allow(dead_code, unused_imports, reason = "each lab uses a part of the kernel")]
-        mod $name {
-            $($kernel)*
-            $(#[path = ""]
-            pub mod $variant {
-                use super::kernel;
-                pub mod given;
-                #[path = $file]
-                pub mod lab;
-            })*
-
-            pub const ALL: &[(&str, crate::Main)] =
-                &[$((stringify!($variant), $variant::given::main)),*];
+    (@variant $variant:ident $file:literal { $($used:tt)* }) => {
+        #[path = ""]
+        pub mod $variant {
+            $($used)*
+            use super::scenario;
+            pub mod given;
+            #[path = $file]
+            pub mod lab;
         }
     };
 }
 
-labs!(module);
+course::each_lab!(module);
 
 fn find(lab: &str, variant: &str) -> Option<Main> {
     let name = format!("lab_{lab:0>2}");
@@ -76,7 +69,7 @@ fn find(lab: &str, variant: &str) -> Option<Main> {
             }
         };
     }
-    labs!(of);
+    course::each_lab!(of);
     None
 }
 

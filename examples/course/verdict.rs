@@ -1,6 +1,6 @@
 //! The verdict on one lab of one student.
 
-use crate::grade::Judgement;
+use course::grade::Judgement;
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,7 @@
 
 use testing::trace::{self, Line};
 
-#[path = "code.rs"]
-mod code;
-#[path = "panics.rs"]
-mod panics;
+use crate::{code, panics};
 
 /// What is judged.
 #[derive(Clone, Debug, Default)]
@@ -13,19 +10,16 @@ pub struct Work {
     /// The file that the student wrote: `lab.rs`, `answer.txt`, or a source file of the kernel.
     pub source: String,
     /// The scenario that the program ran in; see [`Lab::scenarios`](crate::labs::Lab::scenarios).
-    #[allow(dead_code, reason = "not every lab has scenarios")]
     pub seed: u64,
     /// What the program printed: its log. Empty for an answer.
     pub log: String,
     /// What the solution prints; empty if the lab does not compare with it.
-    #[allow(dead_code, reason = "not every lab compares")]
     pub golden: String,
 }
 
 impl Work {
     /// The source with blanks in place of comments and strings, so that a word is found in code
     /// only.
-    #[allow(dead_code, reason = "not every lab forbids a word")]
     pub fn code(&self) -> String {
         code::code(&self.source)
     }
@@ -180,7 +174,3 @@ fn panic_of_a_task(lines: &[Line<'_>], stderr: &str, work: &Work) -> Result<(), 
     let place = panic.map_or(String::new(), |panic| format!(" {}", panic.place(&work.source)));
     Err(format!("line #{seq:04}: your task {task} `{name}` panicked{place}: {message}"))
 }
-
-#[cfg(test)]
-#[path = "work_tests.rs"]
-mod tests;

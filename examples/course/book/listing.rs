@@ -1,6 +1,6 @@
 //! Code with numbered lines, as HTML.
 
-use crate::markup::escaped;
+use course::markup::escaped;
 
 /// The name of a file's language, for the colours.
 fn language(file: &str) -> &'static str {

@@ -10,29 +10,10 @@
 //! listing.rs   a file of code with numbered lines
 //! ```
 
-#[path = "../early.rs"]
-mod early;
-#[path = "../exercises.rs"]
-#[allow(dead_code, reason = "the tool `course` uses the rest")]
-mod exercises;
 mod lab;
-#[path = "../labs.rs"]
-#[allow(dead_code, reason = "the tool `course` uses the rest")]
-mod labs;
 mod links;
 mod listing;
-#[path = "../markup.rs"]
-mod markup;
 mod outline;
-#[path = "../pages.rs"]
-#[allow(dead_code, reason = "the tool `course` uses the rest")]
-mod pages;
-#[path = "../slides.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod slides;
-#[path = "../states.rs"]
-#[allow(dead_code, reason = "the tool `course` uses the rest")]
-mod states;
 mod step;
 
 use std::collections::BTreeMap;
@@ -43,6 +24,7 @@ use std::str::FromStr as _;
 
 use anyhow::{Context as _, Error, Result, ensure};
 use clap::Parser;
+use course::{labs, pages, slides};
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use course::{exercises, labs, pages, slides};
 
-use crate::{exercises, labs, listing, pages, slides, step};
+use crate::{listing, step};
 
 /// The concepts, in the order in which the steps build them.
 const CONCEPTS: [&str; 4] = ["trap", "scope", "wake_queue", "deadline_table"];

@@ -1,13 +1,13 @@
 //! The pages of the steps: marks become the log, the change, the code and the timeline.
 
 use anyhow::{Context as _, Result};
+use course::markup::escaped;
+use course::pages::{self, GIVEN, Mark};
+use course::{labs, states};
 use trace_tool::model::{Text, Trace};
 use trace_tool::{page, sources};
 
 use crate::listing::{count, folded, lines_of_code, listing};
-use crate::markup::escaped;
-use crate::pages::{self, GIVEN, Mark};
-use crate::{labs, states};
 
 pub fn code_path(step: u32) -> String {
     format!("code/step_{step:02}.md")

@@ -1,8 +1,6 @@
 //! Turns: each future gives way as often as it should, with one wake each time.
 
-#[path = "scenario.rs"]
-mod scenario;
-
+use super::scenario;
 use crate::work::Work;
 
 /// A line that the kernel wrote of a task, or that the task printed.

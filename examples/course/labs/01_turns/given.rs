@@ -1,10 +1,8 @@
 //! Given: tasks that await your futures, and one that gives way with the kernel's own.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use super::kernel::{Kernel, yield_now};
 use super::lab::give_way;
+use super::scenario;
 
 async fn yours(task: usize, counts: Vec<u32>) {
     for times in counts {

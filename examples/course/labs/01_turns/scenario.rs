@@ -1,9 +1,6 @@
 //! The tasks of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
-use draw::draw;
+use crate::draw::draw;
 
 pub struct Scenario {
     /// For each task, the numbers of the futures that it awaits: `[3, 1]` is `give_way(3)`, then

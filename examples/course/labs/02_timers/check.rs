@@ -1,12 +1,9 @@
 //! The timer queue: each call, against a plain list.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
+use super::scenario::{self, Call};
 use crate::work::Work;
-use scenario::Call;
 
 /// A timer that was set.
 struct Timer {

@@ -1,13 +1,10 @@
 //! Given: the timers of a breakfast, with a line for each call.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::collections::BTreeMap;
 
 use super::kernel::Time;
 use super::lab::{Timer, Timers};
-use scenario::Call;
+use super::scenario::{self, Call};
 
 #[derive(Default)]
 struct Breakfast {

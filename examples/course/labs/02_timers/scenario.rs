@@ -1,11 +1,8 @@
 //! The calls of a breakfast, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// A call of the timers. Each name is set once.
 #[derive(Clone, Copy)]

@@ -1,8 +1,6 @@
 //! The clock: what each call of `wait` did to it.
 
-#[path = "scenario.rs"]
-mod scenario;
-
+use super::scenario;
 use crate::work::Work;
 
 /// The time of a log, in microseconds.

@@ -1,13 +1,11 @@
 //! Given: three tasks on your clock, with a line for each call of `wait`.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::io;
 use std::time::Duration;
 
 use super::kernel::{Kernel, Machine, Time, sleep, yield_now};
 use super::lab::Clock;
+use super::scenario;
 
 /// More calls of `wait` than a right clock gets.
 const MOST: u32 = 50;

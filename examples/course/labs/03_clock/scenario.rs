@@ -1,11 +1,8 @@
 //! The waits of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 pub struct Scenario {
     /// The two sleeps of each task that naps.

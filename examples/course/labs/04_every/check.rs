@@ -1,12 +1,9 @@
 //! Every: the beats, at their times.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
+use super::scenario::{self, Scenario};
 use crate::work::Work;
-use scenario::Scenario;
 
 /// More reads of the clock before a beat look at it again and again.
 const MOST_READS: u32 = 5;

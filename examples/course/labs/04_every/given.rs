@@ -1,11 +1,8 @@
 //! Given: work of different lengths, to be done at regular times.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use super::kernel::{Kernel, Sim, clock, sleep};
 use super::lab::every;
-use scenario::Scenario;
+use super::scenario::{self, Scenario};
 
 async fn drummer(Scenario { start, period, work }: Scenario) {
     sleep(start).await;

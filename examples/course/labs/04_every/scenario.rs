@@ -1,11 +1,8 @@
 //! The beats of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 pub struct Scenario {
     /// When `every` begins.

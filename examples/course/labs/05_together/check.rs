@@ -1,10 +1,8 @@
 //! Together: each job has a task, all run at once, and the outputs are in order.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
+use super::scenario;
 use crate::work::Work;
 
 /// What the log tells of the jobs and of main.

@@ -1,11 +1,9 @@
 //! Given: jobs of different lengths.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::pin::Pin;
 
 use super::kernel::{Kernel, Sim, clock, sleep};
+use super::scenario;
 
 pub type Job = Pin<Box<dyn Future<Output = u32>>>;
 

@@ -1,11 +1,8 @@
 //! The jobs of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// A job: what it takes, and its output.
 #[derive(Clone, Copy)]

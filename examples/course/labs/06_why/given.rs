@@ -1,14 +1,12 @@
 //! Given: a run, its log as lines, and questions about them.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::rc::Rc;
 
 use super::kernel::{Kernel, Sim, note, sleep, spawn};
+use super::scenario;
 
 /// What a question needs of a line of the log.
 #[allow(dead_code)]

@@ -1,11 +1,8 @@
 //! The tasks of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// A task, with the tasks that it spawns first and joins at its end.
 pub struct Job {

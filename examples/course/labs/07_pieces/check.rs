@@ -1,14 +1,11 @@
 //! Pieces: try first, wait on "not yet", and register once.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::collections::BTreeSet;
 
 use testing::trace::{self, Line};
 
+use super::scenario::{self, Piece};
 use crate::work::Work;
-use scenario::Piece;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;

@@ -1,13 +1,10 @@
 //! Given: a wire on which a message comes in pieces.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 
 use super::kernel::{Direction, Io, Kernel, Scripted, Sim, Time, clock, note, spawn};
-use scenario::Piece;
+use super::scenario::{self, Piece};
 
 /// The descriptor of the wire, for the script.
 pub const DESCRIPTOR: u32 = 7;

@@ -1,11 +1,8 @@
 //! The pieces of a message, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// A piece, and when it is there.
 #[derive(Clone, Copy)]

@@ -1,14 +1,11 @@
 //! Attempts: one's own timeout is handled, and every other interrupt is passed on.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use testing::trace::{self, Line};
 
+use super::scenario::{self, Attempt, Call};
 use crate::work::Work;
-use scenario::{Attempt, Call};
 
 const SECOND: Duration = Duration::from_secs(1);
 

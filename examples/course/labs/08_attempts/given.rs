@@ -1,13 +1,10 @@
 //! Given: a fetch that is slow, and its callers.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::Cell;
 use std::time::Duration;
 
 use super::kernel::{Interrupt, Kernel, Sim, note, sleep, timeout_after};
-use scenario::{Attempt, Call};
+use super::scenario::{self, Attempt, Call};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,11 +1,8 @@
 //! The calls of a run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// A call of `attempts`.
 #[derive(Clone, Copy)]

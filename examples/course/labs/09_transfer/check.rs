@@ -1,16 +1,13 @@
 //! Never half done: the money that was taken is given, and the accounts that were locked are
 //! unlocked.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
+use super::scenario::{self, Customer, Phase, Scenario};
 use crate::work::{self, Work};
-use scenario::{Customer, Phase, Scenario};
 
 /// The notes of a bank, in the order of a whole transfer.
 const STEPS: [&str; 5] = ["locked", "looked up", "taken", "given", "unlocked"];

@@ -1,12 +1,9 @@
 //! Given: a slow bank, and five transfers. Four are cancelled, each in another phase.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
-use scenario::{Phase, Scenario};
+use super::scenario::{self, Phase, Scenario};
 
 /// The two accounts of a transfer. A wait that is interrupted has done nothing.
 #[derive(Clone, Copy)]

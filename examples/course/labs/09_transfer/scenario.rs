@@ -1,11 +1,8 @@
 //! How slow the bank is, and when which transfer is cancelled, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// What a transfer is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

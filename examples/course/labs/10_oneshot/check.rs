@@ -1,13 +1,9 @@
 //! Each task gets what is right, and no task waits forever.
 
-#[path = "scenario.rs"]
-#[allow(dead_code, reason = "the program uses the rest")]
-mod scenario;
-
 use testing::trace::{Line, trace};
 
+use super::scenario::{self, Channel};
 use crate::work::Work;
-use scenario::Channel;
 
 /// A task, its lines, and what it has to get.
 struct Receiving<'l> {

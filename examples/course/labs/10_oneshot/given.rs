@@ -1,8 +1,5 @@
 //! Given: tasks that receive, and `main`, which sends.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,7 +9,7 @@ use std::time::Duration;
 
 use super::kernel::{Error, Kernel, Sim, Task, note, sleep, spawn};
 use super::lab::{Receiver, Sender, channel};
-use scenario::Channel;
+use super::scenario::{self, Channel};
 
 const TENTH: Duration = Duration::from_millis(100);
 

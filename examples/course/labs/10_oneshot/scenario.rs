@@ -1,9 +1,6 @@
 //! What is sent when, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
-use draw::draw;
+use crate::draw::draw;
 
 pub struct Channel {
     /// The task that receives.

@@ -1,16 +1,13 @@
 //! Slow clients are closed in time and not before, and each connection has one deadline for all its
 //! phases.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
+use super::scenario::{self, Client, FIRST, HEAD, WRITE};
 use crate::work::{self, Work};
-use scenario::{Client, FIRST, HEAD, WRITE};
 
 /// A deadline may fire this late, because the table is scanned once in this time.
 const TICK: Duration = Duration::from_millis(100);

@@ -1,14 +1,11 @@
 //! Given: six peers, some of which are slow.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::Cell;
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, note, sleep, spawn};
-use scenario::{Client, NEVER};
-pub use scenario::{FIRST, HEAD, WRITE};
+use super::scenario::{self, Client, NEVER};
+pub use super::scenario::{FIRST, HEAD, WRITE};
 
 /// A client, as its connection sees it.
 pub struct Peer {

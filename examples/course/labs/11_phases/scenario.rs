@@ -1,11 +1,8 @@
 //! The times that a server gives its clients, and the clients, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// For the first byte of a request.
 pub const FIRST: Duration = Duration::from_secs(5);

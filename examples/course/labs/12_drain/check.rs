@@ -1,15 +1,12 @@
 //! No new connection, no lost request, and no end without a clean-up.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
+use super::scenario::{self, CLEAN_UP, DRAIN, State};
 use crate::work::Work;
-use scenario::{CLEAN_UP, DRAIN, State};
 
 /// A log, and where in it the shutdown begins and ends.
 struct Shutdown<'w> {

@@ -1,15 +1,12 @@
 //! Given: a server with connections of all kinds, on the virtual clock.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
-pub use scenario::DRAIN;
-use scenario::{CLEAN_UP, Requests, Scenario, tenths};
+pub use super::scenario::DRAIN;
+use super::scenario::{self, CLEAN_UP, Requests, Scenario, tenths};
 
 /// What a connection and the shutdown tell each other.
 #[derive(Default)]

@@ -1,11 +1,8 @@
 //! The connections of a server and the moment of its shutdown, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// For requests that have begun.
 pub const DRAIN: Duration = Duration::from_secs(10);

@@ -1,16 +1,12 @@
 //! Fair: the ticker's timers fire in time, and the pump has done its work itself, without waiting.
 
-#[path = "scenario.rs"]
-#[allow(dead_code, reason = "the program uses the rest")]
-mod scenario;
-
 use std::time::Duration;
 
 use testing::trace::{Line, trace};
 use traps::Time;
 
+use super::scenario::{self, Scenario};
 use crate::work::Work;
-use scenario::Scenario;
 
 /// A timer may fire so late.
 const LATE: Duration = Duration::from_millis(5);

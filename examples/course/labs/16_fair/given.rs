@@ -1,14 +1,13 @@
 //! Given: a task that needs the CPU every 10 ms, and one that always has something to do.
 
-#[path = "scenario.rs"]
-mod scenario;
-
 use std::time::Duration;
 
 use kernel::{Sim, SimClock};
 use testing::Setup;
 use traps::channel::mpsc;
 use traps::{Error, note, sleep, spawn};
+
+use super::scenario;
 
 #[allow(dead_code, reason = "not every solution names a time")]
 pub const MS: Duration = Duration::from_millis(1);

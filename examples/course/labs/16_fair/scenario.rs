@@ -1,11 +1,8 @@
 //! How much work there is, and when the ticker has to run, drawn by a seed.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 pub struct Scenario {
     /// How many items there are.

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use traps::Kind;
 
+use super::given::program;
 use crate::work::Work;
-
-#[path = "given/program.rs"]
-mod program;
 
 const SCOPES: [&str; 3] = ["inner", "middle", "outer"];
 

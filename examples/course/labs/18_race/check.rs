@@ -2,12 +2,8 @@
 
 use testing::trace::{Line, span, trace};
 
+use super::scenario::{self, Scenario};
 use crate::work::Work;
-
-#[path = "scenario.rs"]
-mod scenario;
-
-use scenario::Scenario;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let scenario = scenario::of(work.seed);

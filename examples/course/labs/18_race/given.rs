@@ -6,9 +6,7 @@ use kernel::{Kernel, Sim, SimClock};
 use traps::note;
 
 use super::lab;
-
-#[path = "scenario.rs"]
-mod scenario;
+use super::scenario;
 
 /// The question of the asker.
 pub struct Question(u32);

@@ -8,9 +8,7 @@ use traps::note;
 use traps::universal::UniversalEvent;
 
 use super::lab;
-
-#[path = "scenario.rs"]
-mod scenario;
+use super::scenario;
 
 /// The number of times that `work` was called.
 static DONE: AtomicU32 = AtomicU32::new(0);

@@ -3,12 +3,8 @@
 
 use testing::trace::{Line, trace};
 
+use super::scenario::{self, Scenario};
 use crate::work::Work;
-
-#[path = "scenario.rs"]
-mod scenario;
-
-use scenario::Scenario;
 
 /// The connections, by client.
 const CONNECTIONS: [(&str, &str); 3] =

@@ -10,11 +10,7 @@ use net::pipe::{PipeEnd, duplex};
 use traps::{ignore_after, note, sleep, spawn};
 
 use super::lab;
-
-#[path = "scenario.rs"]
-mod scenario;
-
-use scenario::Scenario;
+use super::scenario::{self, Scenario};
 
 /// An answer takes this time.
 static ANSWER: OnceLock<Duration> = OnceLock::new();

@@ -8,11 +8,7 @@ use traps::time::Time;
 use traps::{Error, Signal, note, sleep, spawn};
 
 use super::lab;
-
-#[path = "scenario.rs"]
-mod scenario;
-
-use scenario::Scenario;
+use super::scenario::{self, Scenario};
 
 /// What a customer wants.
 pub struct Order {

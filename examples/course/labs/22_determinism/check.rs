@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use testing::trace::{Line, line, span, trace};
 
+use super::scenario;
 use crate::work::Work;
-
-#[path = "scenario.rs"]
-mod scenario;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;

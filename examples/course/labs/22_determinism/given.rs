@@ -8,11 +8,8 @@ use std::time::Duration;
 use kernel::{Kernel, Sim};
 
 use super::lab;
-
-#[path = "scenario.rs"]
-mod scenario;
-
-pub use scenario::Orders;
+use super::scenario;
+pub use super::scenario::Orders;
 
 /// The unit of this lab.
 pub const MS: Duration = Duration::from_millis(1);

@@ -1,9 +1,6 @@
 //! The orders of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
-#[path = "../draw.rs"]
-mod draw;
-
-use draw::draw;
+use crate::draw::draw;
 
 /// The orders of a day: the name of each customer, and what it orders. They are in no order.
 pub type Orders = Vec<(&'static str, &'static str)>;

@@ -5,8 +5,7 @@ use std::time::Duration;
 use kernel::{Kernel, Sim};
 use traps::{Error, note, ready_tasks, sleep, spawn, yield_now};
 
-#[path = "scenario.rs"]
-mod scenario;
+use super::scenario;
 
 /// Asks, and notes the answer.
 async fn ask() {

@@ -2,10 +2,8 @@
 
 use testing::trace::{Line, trace};
 
+use super::scenario;
 use crate::work::Work;
-
-#[path = "scenario.rs"]
-mod scenario;
 
 /// So many seeds are enough here.
 const ENOUGH: u64 = 100;

@@ -9,11 +9,7 @@ use traps::liberty::Liberty;
 use traps::{Error, note, sleep, spawn};
 
 use super::lab::{Mailbox, seeds};
-
-#[path = "scenario.rs"]
-mod scenario;
-
-use scenario::Scenario;
+use super::scenario::{self, Scenario};
 
 /// The unit of this lab.
 #[allow(dead_code, reason = "not every solution uses it")]

@@ -1,11 +1,8 @@
 //! The items of this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
-#[path = "../draw.rs"]
-mod draw;
-
 use std::time::Duration;
 
-use draw::draw;
+use crate::draw::draw;
 
 /// One scenario.
 #[allow(dead_code, reason = "the program or its check uses the rest")]

@@ -4,11 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::limits::{self, Limits};
-use super::program;
-use super::tool::Scratch;
-use super::work::Ended;
+use course::limits::{self, Limits};
+use course::program;
+use course::work::Ended;
 use testing::child;
+
+use crate::solutions::course;
+use crate::tool::Scratch;
 
 /// What a shell's script has done under the guard.
 struct Ran {
@@ -30,7 +32,7 @@ impl Ran {
 
 /// Runs a script; `MARK` stands for a time to sleep that no other process of the machine has.
 fn run(name: &str, millis: u64, script: &str) -> Ran {
-    super::course();
+    course();
     let scratch = Scratch::new(&format!("guarded-{name}"));
     let mark = format!("86399.{}{}", std::process::id(), name.len());
     let mut command = Command::new("/bin/sh");
@@ -131,7 +133,7 @@ fn a_program_can_delete_its_folders_and_is_judged_by_what_it_prints() {
 
 #[test]
 fn a_program_does_not_see_the_environment_of_the_grader() {
-    super::course();
+    course();
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "env"]).env("TRAPLINE_SECRET", "1");
     let (_, log) = program::run(&command, Duration::from_millis(AMPLE)).unwrap();
@@ -142,7 +144,7 @@ fn a_program_does_not_see_the_environment_of_the_grader() {
 fn a_program_ends_when_its_grader_is_gone() {
     let scratch = Scratch::new("orphan");
     let mark = format!("86398.{}", std::process::id());
-    let mut guard = super::course();
+    let mut guard = course();
     // The guard takes its grader for dead, because its parent is another process.
     guard.args(["guard", "--parent", "1", "--millis", "60000", "--", "/bin/sleep", &mark]);
     guard.env("TMPDIR", &scratch.0);
@@ -153,7 +155,7 @@ fn a_program_ends_when_its_grader_is_gone() {
 
 #[test]
 fn a_program_that_cannot_be_executed_is_no_fault_of_the_student() {
-    super::course();
+    course();
     let error = program::run(&Command::new("/proc/self/status"), Duration::from_secs(60));
     assert!(error.as_ref().is_err_and(|why| why.starts_with("cannot execute ")), "{error:?}");
 }

@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use super::{labs, limits, program, says, without_says};
+use course::{labs, limits, program};
 use testing::child;
+
+use crate::solutions::{course, says, without_says};
 
 /// A folder for one test.
 pub struct Scratch(pub PathBuf);
@@ -28,7 +30,7 @@ impl Drop for Scratch {
 
 /// The tool, in that folder: its exit code, and all that it said.
 pub fn course_in(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = super::course();
+    let mut command = course();
     command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args);
     let Output { status, stdout, stderr } = child::output_within(child::BUILD, &mut command);
     let said = String::from_utf8([stdout, stderr].concat()).unwrap();
@@ -150,7 +152,7 @@ fn a_lab_is_checked_at_each_save() {
     let scratch = Scratch::new("watch");
     let folder = &scratch.0;
     course_in(folder, &["start", "13"]);
-    let mut command = super::course();
+    let mut command = course();
     command.args(["watch", "13"]).current_dir(folder).stdout(Stdio::piped());
     let mut tool = child::spawn(&mut command);
     let mut lines = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -165,7 +167,7 @@ fn two_checks_of_a_lab_take_turns() {
     let scratch = Scratch::new("turns");
     course_in(&scratch.0, &["start", "18"]);
     let held = program::take("18_race").unwrap();
-    let mut command = super::course();
+    let mut command = course();
     command.args(["check", "18"]).current_dir(&scratch.0);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut tool = child::spawn_within(child::BUILD, &mut command);
@@ -186,7 +188,7 @@ fn ctrl_c_ends_a_program_that_a_student_runs() {
         "    println!(\"ready\");\n    loop {}\n    #[allow(unreachable_code)]\n    loop {";
     let source = lab.text("solution.rs").replacen("    loop {", endless, 1);
     fs::write(scratch.0.join("trapline-labs/16_fair/src/lab.rs"), source).unwrap();
-    let mut command = super::course();
+    let mut command = course();
     command.args(["run", "16"]).current_dir(&scratch.0).env("TMPDIR", scratch.0.join("tmp"));
     fs::create_dir(scratch.0.join("tmp")).unwrap();
     let mut tool = child::spawn_within(child::BUILD, command.stdout(Stdio::piped()));

@@ -1,16 +1,18 @@
 //! A class of 30, with hostile submissions. Not part of a plain `cargo test`, because it takes
-//! minutes: `cargo test --test course class -- --ignored --nocapture`.
+//! minutes: `cargo test -p trapline-course --test all class:: -- --ignored --nocapture`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use course::labs;
 use serde_json::Value;
-
-use super::tool::{Scratch, course_in};
-use super::{labs, says, without_says};
 use testing::child;
+
+use crate::guarded::left_processes;
+use crate::solutions::{course, none_of, says, without_says};
+use crate::tool::{Scratch, course_in};
 
 /// The lab that the class hands in.
 const LAB: u32 = 16;
@@ -100,7 +102,7 @@ fn a_class_with_hostile_submissions_is_graded_and_nothing_is_left() {
     course_in(&scratch.0, &["start", "16"]);
     course_in(&scratch.0, &["check", "16"]);
     let start = Instant::now();
-    let mut command = super::course();
+    let mut command = course();
     command.args(["check", "16", "--json", "--all"]).arg(&folder);
     command.current_dir(&scratch.0).env("TMPDIR", &temporary);
     let said = child::output_within(child::BUILD, &mut command);
@@ -121,9 +123,9 @@ fn a_class_with_hostile_submissions_is_graded_and_nothing_is_left() {
             wrong.push(format!("{}: {verdict}\n    expected {expected}", text("student")));
         }
     }
-    super::none_of(&wrong);
+    none_of(&wrong);
     assert_eq!(said.lines().count(), CLASS);
-    assert_eq!(super::guarded::left_processes(&mark), [""; 0]);
+    assert_eq!(left_processes(&mark), [""; 0]);
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "files are left");
     assert!(files(&folder) == before, "a submission has changed");
 }

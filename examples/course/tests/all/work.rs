@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ended, Work, judge};
+use course::work::{Ended, Work, judge};
 
 const LOG: &str = "\
  0.000000       0  #0001   2 main     spawn    parent=-

@@ -1,36 +1,25 @@
 //! The concept pages, the exercises and the slides of the course: all that they show is from the
 //! sources and the logs.
 
-#[path = "../examples/course/exercises.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod exercises;
-#[path = "../examples/course/markup.rs"]
-mod markup;
-#[path = "../examples/course/exercises/oven.rs"]
-mod oven;
-#[path = "../examples/course/pages.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod pages;
-#[path = "../examples/course/slides.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod slides;
-
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use exercises::answer::Answer;
+use course::exercises::answer::Answer;
+use course::exercises::{self, oven};
+use course::slides;
 use support::goldens;
 use testing::trace;
 
-fn course() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/course")
+/// The folder of the course.
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The concept pages, by their names.
 fn concepts() -> Vec<(String, String)> {
-    let pages = fs::read_dir(course().join("concepts")).unwrap().map(|entry| {
+    let pages = fs::read_dir(folder().join("concepts")).unwrap().map(|entry| {
         let path = entry.unwrap().path();
         (path.display().to_string(), fs::read_to_string(&path).unwrap())
     });
@@ -75,7 +64,7 @@ fn the_links_of_the_concept_pages_lead_to_files() {
             page.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)).collect();
         assert!(links.len() >= 2, "{name} has {} links", links.len());
         for link in links {
-            assert!(course().join("concepts").join(link).is_file(), "{name}: {link}");
+            assert!(folder().join("concepts").join(link).is_file(), "{name}: {link}");
         }
     }
 }
@@ -84,12 +73,12 @@ fn the_links_of_the_concept_pages_lead_to_files() {
 #[test]
 fn the_log_of_the_oven_is_that_of_its_program() {
     let log = testing::run(oven::kitchen()).trace;
-    let sites = log.replace("at=tests/../examples/course/exercises/", "at=");
+    let sites = log.replace("at=examples/course/exercises/", "at=");
     let log: String = sites
         .lines()
-        .map(|line| line.split(" at=tests/").next().unwrap().to_owned() + "\n")
+        .map(|line| line.split(" at=examples/course/tests/").next().unwrap().to_owned() + "\n")
         .collect();
-    let path = course().join("exercises/oven.trace");
+    let path = folder().join("exercises/oven.trace");
     if env::var_os("BLESS").is_some() {
         fs::write(&path, &log).unwrap();
     }
@@ -181,7 +170,7 @@ fn a_lecture_has_a_heading_on_each_slide_and_no_mark_that_is_left() {
 
 /// The rows of the plans of the lectures: the first and the last slide, and the minutes.
 fn plans() -> Vec<(usize, usize, usize)> {
-    let page = fs::read_to_string(course().join("INSTRUCTOR.md")).unwrap();
+    let page = fs::read_to_string(folder().join("INSTRUCTOR.md")).unwrap();
     let row = |line: &str| {
         let mut cells = line.split('|').map(str::trim).skip(1);
         let (from, to) = cells.next()?.split_once('-')?;

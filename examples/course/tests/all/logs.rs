@@ -1,29 +1,24 @@
 //! The logs that labs show are those of the programs beside them.
 
-#[path = "../../examples/course/labs/14_order/given/program.rs"]
-mod bakery;
-#[path = "../../examples/course/labs/15_blocked/given/program.rs"]
-mod library;
-
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
+use course::checks::{lab_14, lab_15};
+use course::labs;
 use kernel::{Kernel, Options, Sim};
-
-use crate::labs;
 
 /// A log as a student sees it: the places are in `program.rs`, and `main` is spawned at none.
 fn as_shown(log: &str, folder: &str) -> String {
     let log = log.replace(&format!("examples/course/labs/{folder}/given/"), "");
-    let log = log.replace("at=tests/course_logs/../../program.rs", "at=program.rs");
-    log.lines().map(|line| line.split(" at=tests/").next().unwrap().to_owned() + "\n").collect()
+    let of_main = " at=examples/course/tests/";
+    log.lines().map(|line| line.split(of_main).next().unwrap().to_owned() + "\n").collect()
 }
 
 /// In the order of the solution, the letters are the numbers of the lines.
 #[test]
 fn the_log_of_lab_14_is_that_of_its_program() {
-    let log = as_shown(&testing::run(bakery::bakery()).trace, "14_order");
+    let log = as_shown(&testing::run(lab_14::given::program::bakery()).trace, "14_order");
     let lines = testing::trace::trace(&log).unwrap();
     let lines = lines.iter().filter(|line| line.name() != "wakeup" && line.verb != "halt");
     let lab = labs::find(14).unwrap();
@@ -64,7 +59,7 @@ fn the_log_of_lab_15_is_that_of_its_program() {
     let mut kernel = Kernel::with_options(sim, options);
     kernel.time_the_trace();
     kernel.trace_to(text.clone());
-    kernel.run(library::library(cpu)).unwrap().unwrap();
+    kernel.run(lab_15::given::program::library(cpu)).unwrap().unwrap();
     kernel.shutdown().unwrap();
     let log = as_shown(&String::from_utf8(text.0.take()).unwrap(), "15_blocked");
     // Without what is about the machine.

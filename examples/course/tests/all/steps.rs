@@ -1,11 +1,6 @@
 //! The steps of the course: each program prints its golden log, and each page says what is true of
 //! the sources and of the log. `BLESS=1` writes the golden logs.
 
-use support::examples as example;
-#[path = "../examples/course/pages.rs"]
-#[allow(dead_code, reason = "the tool and the book use the rest")]
-mod pages;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,8 +10,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
-use pages::{STEPS, folder, mark, sources};
+use course::labs;
+use course::pages::{self, STEPS, folder, mark, sources};
 use similar::TextDiff;
+use support::examples;
 use testing::child::{self, Child};
 use testing::trace;
 
@@ -47,7 +44,7 @@ fn program(step: u32) -> PathBuf {
     let name = |step| format!("step_{step:02}");
     let folder = BUILT.get_or_init(|| {
         let names: Vec<String> = (1..=STEPS).map(name).collect();
-        example::build_all(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        examples::build_all(&names.iter().map(String::as_str).collect::<Vec<_>>())
     });
     folder.join(name(step))
 }
@@ -150,11 +147,12 @@ fn the_numbers_of_lines_on_a_page_are_lines_of_its_golden_log() {
     }
 }
 
-/// Every file of the course by its bytes. Links are not files.
+/// Every file of the course by its bytes. Links are not files, and the book is built in `target`.
 fn files(folder: &Path, found: &mut BTreeMap<Vec<u8>, Vec<PathBuf>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         match entry.file_type().unwrap() {
+            kind if kind.is_dir() && entry.file_name() == "target" => {}
             kind if kind.is_dir() => files(&entry.path(), found),
             kind if kind.is_file() => {
                 found.entry(fs::read(entry.path()).unwrap()).or_default().push(entry.path());
@@ -269,7 +267,7 @@ fn the_logs_from_the_sixth_step_on_keep_the_promises_of_the_real_kernel() {
 /// What the tool of the course prints.
 fn course(args: &[&str]) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let program = BUILT.get_or_init(|| example::build("course"));
+    let program = BUILT.get_or_init(|| examples::build("course"));
     let ran = child::output(Command::new(program).args(args));
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success() && errors.is_empty(), "{args:?}: {errors}");
@@ -320,7 +318,7 @@ fn the_logs_that_the_tool_shows_are_those_of_the_steps() {
         } else if step >= FIRST_TRACE {
             // It was recorded: what it names is there.
             for (file, line) in lines.iter().filter_map(|line| line.key("at")?.rsplit_once(':')) {
-                let text = fs::read_to_string(file).unwrap();
+                let text = fs::read_to_string(labs::root().join(file)).unwrap();
                 let number: usize = line.parse().unwrap();
                 assert!(number <= text.lines().count(), "{file}:{line}");
             }

@@ -1,45 +1,5 @@
 //! The labs of the course: solutions pass, skeletons say what is missing, and each wrong solution
-//! gets the sentence that was written for it. And the tool, as a student uses it.
-
-#![allow(clippy::duplicate_mod, reason = "the scenario of each lab draws by the same function")]
-
-#[path = "../examples/course/checks.rs"]
-mod checks;
-#[path = "course/class.rs"]
-mod class;
-mod course_logs;
-use support::examples as example;
-#[path = "../examples/course/grade.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod grade;
-#[path = "course/guarded.rs"]
-mod guarded;
-#[path = "../examples/course/labs.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod labs;
-#[path = "../examples/course/limits.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod limits;
-#[path = "../examples/course/list.rs"]
-mod list;
-#[path = "../examples/course/own_tests.rs"]
-mod own_tests;
-#[path = "../examples/course/pages.rs"]
-#[allow(dead_code, reason = "the tool and the book use the rest")]
-mod pages;
-#[path = "../examples/course/program.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod program;
-#[path = "../examples/course/student.rs"]
-#[allow(dead_code, reason = "the tool uses the rest")]
-mod student;
-#[path = "course/tool.rs"]
-mod tool;
-#[path = "../examples/course/work.rs"]
-mod work;
-
-#[path = "../examples/course/labs/13_predict/given/program.rs"]
-mod breakfast;
+//! gets the sentence that was written for it.
 
 use std::env;
 use std::fs;
@@ -48,20 +8,24 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use labs::{Kind, Lab};
-use program::Built;
-use tool::Scratch;
+use course::checks::lab_13;
+use course::labs::{Kind, Lab};
+use course::program::Built;
+use course::{grade, labs, program, student, work};
+use support::examples;
+
+use crate::tool::Scratch;
 
 /// An example, built once for all tests.
 fn built(name: &'static str, place: &'static OnceLock<PathBuf>) -> Command {
-    Command::new(place.get_or_init(|| example::build(name)))
+    Command::new(place.get_or_init(|| examples::build(name)))
 }
 
 static VARIANTS: OnceLock<PathBuf> = OnceLock::new();
 static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
 /// The tool. It is also the guard of the programs that are run here.
-fn course() -> Command {
+pub fn course() -> Command {
     built("course", &COURSE)
 }
 
@@ -129,12 +93,12 @@ fn header<'s>(source: &'s str, key: &str) -> Option<&'s str> {
 }
 
 /// What check says of a wrong solution.
-fn says(source: &str) -> Option<&str> {
+pub fn says(source: &str) -> Option<&str> {
     header(source, "says")
 }
 
 /// Blanks the head of a wrong solution, so that its lines keep their numbers.
-fn without_says(source: &str) -> String {
+pub fn without_says(source: &str) -> String {
     let count = usize::from(says(source).is_some()) + usize::from(demand(source).is_some());
     let rest = source.lines().skip(count).map(|line| format!("{line}\n"));
     "\n".repeat(count) + &rest.collect::<String>()
@@ -164,7 +128,7 @@ fn labs() -> Vec<Lab> {
 
 /// Says all that is wrong, not the first thing only.
 #[track_caller]
-fn none_of(wrong: &[String]) {
+pub fn none_of(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
@@ -264,8 +228,8 @@ fn each_demand_has_a_wrong_solution_that_fails_at_it() {
 #[test]
 fn the_log_of_lab_13_is_that_of_its_program() {
     let lab = labs::find(13).unwrap();
-    let folder = "tests/../examples/course/labs/13_predict/given/";
-    let log = breakfast::log().replace(folder, "");
+    let folder = "examples/course/labs/13_predict/given/";
+    let log = lab_13::given::program::log().replace(folder, "");
     let shown = lab.text("given/log.txt") + &lab.text("golden.trace");
     assert!(!shown.is_empty() && log.starts_with(&shown), "{log}");
 }
