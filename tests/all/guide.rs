@@ -102,7 +102,7 @@ fn program(remark: &str) -> String {
     };
     let lines = lines[top..=end].iter().map(|line| line.get(margin..).unwrap_or_default());
     let text: String = lines.map(|line| format!("{line}\n")).collect();
-    match file.starts_with("examples/") {
+    match file.starts_with("examples/") && !file.contains("/tests/") {
         true => format!("// {file}, from line {}\n{text}", top + 1),
         false => text,
     }
