@@ -80,7 +80,12 @@ pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     };
     let has_source = lab.folder.join("skeleton.rs").exists();
     let own = if has_source { Some(source(folder, "src/lab.rs")?) } else { None };
-    student::write_crate(lab, &scratch, &package)?;
+    let mut others = &[][..];
+    if lab.kind == Kind::Patched {
+        own_tests::write(&scratch)?;
+        others = &own_tests::PACKAGES;
+    }
+    student::write_crate(lab, &scratch, &package, others)?;
     if !program::built(&package, &target).exists() {
         if has_source {
             student::put(&scratch.join("src/lab.rs"), lab.text("skeleton.rs"))?;

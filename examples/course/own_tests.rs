@@ -13,11 +13,39 @@ use crate::labs::{Lab, root};
 use crate::program;
 use crate::student;
 
-/// The tests of the repository, by their files in `tests/`.
+/// The folder of the repository that has these tests.
+const FOLDER: &str = "kernel/tests/all";
+
+/// Their files.
 const TESTS: [&str; 2] = ["registrations", "curio_task"];
 
-/// The folders that these tests read.
-const FOLDERS: [&str; 2] = ["support", "golden"];
+/// The package that these tests use.
+const SUPPORT: &str = "tests/support";
+
+/// The logs that they compare with.
+const GOLDEN: &str = "tests/golden";
+
+/// The package of these tests: one program, in a folder that the repository does not have.
+const OWN: &str = "own_tests";
+
+const MANIFEST: &str = "\
+[package]
+name = \"own_tests\"
+version = \"0.0.0\"
+edition = \"2024\"
+publish = false
+
+[dependencies]
+traps = { package = \"trapline-traps\", path = \"../traps\" }
+kernel = { package = \"trapline-kernel\", path = \"../kernel\" }
+testing = { package = \"trapline-testing\", path = \"../testing\" }
+support.workspace = true
+
+[[test]]
+";
+
+/// The packages that the workspace of the copies has for these tests.
+pub const PACKAGES: [&str; 2] = [SUPPORT, OWN];
 
 /// The first build has the libraries of the tests, too; on a busy machine that takes minutes.
 const BUILD: Duration = Duration::from_secs(600);
@@ -25,20 +53,32 @@ const BUILD: Duration = Duration::from_secs(600);
 /// The tests take a few seconds. Tests that hang are killed after this time.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Writes the tests of the repository to a folder with copies of the crates.
+pub fn write(folder: &Path) -> Result<(), String> {
+    for name in [SUPPORT, GOLDEN] {
+        student::mirror(&root().join(name), &folder.join(name))?;
+    }
+    // The files have the places that they have in the repository: a student is told the place of a
+    // test that fails.
+    let mut main = String::new();
+    for name in TESTS {
+        let file = format!("{FOLDER}/{name}.rs");
+        let text =
+            fs::read_to_string(root().join(&file)).map_err(|why| format!("{file}: {why}"))?;
+        student::put(&folder.join(&file), text.replace("\nmod support;\n", ""))?;
+        main += &format!("mod {name};\n");
+    }
+    student::put(&folder.join(FOLDER).join("main.rs"), main)?;
+    let test = format!("name = {OWN:?}\npath = \"../{FOLDER}/main.rs\"\n");
+    student::put(&folder.join(OWN).join("Cargo.toml"), MANIFEST.to_owned() + &test)
+}
+
 /// Builds and runs the tests of the copies of the crates that the lab was just built from. An outer
 /// error: they cannot be built for a reason that is not the student's.
 pub fn run(lab: &Lab) -> Result<Judgement, String> {
-    let package = &format!("check_{}", lab.name);
     let folder = &program::labs()?.join(grade::place(lab));
     let target = &folder.join("target");
-    for name in FOLDERS {
-        student::mirror(&root().join("tests").join(name), &folder.join("tests").join(name))?;
-    }
-    for name in TESTS.map(|name| format!("tests/{name}.rs")) {
-        let text = fs::read(root().join(&name));
-        student::put(&folder.join(&name), text.map_err(|error| format!("{name}: {error}"))?)?;
-    }
-    let (built, _) = program::run_cargo(cargo(folder, package, target).arg("--no-run"), BUILD)?;
+    let (built, _) = program::run_cargo(cargo(folder, target).arg("--no-run"), BUILD)?;
     if !built.is_success {
         let said = &built.stderr;
         let error = said.lines().find(|line| line.contains(": error") && line.contains(".rs:"));
@@ -47,7 +87,7 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
             None => Err(format!("cargo cannot build the crates' own tests:\n{}", said.trim_end())),
         };
     }
-    let mut tests = cargo(folder, package, target);
+    let mut tests = cargo(folder, target);
     // The tests of the real machine measure CPU time, so they depend on what else runs.
     tests.args(["--", "--skip", "machine::"]);
     let (ended, said) = program::run_cargo(&tests, LIMIT)?;
@@ -82,8 +122,8 @@ fn all_ran(folder: &Path, said: &str) -> Judgement {
             return Err(format!("the crate {name} had {before} tests of its own, and has {now}"));
         }
     }
-    // Two crates, and two files.
-    let (ran, all) = (said.matches("test result: ok. ").count(), 2 + TESTS.len());
+    // Two crates, and the tests of the repository.
+    let (ran, all) = (said.matches("test result: ok. ").count(), 3);
     if ran < all {
         return Err(format!("only {ran} of the {all} programs with the crates' own tests ended"));
     }
@@ -101,12 +141,12 @@ fn tests_in(folder: &Path) -> usize {
 }
 
 /// The command that builds and runs the tests.
-fn cargo(folder: &Path, package: &str, target: &Path) -> Command {
+fn cargo(folder: &Path, target: &Path) -> Command {
     let mut command = testing::child::cargo();
     command.current_dir(folder).args(["test", "--offline", "--quiet", "--color", "never"]);
     command.args(["--message-format", "short", "--no-fail-fast", "--target-dir"]).arg(target);
-    command.args(["-p", package, "-p", "trapline-traps", "-p", "trapline-kernel", "--lib"]);
-    command.args(TESTS.iter().flat_map(|name| ["--test", name]));
+    command.args(["-p", OWN, "-p", "trapline-traps", "-p", "trapline-kernel"]);
+    command.args(["--lib", "--test", OWN]);
     command
 }
 

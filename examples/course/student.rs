@@ -7,12 +7,19 @@ use std::process::Command;
 use crate::labs::{Kind, Lab, root};
 use crate::pages;
 
-/// The crates that a lab uses, where the repository has them.
-pub const CRATES: [(&str, &str); 4] =
-    [("traps", "traps"), ("kernel", "kernel"), ("net", "net"), ("testing", "tests/testing")];
+/// The crates that each lab uses, where the repository has them. A lab that changes the kernel has
+/// copies of them.
+pub const CRATES: [(&str, &str); 3] =
+    [("traps", "traps"), ("kernel", "kernel"), ("testing", "tests/testing")];
+
+/// The other labs may use this one too.
+const NET: (&str, &str) = ("net", "net");
 
 /// Others that the kernel of a step may use.
 const OF_STEPS: [&str; 4] = ["mio", "slab", "httparse", "ctrlc"];
+
+/// What the unit tests of a copied crate use.
+const OF_TESTS: &str = "\n[dev-dependencies]\nproptest.workspace = true\n";
 
 /// The first argument is the seed of a scenario.
 const MAIN: &str = "
@@ -75,13 +82,14 @@ pub fn entries(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Writes the crate of a lab, all but what the student writes, and the files to read.
-pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String> {
+/// Writes the crate of a lab, all but what the student writes, and the files to read. A lab that
+/// changes the kernel is a workspace, which has the `others` too.
+pub fn write_crate(lab: &Lab, folder: &Path, package: &str, others: &[&str]) -> Result<(), String> {
     if lab.kind == Kind::Answer {
         return Ok(());
     }
     let mut modules = String::new();
-    let mut others = String::new();
+    let mut of_step = String::new();
     let scenario = lab.text("scenario.rs");
     if scenario.contains("crate::draw") {
         put(&folder.join("src/draw.rs"), include_str!("draw.rs"))?;
@@ -90,7 +98,7 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
     modules += "mod given;\n";
     if let Kind::Step(step) = lab.kind {
-        others = copy_step(step, folder)?;
+        of_step = copy_step(step, folder)?;
         modules += "#[allow(dead_code, unused_imports)]\nmod kernel;\n";
     }
     if lab.folder.join("skeleton.rs").exists() {
@@ -101,7 +109,7 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
         modules += "mod scenario;\n";
     }
     put(&folder.join("src/main.rs"), modules + MAIN)?;
-    put(&folder.join("Cargo.toml"), manifest(lab, package, &others)?)?;
+    put(&folder.join("Cargo.toml"), manifest(lab, package, &of_step, others)?)?;
     // The versions that the repository was built with are here already.
     if !folder.join("Cargo.lock").exists() {
         put(&folder.join("Cargo.lock"), read(&root().join("Cargo.lock"))?)?;
@@ -126,18 +134,17 @@ fn copy_step(step: u32, folder: &Path) -> Result<String, String> {
     Ok(lines.map(|line| format!("{line}\n")).collect())
 }
 
-fn manifest(lab: &Lab, package: &str, others: &str) -> Result<String, String> {
+fn manifest(lab: &Lab, package: &str, of_step: &str, others: &[&str]) -> Result<String, String> {
     let is_patched = lab.kind == Kind::Patched;
-    let dependency = |(name, path): &(&str, &str)| {
+    let dependency = |(name, path): (&str, &str)| {
         let path = if is_patched { PathBuf::from(name) } else { root().join(path) };
         format!("{name} = {{ package = \"trapline-{name}\", path = {path:?} }}\n")
     };
-    // The program of a patched lab has no sockets; only the crates' own tests have.
-    let is_of_tests = |(name, _): &&(&str, &str)| is_patched && *name == "net";
-    let (of_tests, of_program): (Vec<_>, Vec<_>) = CRATES.iter().partition(is_of_tests);
-    let dependencies: String = of_program.into_iter().map(dependency).collect();
-    let of_tests: String = of_tests.into_iter().map(dependency).collect();
-    let workspace = if is_patched { workspace()? } else { "[workspace]\n".to_owned() };
+    let crates = CRATES.into_iter().chain((!is_patched).then_some(NET));
+    let dependencies: String = crates.map(dependency).collect();
+    let workspace = if is_patched { workspace(others)? } else { "[workspace]\n".to_owned() };
+    // A check of the crates builds them each time, and prints no backtrace.
+    let debug = if others.is_empty() { "line-tables-only" } else { "none" };
     Ok(format!(
         "\
 [package]
@@ -147,11 +154,9 @@ edition = \"2024\"
 publish = false
 
 [dependencies]
-{dependencies}{others}
-[dev-dependencies]
-{of_tests}
+{dependencies}{of_step}
 [profile.dev]
-debug = \"line-tables-only\"
+debug = {debug:?}
 
 # A workspace of its own, wherever this folder lies.
 {workspace}"
@@ -159,21 +164,35 @@ debug = \"line-tables-only\"
 }
 
 /// The head of the repository's own manifest, for copies of its crates.
-fn workspace() -> Result<String, String> {
+fn workspace(others: &[&str]) -> Result<String, String> {
     let text = String::from_utf8_lossy(&read(&root().join("Cargo.toml"))?).into_owned();
     let head = text.split("\n[package]").next().unwrap_or_default();
     let (_, head) = head.split_once("\nresolver = ").unwrap_or_default();
     let head = head.replace("\"tests/testing\"", "\"testing\"");
-    Ok(format!(
-        "[workspace]\nmembers = [\"traps\", \"kernel\", \"net\", \"testing\"]\nresolver = {head}\n"
-    ))
+    let members: Vec<&str> =
+        CRATES.iter().map(|(name, _)| *name).chain(others.iter().copied()).collect();
+    Ok(format!("[workspace]\nmembers = {members:?}\nresolver = {head}\n"))
+}
+
+/// The manifest of a copy. Of the crate's own tests it has the unit tests only, and what they use.
+fn manifest_of_copy(text: &str) -> String {
+    let is_kept = |section: &&str| {
+        let head = section.lines().next().unwrap_or_default();
+        !head.contains("dev-dependencies]") && head != "[test]]"
+    };
+    // A section begins with `[` on a line of its own; the first of a manifest is `[package]`.
+    let sections: Vec<&str> = text.split("\n[").filter(is_kept).collect();
+    let of_tests = if text.contains("\nproptest") { OF_TESTS } else { "" };
+    sections.join("\n[") + of_tests
 }
 
 /// Copies the crates; `sources` has the student's `src` folders, if these are to be used.
 pub fn copy_crates(folder: &Path, sources: Option<&Path>) -> Result<(), String> {
     for (name, path) in CRATES {
         let (from, to) = (root().join(path), folder.join(name));
-        put(&to.join("Cargo.toml"), read(&from.join("Cargo.toml"))?)?;
+        let manifest = read(&from.join("Cargo.toml"))?;
+        let manifest = manifest_of_copy(&String::from_utf8_lossy(&manifest));
+        put(&to.join("Cargo.toml"), manifest)?;
         // Who is judged does not write the judge.
         let source = sources.filter(|_| name != "testing").map(|sources| sources.join(name));
         mirror(&source.unwrap_or(from).join("src"), &to.join("src"))?;
@@ -200,7 +219,7 @@ pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
             lab.written().display()
         ));
     }
-    write_crate(lab, folder, &format!("lab_{}", lab.name))?;
+    write_crate(lab, folder, &format!("lab_{}", lab.name), &[])?;
     put(&folder.join("lab.md"), lab.task())?;
     if lab.folder.join("given").is_dir() {
         mirror(&lab.folder.join("given"), &folder.join("given"))?;

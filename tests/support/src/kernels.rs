@@ -255,9 +255,15 @@ impl<T> Clone for Oneshot<T> {
     }
 }
 
+impl<T> Default for Oneshot<T> {
+    fn default() -> Oneshot<T> {
+        Oneshot(Arc::default())
+    }
+}
+
 impl<T> Oneshot<T> {
     pub fn new() -> Oneshot<T> {
-        Oneshot(Arc::new(Mutex::new((None, None))))
+        Oneshot::default()
     }
 
     pub fn send(&self, value: T) {
