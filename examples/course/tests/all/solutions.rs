@@ -61,7 +61,7 @@ fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
 /// Whoever is said not to end is not waited for as long.
 fn run(command: &mut Command, says: Option<&str>) -> (work::Ended, String) {
     let is_endless = says.is_some_and(|says| says.starts_with("your program did not end"));
-    let limit = if is_endless { Duration::from_secs(1) } else { program::LIMIT };
+    let limit = if is_endless { Duration::from_secs(4) } else { program::LIMIT };
     course();
     let (mut ended, log) = program::run(command, limit).unwrap();
     ended.killed_after = ended.killed_after.map(|_| program::LIMIT);
