@@ -84,7 +84,7 @@ pub fn all() -> Result<Vec<Probe>, String> {
     let kind = Kind::Sleeps { counts: [1_000, 2_000] };
     all.push(Probe { name: "sleep", tool: Tool::Files, kind });
     all.push(timeouts()?);
-    let [http, echo] = examples()?;
+    let [http, echo] = examples();
     all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
     all.push(piped("http_piped", http));
     all.extend(served(&echo, Talk::Echo, ["echo", "echo_one", "echo_conn", "echo_close"]));
@@ -285,11 +285,10 @@ pub fn build(probes: &[Probe]) -> Result<(), String> {
     if !probes.iter().any(Probe::is_of_an_example) {
         return Ok(());
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = testing::child::cargo()
-        .current_dir(&root)
+        .current_dir(project())
         .args(["build", "--quiet", "--release", "--locked", "-p", "trapline-servers"])
-        .args(["--example", "http", "--example", "echo"])
+        .args(["--example", "http", "--example", "echo", "--target-dir", "target"])
         .status();
     let built = built.map_err(|error| format!("cargo: {error}"))?;
     if !built.success() {
@@ -299,13 +298,17 @@ pub fn build(probes: &[Probe]) -> Result<(), String> {
 }
 
 /// The servers `http` and `echo`.
-fn examples() -> Result<[Server; 2], String> {
-    // Beside this program, wherever cargo puts what it builds.
-    let folder = this_program()?.with_file_name("examples");
-    Ok(["http", "echo"].map(|name| {
+fn examples() -> [Server; 2] {
+    ["http", "echo"].map(|name| {
         let args = ["--addr", "127.0.0.1:0"].map(str::to_owned).to_vec();
-        Server { program: folder.join(name), args, is_example: true }
-    }))
+        let program = project().join("target/release/examples").join(name);
+        Server { program, args, is_example: true }
+    })
+}
+
+/// The folder of the project.
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// That this program is a bench without a trace: one that has no cases of it.
