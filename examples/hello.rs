@@ -18,6 +18,6 @@ pub async fn hello() -> Result<(), Error> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     Lesson::parse("hello", "Two tasks: spawn, sleep, join").run(Sim::new(), hello())
 }

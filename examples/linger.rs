@@ -54,7 +54,7 @@ struct Args {
     lesson: Lesson,
 }
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let args: Args = common::parse("linger", "Deferred unregistration, seen in the trace");
     let Lesson { virtual_clock, common } = args.lesson.ready("linger");
     let options = common.options().policy(args.policy);

@@ -37,7 +37,7 @@ pub async fn nested() -> Result<(), Interrupt> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     Lesson::parse("nested", "Nested timeouts: which error each of them gives")
         .run(Sim::new(), nested())
 }

@@ -3,7 +3,7 @@
 
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../examples/servers/redis.rs"]
-mod redis;
+mod server;
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use net::Stream;
 use net::pipe::{PipeEnd, duplex};
-use redis::Data;
+use server::Data;
 use testing::child;
 use traps::{Time, clock, sleep, spawn};
 
@@ -26,7 +26,7 @@ const WRITE: Duration = Duration::from_secs(30);
 async fn connect_with(data: &Rc<RefCell<Data>>, number: u64, room: usize) -> PipeEnd {
     let (server, client) = duplex(room);
     let data = data.clone();
-    let serve = async move { redis::client(server, number, &data, [IDLE, WRITE]).await };
+    let serve = async move { server::client(server, number, &data, [IDLE, WRITE]).await };
     spawn(format!("client-{number}"), serve).detached().await;
     client
 }
@@ -69,7 +69,7 @@ fn array(words: &[&str]) -> Vec<u8> {
 #[test]
 fn each_command_has_the_reply_of_redis() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut client = connect(&data, 1).await;
         for (words, reply) in [
             (&["PING"][..], "+PONG\r\n"),
@@ -114,7 +114,7 @@ fn each_command_has_the_reply_of_redis() {
 #[test]
 fn requests_may_be_inline_in_one_write_and_in_pieces() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut client = connect(&data, 1).await;
         replies(&mut client, b"PING\r\n\r\n  set  k v \nget k\r\n", "+PONG\r\n+OK\r\n$1\r\nv\r\n")
             .await;
@@ -138,7 +138,7 @@ fn requests_may_be_inline_in_one_write_and_in_pieces() {
 #[test]
 fn a_value_is_gone_when_its_time_has_come() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut client = connect(&data, 1).await;
         replies(
             &mut client,
@@ -160,7 +160,7 @@ fn a_value_is_gone_when_its_time_has_come() {
 #[test]
 fn a_value_that_no_client_asks_for_is_swept_and_its_memory_is_free() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut client = connect(&data, 1).await;
         let value = "x".repeat(500 * 1024);
         let set = |n: usize| array(&["SET", &format!("k{n}"), &value, "EX", "1"]);
@@ -186,7 +186,7 @@ fn a_value_that_no_client_asks_for_is_swept_and_its_memory_is_free() {
 #[test]
 fn what_is_no_request_or_too_large_gets_an_error_and_an_end() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let long = [&b"*1\r\n$524289\r\n"[..], &[b'x'; 100]].concat();
         for (number, (asked, why)) in [
             (&b"*x\r\n"[..], "invalid multibulk length"),
@@ -217,7 +217,7 @@ const HEARD: &str = "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n";
 #[test]
 fn a_message_goes_to_the_subscribers_of_its_channel() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let (mut one, mut two) = (connect(&data, 1).await, connect(&data, 2).await);
         let mut publisher = connect(&data, 3).await;
         let is_in = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
@@ -237,7 +237,7 @@ fn a_message_goes_to_the_subscribers_of_its_channel() {
 #[test]
 fn a_subscriber_that_does_not_read_is_disconnected() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut slow = connect_with(&data, 1, 64).await;
         replies(&mut slow, b"SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n").await;
         let mut publisher = connect(&data, 2).await;
@@ -263,7 +263,7 @@ async fn end_of(client: &mut PipeEnd) -> Time {
 #[test]
 fn a_client_that_is_silent_or_does_not_read_is_sent_away() {
     testing::run(async {
-        let data = redis::data().await;
+        let data = server::data().await;
         let mut client = connect(&data, 1).await;
         sleep(IDLE - SECOND).await.unwrap();
         replies(&mut client, b"PING\r\n", "+PONG\r\n").await;

@@ -18,6 +18,7 @@ mod mini;
 mod shutdown;
 
 // The lessons name the crates of the real kernel.
+extern crate self as common;
 extern crate self as kernel;
 extern crate self as traps;
 
@@ -26,6 +27,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flag::Flag;
+use lessons::common::{Lesson, parse, run};
 use lessons::{Policy, io};
 use mini::*;
 use shutdown::{Connections, shut_down};

@@ -1,15 +1,14 @@
-//! Given: three lessons of the real kernel, on the kernel of the course. Their sources are links.
+//! Given: three lessons of the real kernel, on the kernel of the course.
 //!
-//! A lesson has a private `main`, which its own module `common` can call. A lesson names the crates
-//! `kernel` and `traps`; in this program both names are the program itself, and `main.rs` imports
-//! the items of the crates.
+//! A lesson names the crates `kernel`, `traps` and `common`; in this program these names are the
+//! program itself, and `main.rs` imports the items of the crates.
 
-mod common;
-#[path = "hello/hello.rs"]
+pub mod common;
+#[path = "../../../hello.rs"]
 mod hello;
-#[path = "linger/linger.rs"]
+#[path = "../../../linger.rs"]
 mod linger;
-#[path = "nested/nested.rs"]
+#[path = "../../../nested.rs"]
 mod nested;
 
 use std::process::ExitCode;
@@ -17,16 +16,12 @@ use std::str::FromStr;
 
 use super::mini;
 
-struct Hello;
-struct Linger;
-struct Nested;
-
 /// Runs a lesson on the virtual clock, and prints its log.
 pub fn run(name: &str) -> std::io::Result<()> {
     let ended = match name {
-        "hello" => Hello::start(),
-        "linger" => Linger::start(),
-        "nested" => Nested::start(),
+        "hello" => hello::main(),
+        "linger" => linger::main(),
+        "nested" => nested::main(),
         _ => return Err(std::io::Error::other("expected hello, linger or nested")),
     };
     if ended == ExitCode::SUCCESS { Ok(()) } else { Err(std::io::Error::other("it has failed")) }
