@@ -18,7 +18,9 @@ impl Wire {
     /// The next piece that is there, or `None`: not yet.
     pub async fn try_read(&self) -> Option<&'static str> {
         let Time(now) = clock().await;
-        let piece = self.pieces.borrow_mut().pop_front_if(|piece| piece.at <= now);
+        let mut pieces = self.pieces.borrow_mut();
+        let is_here = pieces.front().is_some_and(|piece| piece.at <= now);
+        let piece = if is_here { pieces.pop_front() } else { None };
         match piece {
             Some(Piece { text, .. }) => note(format_args!("read `{text}`")),
             None => note("read: not yet"),
