@@ -81,13 +81,16 @@ enum Command {
     /// Why a line is there: its chain of causes, back to something from outside
     Why {
         /// The number of an event: 42, or #0042
-        #[arg(value_parser = event_number)]
-        seq: u64,
+        #[arg(value_parser = event_number, required_unless_present = "all")]
+        seq: Option<u64>,
         #[command(flatten)]
         input: Input,
         /// Show the lines themselves
         #[arg(long)]
         lines: bool,
+        /// Answer for every event of this trace instead, each answer below the event's number
+        #[arg(long, value_name = "FILE", conflicts_with = "seq")]
+        all: Option<PathBuf>,
     },
     /// The state of the kernel at a line: what runs, is ready, waits, and which timers are set
     State {
@@ -99,6 +102,9 @@ enum Command {
         /// Print the text that the kernel itself prints in tests, and what only the log knows
         #[arg(long)]
         raw: bool,
+        /// Print the state at every line, each below the number of its event
+        #[arg(long, conflicts_with = "at")]
+        all: bool,
     },
     /// Walks through the trace with the arrow keys, and shows the state at each line
     ///
@@ -320,16 +326,29 @@ fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {
 fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
     let of = |input: &Input| read(input.file.as_deref());
     match command {
-        Command::Why { seq, input, lines } => why(&of(input)?, *seq, *lines, paint),
-        Command::State { input, at, raw } => {
+        Command::Why { all: Some(file), lines, .. } => {
+            let trace = read(Some(file))?;
+            stream(|out| chain::why_all(&trace, *lines, paint, out))
+        }
+        Command::Why { seq, input, lines, all: None } => {
+            let seq = seq.expect("an event, without --all");
+            why(&of(input)?, seq, *lines, paint)
+        }
+        Command::State { input, at, raw, all } => {
             let trace = of(input)?;
+            let show = |place| match raw {
+                true => state::raw(&trace, place),
+                false => state::state(&trace, place, paint),
+            };
+            if *all {
+                return stream(|out| {
+                    (0..state::count(&trace)).try_for_each(|place| {
+                        write!(out, "#{:04}\n{}", trace.seq(place), show(place))
+                    })
+                });
+            }
             let place = at.map_or(Ok(state::count(&trace) - 1), |at| state::place(&trace, at));
-            let place = place.map_err(wrong)?;
-            print(&if *raw {
-                state::raw(&trace, place)
-            } else {
-                state::state(&trace, place, paint)
-            })
+            print(&show(place.map_err(wrong)?))
         }
         Command::Step { input, at } => {
             let trace = of(input)?;

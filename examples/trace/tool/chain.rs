@@ -1,6 +1,7 @@
 //! `why`: the chain of causes of a line, in sentences.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use kernel::trace::Span;
 use testing::trace::{Line, span};
@@ -40,6 +41,15 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
         text += "  (the trace does not say what is behind that)\n";
     }
     text
+}
+
+/// Writes the answer to `why` for each line of a trace, below the number of its event.
+pub fn why_all(trace: &Trace, lines: bool, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
+    for place in 0..trace.len() {
+        writeln!(out, "#{:04}", trace.seq(place))?;
+        out.write_all(why(trace, place, lines, paint).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// `task 5 `conn-1``

@@ -78,3 +78,30 @@ fn a_picture_is_not_written_over_its_log() {
     assert_eq!(full.status.code(), Some(2));
     assert!(text(&full.stderr).starts_with("trace: cannot write /dev/full: "));
 }
+
+#[test]
+fn all_gives_what_why_and_state_give_for_each_event() {
+    let log = golden("nested");
+    let path = file("each.trace");
+    fs::write(&path, &log).unwrap();
+    let path = path.to_str().unwrap();
+    let events = log.lines().filter(|line| !line.starts_with('#'));
+    let numbers = events.map(|line| line.split_whitespace().nth(2).unwrap());
+    let commands: [(&[&str], &[&str]); 4] = [
+        (&["why", "--all"], &["why"]),
+        (&["why", "--lines", "--all"], &["why", "--lines"]),
+        (&["state", "--all"], &["state", "--at"]),
+        (&["state", "--raw", "--all"], &["state", "--raw", "--at"]),
+    ];
+    for (all, one) in commands {
+        let shown = |number| text(&tool(&[one, &[number, path]].concat()).stdout);
+        let each = numbers.clone().map(|number| format!("{number}\n{}", shown(number)));
+        let said = tool(&[all, &[path]].concat());
+        assert_eq!((said.status.code(), text(&said.stdout)), (Some(0), each.collect()), "{all:?}");
+    }
+    for wrong in
+        [&["why", path][..], &["why", "3", "--all", path], &["state", "--all", "--at", "3"]]
+    {
+        assert_eq!(tool(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
