@@ -35,11 +35,7 @@ echo "curl: ok"
 [ "$("$examples/tls_frames")" = $'stressed desserts\ndrawer reward\nlive evil' ]
 echo "https_client, tls_frames: ok"
 
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-timeout 120 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile" \
-    --ignore-certificate-errors --dump-dom "$page/page" >"$scratch/dom" 2>/dev/null
-grep -q 'This is /page, by TLS.' "$scratch/dom"
-echo "browser: ok"
+"$(dirname "$0")/../../tests/browser/run.sh" --https "$page/page" tls
 
 kill -TERM "$server"
 wait "$server"

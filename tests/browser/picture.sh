@@ -2,7 +2,7 @@
 # Makes the picture of the README: a part of a timeline on the time axis, with the sentence about a
 # line, in headless Chromium. The picture has twice the pixels of its size in the README.
 #
-# tests/page/picture.sh TRACE_TOOL TRACE EVENT FROM_MS TO_MS light|dark OUT.png
+# tests/browser/picture.sh TRACE_TOOL TRACE EVENT FROM_MS TO_MS light|dark OUT.png
 set -euo pipefail
 tool=$1 trace=$2 event=$3 from=$4 to=$5 scheme=$6 out=$7
 scratch=$(mktemp -d)

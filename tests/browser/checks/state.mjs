@@ -1,20 +1,56 @@
-// Runs inside a timeline page: steps through it, and reports the state at each line. `state.sh`
-// compares that with `trace state`.
-"use strict";
-opened.then(async () => {
+// Steps through the panel of the state: at each line of each log its rows are those of `trace state`,
+// and its cards those of the rows; steps back and forth end where they began; a link opens it at its
+// line; nothing makes it scroll sideways.
+
+import { golden, root, same, sameFacts } from "../world.mjs";
+
+export const needs = ["trace", "spin", "philosophers"];
+
+const GOLDENS = [
+  "nested", "hello", "phases", "worker", "producer", "linger", "echo_two_clients", "remote_spawn",
+  "http_two_requests", "http_drained_shutdown", "x10_a_shield_in_one_branch", "c32_shutdown",
+  "d31_guards_nest_on_one_deadline", "x5_all_open_deadlines_stay_in_force", "f28_queue_or_refuse",
+  "x8_a_job_that_outlives_its_caller", "curio_l5_order_within_a_turn",
+  "curio_k6_joiners_are_woken_first_in_first_out",
+];
+
+export default async function state(tab, world) {
+  const logs = [...GOLDENS.map(golden), await world.timed(), await world.deadlock()];
+  let states = 0;
+  for (const [nth, log] of logs.entries()) states += await check(tab, world, log, nth % 2 ? 1280 : 400);
+  return `${states} lines of ${logs.length} logs`;
+}
+
+// Each log opens at its line in the middle. Returns how many states have been compared.
+async function check(tab, world, log, width) {
+  const middle = log.seqs[Math.floor(log.seqs.length / 2)];
+  const wanted = await world.all(log, "state", "--raw");
+  await tab.size(width, 800);
+  await tab.open(`${await world.timeline("state", log, "--source", root)}#${middle}`);
+  const { facts, states } = await tab.call(inPage);
+  sameFacts(facts, {
+    "opened at": middle, lines: log.seqs.length, sideways: 0, "wrong cards": 0,
+    "wrong on the way back": 0, "wrong after steps": 0, keys: true, moves: true, plays: true,
+  }, `${log.name} at ${width} px`);
+  for (const [n, seq] of log.seqs.entries()) {
+    same(states[n].trimEnd(), wanted.get(seq).trimEnd(), `${log.name}: the state at #${seq}`);
+  }
+  return log.seqs.length;
+}
+
+async function inPage() {
+  await opened;
   const { timeline } = window, { count, view, stepBy, stateText } = timeline;
-  const report = [];
-  const say = (what, value) => report.push(`${what}: ${value}`);
+  const facts = {};
   const seq = (n) => /#(\d+)/.exec(timeline.line(n))[1];
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   // The line in the address, with the panel.
   const isOpen = document.getElementById("step").checkVisibility();
-  say("opened at", isOpen ? seq(view.chosen) : "no panel");
-  const every = Math.ceil(count / 200);
-  say("step", every);
+  facts["opened at"] = isOpen ? seq(view.chosen) : "no panel";
+  facts.lines = count;
   const root = document.documentElement;
-  say("sideways", root.scrollWidth - root.clientWidth);
+  facts.sideways = root.scrollWidth - root.clientWidth;
 
   // The tasks of the cards of a box, ghosts left out, as the text of a state has them.
   const ids = (selector) => all(`#climb ${selector} > .card:not(.ghost) > .top > b:first-child`)
@@ -45,12 +81,12 @@ opened.then(async () => {
     if (view.chosen === count - 1) break;
     stepBy.line(1);
   }
-  say("wrong cards", wrong);
+  facts["wrong cards"] = wrong;
   for (; view.chosen > 0; stepBy.line(-1)) {
     if (stateText(view.chosen) !== states[view.chosen] || look() !== looks[view.chosen]) wrongBack++;
   }
   if (stateText(0) !== states[0]) wrongBack++;
-  say("wrong on the way back", wrongBack);
+  facts["wrong on the way back"] = wrongBack;
 
   // By runs and turns forth and back, and to a cause.
   let wrongSteps = 0;
@@ -83,7 +119,7 @@ opened.then(async () => {
   const cause = timeline.behind[view.chosen];
   stepBy.cause();
   if (view.chosen !== (cause < 0 ? count - 1 : cause)) wrongSteps++;
-  say("wrong after steps", wrongSteps);
+  facts["wrong after steps"] = wrongSteps;
 
   // The same by keys.
   const key = (name, more) => document.body.dispatchEvent(
@@ -98,7 +134,7 @@ opened.then(async () => {
   const isClosed = !document.getElementById("step").checkVisibility();
   key("s");
   const isRight = places[0] === from + 1 && places[1] === from && places[2] > from && places[3] <= places[2];
-  say("keys", isRight && isClosed && document.getElementById("step").checkVisibility());
+  facts.keys = isRight && isClosed && document.getElementById("step").checkVisibility();
 
   // The card of a task moves to the CPU when it runs.
   const run = states.findIndex((_, n) => part(n)[5] === "run" && part(n)[3] > 1);
@@ -106,7 +142,7 @@ opened.then(async () => {
   document.getAnimations().forEach((it) => it.finish());
   timeline.stepTo(run);
   const moving = document.getAnimations().map(({ effect }) => effect.target);
-  say("moves", moving.some((it) => it.matches(`.cpu [data-key="t${part(run)[3]}"]`)));
+  facts.moves = moving.some((it) => it.matches(`.cpu [data-key="t${part(run)[3]}"]`));
 
   // It plays until it is told not to.
   timeline.stepTo(0);
@@ -115,8 +151,7 @@ opened.then(async () => {
   for (let n = 0; view.chosen < 2 && n < 1000; n++) await new Promise((then) => setTimeout(then, 10));
   const played = view.chosen >= 2;
   key(" ");
-  say("plays", played && document.getElementById("play").textContent.includes("play"));
+  facts.plays = played && document.getElementById("play").textContent.includes("play");
 
-  for (let n = 0; n < count; n += every) report.push(`-- ${seq(n)}\n${states[n].trimEnd()}`);
-  window.parent.postMessage(`${report.join("\n")}\n`, "*");
-});
+  return { facts, states };
+}
