@@ -13,7 +13,8 @@ use crate::labs::{Lab, root};
 use crate::program;
 use crate::student;
 
-/// The folder of the repository that has these tests.
+/// The folder of the repository that has these tests. Among the copies it is a package: a student
+/// is told the place that a test has in the repository.
 const FOLDER: &str = "kernel/tests/all";
 
 /// Their files.
@@ -25,7 +26,7 @@ const SUPPORT: &str = "tests/support";
 /// The logs that they compare with.
 const GOLDEN: &str = "tests/golden";
 
-/// The package of these tests: one program, in a folder that the repository does not have.
+/// The name of that package and of its program.
 const OWN: &str = "own_tests";
 
 const MANIFEST: &str = "\
@@ -36,16 +37,18 @@ edition = \"2024\"
 publish = false
 
 [dependencies]
-traps = { package = \"trapline-traps\", path = \"../traps\" }
-kernel = { package = \"trapline-kernel\", path = \"../kernel\" }
-testing = { package = \"trapline-testing\", path = \"../testing\" }
+traps.workspace = true
+kernel = { workspace = true, features = [\"default\"] }
+testing = { workspace = true, features = [\"default\"] }
 support.workspace = true
 
 [[test]]
+name = \"own_tests\"
+path = \"main.rs\"
 ";
 
 /// The packages that the workspace of the copies has for these tests.
-pub const PACKAGES: [&str; 2] = [SUPPORT, OWN];
+pub const PACKAGES: [&str; 2] = [SUPPORT, FOLDER];
 
 /// The first build has the libraries of the tests, too; on a busy machine that takes minutes.
 const BUILD: Duration = Duration::from_secs(600);
@@ -58,19 +61,17 @@ pub fn write(folder: &Path) -> Result<(), String> {
     for name in [SUPPORT, GOLDEN] {
         student::mirror(&root().join(name), &folder.join(name))?;
     }
-    // The files have the places that they have in the repository: a student is told the place of a
-    // test that fails.
+    let package = folder.join(FOLDER);
     let mut main = String::new();
     for name in TESTS {
         let file = format!("{FOLDER}/{name}.rs");
         let text =
             fs::read_to_string(root().join(&file)).map_err(|why| format!("{file}: {why}"))?;
-        student::put(&folder.join(&file), text.replace("\nmod support;\n", ""))?;
+        student::put(&folder.join(&file), text)?;
         main += &format!("mod {name};\n");
     }
-    student::put(&folder.join(FOLDER).join("main.rs"), main)?;
-    let test = format!("name = {OWN:?}\npath = \"../{FOLDER}/main.rs\"\n");
-    student::put(&folder.join(OWN).join("Cargo.toml"), MANIFEST.to_owned() + &test)
+    student::put(&package.join("main.rs"), main)?;
+    student::put(&package.join("Cargo.toml"), MANIFEST)
 }
 
 /// Builds and runs the tests of the copies of the crates that the lab was just built from. An outer

@@ -270,7 +270,7 @@ fn cut_off(left: u64) -> Option<String> {
 }
 
 /// Writes the error to standard error, if there is one, and returns the exit code. A trace that is
-/// not complete is an error, which [`Complaining`] has reported.
+/// not complete is an error, which the trace's writer has reported.
 pub fn report(error: Option<String>) -> ExitCode {
     match error {
         None if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::FAILURE,

@@ -13,8 +13,8 @@ pub fn is_server() -> bool {
     std::env::var_os(SERVER).is_some()
 }
 
-/// Starts it, by the calling test, with that limit; what it prints after the line that says where it
-/// listens, and that address.
+/// Starts it, by the calling test, with that limit; what it prints after the line that says where
+/// it listens, and that address.
 pub fn start(limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
     let (test, mut command) = (child::this_test(), Command::new("sh"));
     command

@@ -33,7 +33,7 @@ const BUDGETS: [(usize, usize); STEPS as usize] = [
     (934, 89),
     (1126, 221),
     (1261, 182),
-    (1451, 179),
+    (1453, 181),
 ];
 /// Lines of code in a file.
 const FILE: usize = 180;

@@ -1,5 +1,5 @@
 //! A class of 30, with hostile submissions. Not part of a plain `cargo test`, because it takes
-//! minutes: `cargo test -p trapline-course --test all class:: -- --ignored --nocapture`.
+//! minutes: `cargo test --test course class:: -- --ignored --nocapture`.
 
 use std::collections::BTreeMap;
 use std::fs;
