@@ -635,8 +635,9 @@ impl Tokens {
     }
 }
 
+/// Whether a token is free. If so, no job waits for it: [`Tokens::leave`] passes each token on.
 fn may_pass(limiter: &LimiterCore) -> bool {
-    limiter.line.borrow().is_empty() && limiter.in_use.get() < limiter.tokens
+    limiter.in_use.get() < limiter.tokens
 }
 
 fn take_token(limiter: &LimiterCore) {
