@@ -88,7 +88,7 @@ pub struct Counters {
     /// Registrations removed so far (`EPOLL_CTL_DEL`). A close that ends a registration does not
     /// count.
     pub unregisters: u64,
-    /// Traps answered or parked so far, plus scopes opened so far, except for the scopes of guards.
+    /// Traps answered or parked so far, plus tasks spawned by tasks so far. Scopes do not count.
     pub traps: u64,
     /// Rings of the bell so far.
     pub rings: u64,

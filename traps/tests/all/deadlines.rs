@@ -1295,8 +1295,8 @@ fn x2_a_timeout_that_stays_is_read_once_where_its_guard_was_armed_anew() {
     assert_eq!(ran.output, Ok(("TT", "CAN", "ok")));
 }
 
-/// What a request costs in traps is a number: two waits are two traps, and their guards none. One
-/// trap made the deadline, one its scope, and each is for the life of the connection.
+/// What a request costs in traps is a number: two waits are two traps, and their guards none. Nor
+/// does the deadline itself, which is for the life of the connection.
 #[test]
 fn d33_a_guard_costs_no_trap() {
     let traps_of = |requests: u64| {
@@ -1312,6 +1312,17 @@ fn d33_a_guard_costs_no_trap() {
         kernel.counters().traps
     };
     assert_eq!([0, 1, 2, 1_000].map(traps_of), [0, 2, 4, 2_000]);
+}
+
+#[test]
+fn the_counter_of_traps_has_the_tasks_that_were_spawned_and_no_scopes() {
+    let mut kernel = Kernel::new(Sim::new());
+    let main = async {
+        timeout_after(SECOND, sleep(MS)).await.unwrap();
+        assert_eq!(spawn("child", async { 7 }).await.join().await, Ok(7));
+    };
+    kernel.run(main).unwrap();
+    assert_eq!(kernel.counters().traps, 3, "a sleep, a spawn and a join");
 }
 
 /// Begins the future and leaves it where it stands.
