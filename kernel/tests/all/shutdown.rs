@@ -405,6 +405,7 @@ fn c32_a_hold_that_no_task_can_drop_holds_nothing_up() {
     let kept = kernel.go(async { hold() });
     kernel.shutdown().unwrap();
     assert_eq!(clock.now(), Time::ZERO);
+    assert_eq!(kernel.counters().cut_off, 0, "no task had it");
     drop(kept);
     drop(hold()); // outside a kernel it holds nothing
     kernel.end();
@@ -876,4 +877,27 @@ fn a_live_kernel_that_is_dropped_says_what_it_drops() {
     assert_lines(&trace, "one      drop     its_kernel_is_dropped", 1);
     assert_lines(&trace, "other    drop     its_kernel_is_dropped", 1);
     assert_sound(&trace);
+}
+
+#[test]
+fn who_was_cancelled_before_is_not_cancelled_again() {
+    let mut kernel = sim();
+    kernel.go(async {
+        let cleans_up = async {
+            sleep(secs(9)).await.unwrap_err();
+            sleep(secs(1)).await
+        };
+        let cancelled = spawn("cancelled", cleans_up).await;
+        spawn("other", sleep(secs(9))).detached().await;
+        yield_now().await.unwrap();
+        cancelled.cancel_now("enough");
+        yield_now().await.unwrap();
+    });
+    kernel.shutdown().unwrap();
+    let trace = kernel.end();
+    let cancels = |name: &str| {
+        let is_it = |line: &&str| line.contains(name) && line.contains(" cancel ");
+        trace.lines().filter(is_it).count()
+    };
+    assert_eq!((cancels(" cancelled "), cancels(" other ")), (1, 1), "{trace}");
 }

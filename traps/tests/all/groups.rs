@@ -899,3 +899,42 @@ fn an_output_whose_drop_panics_keeps_no_member_from_its_end() {
         assert_eq!(group.join().await.map(|outputs| outputs.len()), Ok(1));
     });
 }
+
+// ---- Second halves -----------------------------------------------------------------------------
+
+#[test]
+fn a_group_names_the_members_that_it_waits_for_unless_they_are_many() {
+    // The log shows the first four of several.
+    for (members, named) in [(4, "3,4,5,6"), (8, "3,4,5,6,.."), (9, "")] {
+        let ran = check_quietly("named", Sim::new(), async {
+            let mut group = Group::new();
+            for _ in 0..members {
+                group.spawn("worker", op(1)).await;
+            }
+            group.join().await.unwrap().len()
+        });
+        let line = ran.lines(|line| line.contains(" block    group "))[0];
+        let holders = line.split_once("held-by=").map_or("", |(_, rest)| rest);
+        assert_eq!(holders.split(' ').next(), Some(named), "{line}");
+    }
+}
+
+#[test]
+fn an_interrupt_that_a_dropped_join_has_met_is_told_by_the_next_one_whichever_that_is() {
+    check_quietly("met", Sim::new(), async {
+        let mut group = Group::new();
+        group.spawn("fast", async { Ok(at(0)) }).await;
+        let slow = async {
+            let slept = op(90).await;
+            shield(op(10)).await?;
+            slept
+        };
+        group.spawn("slow", slow).await;
+        // It is interrupted after half a second, and dropped in its clean-up half a second later.
+        let join = timeout_after(tenths(5), group.join());
+        assert!(matches!(race(join, sleep(tenths(10))).await, Either::Right(Ok(_))));
+        let met = group.join_first_ok().await.unwrap_err();
+        assert!(met.interrupt().is_some());
+        assert_eq!(clock().await, at(15));
+    });
+}

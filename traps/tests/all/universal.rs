@@ -917,3 +917,25 @@ fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
     });
     assert_eq!(got.unwrap(), Ok(7));
 }
+
+/// The get that it is reserved for was in line before, and has not run yet.
+#[test]
+fn a_put_interrupted_when_its_item_is_reserved_is_done() {
+    let (got, _) = on_sim(async {
+        let queue = UniversalQueue::bounded(1);
+        let get = || {
+            let queue = queue.clone();
+            async move { queue.get().await }
+        };
+        let mut first = spawn("first", get()).await;
+        let mut second = spawn("second", get()).await;
+        yield_now().await.unwrap();
+        assert_eq!(queue.waiting(), 2);
+        queue.try_put(1).unwrap();
+        // It waits for room. The first get makes room in the turn in which it times out.
+        let put = timeout_after(Duration::ZERO, queue.put(2)).await;
+        let gets = [first.join().await.unwrap(), second.join().await.unwrap()];
+        (put.is_ok(), gets)
+    });
+    assert_eq!(got, (true, [Ok(1), Ok(2)]));
+}

@@ -749,3 +749,23 @@ fn a_job_that_has_ended_gives_its_value_to_the_task_that_polls_its_future() {
     assert_eq!(moved, Ok(7));
     assert_lines(&kernel.end(), "orphan", 0);
 }
+
+/// It has its limiter's token already, and waits for one of the pool.
+#[test]
+fn a_job_that_is_withdrawn_before_the_pool_gives_it_a_token_gives_its_limiters_back() {
+    let options = Options::new().threads(1);
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), options);
+    kernel.go(async {
+        let disk = Limiter::new("disk", 1);
+        let busy = spawn("busy", run_in_thread(|| ())).await;
+        yield_now().await.unwrap();
+        let never = timeout_after(tenths(5), disk.run_in_thread(|| unreachable!())).await;
+        assert!(is_timeout::<()>(&never));
+        yield_now().await.unwrap();
+        assert_eq!((disk.in_use(), disk.waiting()), (0, 0));
+        disk.run_in_thread(|| ()).await.unwrap();
+        assert_eq!(clock().await, at(secs(2)));
+        busy.wait().await.unwrap();
+    });
+    kernel.end();
+}
