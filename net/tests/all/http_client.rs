@@ -390,3 +390,22 @@ fn a_call_has_one_host() {
         assert_eq!(call.err(), Some(InvalidHeader::Reserved), "{name}");
     }
 }
+
+/// They answer no request.
+#[test]
+fn bytes_behind_a_response_end_the_connection() {
+    for (more, open) in [(&b""[..], true), (b"x", false), (b"HTTP/1.1 200 OK\r\n", false)] {
+        let mut kernel = Kernel::new(Sim::new());
+        let is_open = kernel.run(async {
+            let (mut server, client) = duplex(1000);
+            server.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
+            server.write_all(more).await.unwrap();
+            let mut client = Client::new(client);
+            let body = client.send(&get("/")).await.unwrap().body_to_vec(10).await.unwrap();
+            assert_eq!(body, b"hi");
+            client.is_open()
+        });
+        assert_eq!(is_open.unwrap(), open, "{more:?}");
+        kernel.shutdown().unwrap();
+    }
+}

@@ -400,3 +400,16 @@ fn a_named_pipe_is_no_file_and_holds_up_no_thread() {
     assert_eq!(&status.unwrap(), b"HTTP/1.1 404");
     kernel.shutdown().unwrap();
 }
+
+#[test]
+fn a_file_from_the_future_was_changed_when_it_is_sent() {
+    let home = directory("files_future");
+    for (second, changed) in [(700_000_000, None), (800_000_000, Some(THEN))] {
+        let now = UNIX_EPOCH + Duration::from_secs(second);
+        let sim = Sim::new().jobs_take(Duration::from_millis(1)).wall_set_at(Time::ZERO, now);
+        let app = app(&home, &Limiter::new("files", 2));
+        let seen = http_support::app::talk(sim, Config::default(), app, &get("GET /a.txt"));
+        let changed = changed.or(seen.field("Date"));
+        assert_eq!(seen.field("Last-Modified"), changed, "{}", seen.text);
+    }
+}

@@ -579,3 +579,59 @@ fn the_memory_of_a_body_is_given_back_except_for_what_the_response_is_made_of() 
         kernel.shutdown().unwrap();
     }
 }
+
+#[test]
+fn a_response_whose_client_is_slow_gives_way_to_a_body_that_waits() {
+    let mut kernel = Kernel::new(Sim::new());
+    let (handler, config) = (Kept::default(), small());
+    kernel
+        .run(async {
+            let mut slow = Vec::new();
+            for _ in 0..2 {
+                let (server, mut client) = duplex(1000);
+                let theirs = config.clone();
+                let serve = async move { serve_connection(server, &Echo, &theirs).await };
+                spawn("conn", serve).detached().await;
+                client.write_all(&post(50_000)).await.unwrap();
+                client.write_all(&vec![b'x'; 50_000]).await.unwrap();
+                slow.push(client);
+            }
+            settle().await;
+            assert_eq!(config.memory(), 100_000);
+            let mut body = almost(&handler, &config, 20_000).await;
+            body.write_all(b"x").await.unwrap();
+            assert_eq!(status(&mut body).await, Some(200));
+            // One of them was enough.
+            assert_eq!(config.memory(), 50_000);
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+}
+
+#[test]
+fn a_body_that_has_come_leaves_the_last_part_at_once_though_it_is_kept() {
+    let mut kernel = Kernel::new(Sim::new());
+    let (handler, config) = (Kept::default(), small());
+    kernel
+        .run(async {
+            let _common = almost(&handler, &config, 40_000).await;
+            // It has the last part.
+            let mut last = connect(&handler, &config).await;
+            let head = String::from_utf8(post(20_000)).unwrap().replacen('/', "/on", 1);
+            last.write_all(head.as_bytes()).await.unwrap();
+            last.write_all(&vec![b'x'; 19_999]).await.unwrap();
+            settle().await;
+            let mut next = connect(&handler, &config).await;
+            next.write_all(&post(20_000)).await.unwrap();
+            next.write_all(&vec![b'x'; 20_000]).await.unwrap();
+            settle().await;
+            assert_eq!(config.memory(), 60_000, "it waits");
+            last.write_all(b"x").await.unwrap();
+            let now = clock().await;
+            let (text, at) = answer(&mut next, SECOND).await.unwrap();
+            assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+            assert_eq!(at, now);
+        })
+        .unwrap();
+    drop(kernel);
+}

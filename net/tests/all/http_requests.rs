@@ -305,6 +305,8 @@ fn a_client_that_waits_for_it_is_told_to_go_on_when_the_handler_reads() {
     assert_eq!(seen.reads[0].1, "HTTP/1.1 100 Continue\r\n\r\n".len(), "by a write of its own");
     let all = [&head[..], b"abc"].concat();
     assert_eq!(talk(&[Act::Send(&all)]).statuses(), [200], "it did not wait");
+    let all = [&echo[..], b"abc"].concat();
+    assert_eq!(talk(&[Act::Send(&all)]).statuses(), [200], "it did not wait");
     let long = b"POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9000000\r\n\r\n";
     assert_eq!(fate(long), (vec![413], CLOSED), "before any 100");
 }
@@ -503,4 +505,26 @@ fn the_rest_of_a_body_is_thrown_away_up_to_its_limit_whatever_the_handler_has_re
         let after_a_chunk = chunked("/patient", chunk(100) + &chunk(rest));
         assert_eq!(fate_by_ten(&after_a_chunk), wanted, "{rest}");
     }
+}
+
+/// Refuses, and reads the body all the same.
+struct ReadsOn;
+
+impl Handler for ReadsOn {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(403).with_length(2)).await?;
+        answer.write(b"no").await?;
+        answer.flush().await?;
+        while answer.request().read_chunk().await?.is_some() {}
+        answer.finish()
+    }
+}
+
+#[test]
+fn no_client_is_told_to_go_on_when_its_response_has_begun() {
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    let acts = [Act::Send(head), Act::Sleep(Duration::from_millis(1)), Act::Send(b"abc")];
+    let seen = talk_to(ReadsOn, Config::default(), 1 << 20, usize::MAX, &acts);
+    assert_eq!(seen.statuses(), [403], "{}", seen.text);
+    assert!(seen.text.ends_with("\r\n\r\nno"), "{}", seen.text);
 }

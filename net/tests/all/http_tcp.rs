@@ -1,5 +1,6 @@
 //! The HTTP handler over real sockets: what a pipe cannot show.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdStream};
 use std::rc::Rc;
@@ -141,4 +142,38 @@ fn a_server_serves_also_where_none_may_wait_to_be_accepted() {
     let answer = answer.unwrap().unwrap().unwrap();
     assert!(answer.ends_with("Hello, World!"), "{answer}");
     kernel.shutdown().unwrap();
+}
+
+/// One comes in each turn, and there is always one that waits to be accepted.
+#[test]
+fn a_server_that_shuts_down_serves_one_backlog_more_however_many_clients_come() {
+    const MANY: usize = 50;
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let came = Rc::new(Cell::new(0));
+    let theirs = came.clone();
+    let before = kernel.run(async move {
+        let options = Options { backlog: 4, ..Options::default() };
+        let listener = TcpListener::bind_with("127.0.0.1:0", options).unwrap();
+        let addr = listener.local_addr().unwrap();
+        spawn("server", serve(listener, Rc::new(App), Rc::default())).detached().await;
+        let clients = async move {
+            let _hold = shutdown::hold();
+            shutdown::begun().await.unwrap();
+            let mut clients = Vec::new();
+            while clients.len() < MANY
+                && let Ok(client) = StdStream::connect(addr)
+            {
+                clients.push(client);
+                yield_now().await.unwrap();
+            }
+            theirs.set(clients.len());
+        };
+        spawn("clients", clients).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        [(); 3].map(|()| StdStream::connect(addr).unwrap())
+    });
+    kernel.shutdown().unwrap();
+    drop(before);
+    assert!(came.get() < MANY, "all of them were accepted");
 }
