@@ -228,6 +228,7 @@ fn curio_case_08() {
         c.after(5, c.after(6, c.after(4, c.after(7, c.after(8, c.op(20))))))
     });
     case.gave("L5:TCE L4:TCE L3:TT L2:UTE L1:UTE", "UTE", 40, 0);
+    assert_eq!(case.ran.count("deliver"), 1, "one delivery, relabelled on its way");
 }
 
 /// [+5,+6,+4,+7,+8] op 20, L3 caught.

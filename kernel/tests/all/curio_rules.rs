@@ -690,57 +690,12 @@ async fn noted_inside<T>(notes: &Notes, block: impl Future<Output = Result<T, In
 
 // ---- Timeouts ------------------------------------------------------------------------------
 
-/// Deadlines after 5, 6 and 7 tenths of a second.
-#[test]
-fn c7_vector_1() {
-    let notes = Notes::default();
-    let ran = check("c7_vector_1", Sim::new(), async {
-        let f3 = level(notes.clone(), 3, timeout_after(tenths(7), op(20)));
-        let f2 = level(notes.clone(), 2, timeout_after(tenths(6), f3));
-        let f1 = level(notes.clone(), 1, timeout_after(tenths(5), f2));
-        f1.await.map(|_| ())
-    });
-    assert_eq!(notes.text(), "f3:TCE f2:TCE f1:TT");
-    assert_eq!(ran.took, tenths(5));
-}
-
-/// Deadlines after 5, 4 and 7 tenths of a second.
-#[test]
-fn c7_vector_2() {
-    let notes = Notes::default();
-    let ran = check("c7_vector_2", Sim::new(), async {
-        let f3 = level(notes.clone(), 3, timeout_after(tenths(7), op(20)));
-        let f2 = level(notes.clone(), 2, timeout_after(tenths(4), f3));
-        let f1 = level(notes.clone(), 1, timeout_after(tenths(5), f2));
-        f1.await.map(|_| ())
-    });
-    assert_eq!(notes.text(), "f3:TCE f2:TT f1:UTE");
-    assert_eq!(ran.took, tenths(4));
-}
-
-/// Deadlines after 5, 6, 4, 7 and 8 tenths. The scopes get the error from the inside out.
-#[test]
-fn c7_vector_3() {
-    let notes = Notes::default();
-    let ran = check("c7_vector_3", Sim::new(), async {
-        let f5 = level(notes.clone(), 5, timeout_after(tenths(8), op(20)));
-        let f4 = level(notes.clone(), 4, timeout_after(tenths(7), f5));
-        let f3 = level(notes.clone(), 3, timeout_after(tenths(4), f4));
-        let f2 = level(notes.clone(), 2, timeout_after(tenths(6), f3));
-        let f1 = level(notes.clone(), 1, timeout_after(tenths(5), f2));
-        f1.await.map(|_| ())
-    });
-    assert_eq!(notes.text(), "f5:TCE f4:TCE f3:TT f2:UTE f1:UTE");
-    assert_eq!(ran.took, tenths(4));
-    assert_eq!(ran.count("deliver"), 1, "one delivery, relabelled on its way");
-}
-
 /// An inner scope gets the error before the scope around it, all in a single run. It is one
 /// delivery that propagates, not one for each scope.
 #[test]
-fn c8_levels_hear_from_the_inside_out() {
+fn c7_c8_levels_hear_from_the_inside_out() {
     let notes = Notes::default();
-    let ran = check_quietly("c8_levels_hear_from_the_inside_out", Sim::new(), async {
+    let ran = check_quietly("c7_c8_levels_hear_from_the_inside_out", Sim::new(), async {
         let mut nested: Levels = Box::pin(async { op(20).await.map(drop) });
         for (number, tenth) in [(5, 8), (4, 7), (3, 4), (2, 6), (1, 5)] {
             let inner = level(notes.clone(), number, timeout_after(tenths(tenth), nested));
