@@ -11,7 +11,7 @@ use crate::counts::tools::{Counted, Report, Tool};
 use crate::load::{Kind, Load};
 use crate::out;
 use crate::report::{Bar, Row, Spread};
-use crate::servers::{FLOOR, SMALL};
+use crate::servers::FLOOR;
 
 /// Requests of the shorter and of the longer run: both have as many connections, and in both all
 /// has grown to its size: queues, tables, buffers. The longer one is long enough that how the last
@@ -65,25 +65,17 @@ fn both_lengths(tool: Tool, target: Target, load: &Workload) -> io::Result<[Coun
     Ok([count(tool, target, load, short)?, count(tool, target, load, long)?])
 }
 
-/// The bars of the issue.
-fn bar(target: Target, load: &Workload, calls: bool) -> Option<Bar> {
+/// The most system calls that a request may make. Instructions are compared with the peers'.
+fn bar(target: Target, load: &Workload) -> Option<Bar> {
     if !target.deadlines {
         return None;
     }
-    let small = target.server.name == SMALL;
-    let most = match (load.kind, calls) {
-        (Kind::Http, true) if load.connections == 1 => 3.0,
-        (Kind::Http, true) => 2.05,
-        (Kind::Close, true) => 5.3,
-        (Kind::Pipe | Kind::Echo, true) => return None,
-        (Kind::Http, false) if load.connections == 1 => return None,
-        (Kind::Http, false) if small => 1200.0,
-        (Kind::Http, false) => 2500.0,
-        (Kind::Pipe, false) => 800.0,
-        (Kind::Close, false) => 2500.0,
-        (Kind::Echo, false) => 300.0,
-    };
-    Some(Bar::AtMost(most))
+    match load.kind {
+        Kind::Http if load.connections == 1 => Some(Bar::AtMost(3.0)),
+        Kind::Http => Some(Bar::AtMost(2.05)),
+        Kind::Close => Some(Bar::AtMost(5.3)),
+        Kind::Pipe | Kind::Echo => None,
+    }
 }
 
 /// Measures all targets; leaves out who fails, and says why.
@@ -154,15 +146,12 @@ fn rows_of_deadlines(load: &Workload, found: &[(Target, Spread)], rows: &[Row]) 
     let row = |ours: &Target| {
         let others = limited.iter().filter(|other| other.server.name != ours.server.name);
         let bare = Target { deadlines: false, ..*ours };
-        // Of one connection it is a turn of its own, and no share of one.
-        let many = load.kind == Kind::Http && load.connections > 1;
-        let has_bar = ours.server.name == SMALL && many;
         Some(Row {
             section: INSTRUCTIONS,
             figure: format!("{}, less those with none", figure(*ours, load)),
             note: String::new(),
             unit: "each request",
-            bar: has_bar.then_some(Bar::AtMost(120.0)),
+            bar: None,
             ours: added(ours)?,
             peers: others.filter_map(|other| Some((other.name(), added(other)?))).collect(),
             ratios: Vec::new(),
@@ -199,7 +188,7 @@ fn rows_of(load: &Workload, found: &[(Target, Spread)], calls: bool) -> Vec<Row>
             figure: figure(*target, load),
             note: String::new(),
             unit: "each request",
-            bar: bar(*target, load, calls),
+            bar: if calls { bar(*target, load) } else { None },
             ours: *count,
             peers: peers.collect(),
             ratios: Vec::new(),

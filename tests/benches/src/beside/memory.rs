@@ -7,8 +7,8 @@ use super::process::Process;
 use super::{Asked, OURS, Target};
 use crate::load::{Kind, Load};
 use crate::out;
-use crate::report::{Bar, Row, Spread};
-use crate::servers::{FLOOR, HTTP, How};
+use crate::report::{Row, Spread};
+use crate::servers::{FLOOR, How};
 use crate::sys;
 
 pub const FIGURE: &str = "idle keep-alive connection";
@@ -73,7 +73,6 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
             (other.deadlines == target.deadlines || floor) && other.name() != target.name()
         };
         let peers = all.iter().filter(same).map(|(other, bytes)| (other.name(), *bytes));
-        let bar = target.server.name == HTTP && target.deadlines;
         let short = OURS.iter().find(|(name, _)| *name == target.server.name);
         let short = short.map_or("", |(_, short)| short);
         let limits = if target.deadlines { "all deadlines" } else { "no deadlines" };
@@ -82,7 +81,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
             figure: format!("{short} {FIGURE}, {limits}"),
             note: String::new(),
             unit: "bytes",
-            bar: bar.then_some(Bar::AtMost(512.0)),
+            bar: None,
             ours: *ours,
             peers: peers.collect(),
             ratios: Vec::new(),

@@ -3,7 +3,6 @@
 use std::hint::black_box;
 
 use super::{Case, Cpu, OURS, Runner, on};
-use crate::report::Bar;
 
 pub const SECTION: &str = "tasks";
 
@@ -22,23 +21,20 @@ pub fn cases() -> Vec<Case> {
     let turn = "one turn for each, and what a turn looks at";
     let task = "seven events with a number, places in five tables, a turn";
     vec![
-        case("yield", "yield, 1 task", 1, 200_000, &[Bar::AtMost(60.0)], YIELD, turn),
+        case("yield", "yield, 1 task", 1, 200_000, &[], YIELD, turn),
         case(
             "yield1000",
             "yield, 1,000 tasks",
             1000,
             1_000_000,
-            &[Bar::AtMost(25.0)],
+            &[],
             YIELD,
             "the task's way through the queue and the table",
         ),
-        case("spawn_join", "spawn + join, one at a time", 1, 200_000, ONE, SPAWN, task),
-        case("spawn_join1000", "spawn + join, batches of 1,000", 1000, 200_000, BATCH, SPAWN, task),
+        case("spawn_join", "spawn + join, one at a time", 1, 200_000, &[], SPAWN, task),
+        case("spawn_join1000", "spawn + join, batches of 1,000", 1000, 200_000, &[], SPAWN, task),
     ]
 }
-
-const ONE: &[Bar] = &[Bar::AtMost(90.0)];
-const BATCH: &[Bar] = &[Bar::AtMost(75.0)];
 
 const YIELD: &[(&str, Runner)] = &[
     (OURS, yields),

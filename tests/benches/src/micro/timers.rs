@@ -28,12 +28,12 @@ pub fn cases() -> Vec<Case> {
         "a name and a place for its scope, taken and given back; two readings of the coarse clock";
     let memory = "cache misses: one of the table's columns each";
     let mut all = vec![
-        case("timeout", "timeout_after, ready future, 0 others", 0, TIMEOUT_BAR, TIMEOUT, scope),
+        case("timeout", "timeout_after, ready future, 0 others", 0, &[], TIMEOUT, scope),
         case(
             "timeout10k",
             "timeout_after, ready future, 10,000 others",
             10_000,
-            TIMEOUT_BAR,
+            &[],
             TIMEOUT,
             scope,
         ),
@@ -84,7 +84,6 @@ pub fn cases() -> Vec<Case> {
 
 const REARM_BAR: &[Bar] = &[Bar::AtMost(10.0), Bar::AtMostOf("tokio", 0.25)];
 const ARM_BAR: &[Bar] = &[Bar::AtMost(10.0)];
-const TIMEOUT_BAR: &[Bar] = &[Bar::AtMostOf("tokio", 1.3)];
 const TIMEOUT: &[(&str, Runner)] =
     &[(OURS, timeout), ("tokio", timeout_tokio), ("monoio", timeout_monoio)];
 const GUARD: &[(&str, Runner)] = &[(OURS, guard), ("tokio", timeout_tokio)];
