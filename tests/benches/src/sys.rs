@@ -9,10 +9,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Keeps this process on one core.
+/// Keeps this thread, and what it starts, on one core.
 ///
 /// # Errors
 ///
@@ -24,6 +24,12 @@ pub fn pin(core: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(core);
     Ok(sched_setaffinity(None, &set)?)
+}
+
+/// The cores that this process may run on; one that is no core, where the system does not say.
+pub fn own_cores() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(None) else { return vec![CpuSet::MAX_CPU] };
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
 /// Raises the limit of descriptors as far as the system lets it; says to how many.
@@ -60,9 +66,30 @@ pub fn end_with_parent() -> io::Result<()> {
 ///
 /// The system's: it is gone.
 pub fn terminate(pid: u32) -> io::Result<()> {
+    signal(pid, Signal::TERM)
+}
+
+/// Sends a signal to a process that this one started.
+///
+/// # Errors
+///
+/// The system's: it is gone.
+pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(rustix::process::kill_process(pid, Signal::TERM)?)
+    Ok(rustix::process::kill_process(pid, signal)?)
+}
+
+/// The state of a process, as a letter of `/proc/PID/stat`: `S` sleeps, `T` and `t` are stopped.
+///
+/// # Errors
+///
+/// The process is gone.
+pub fn state(pid: u32) -> io::Result<char> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program, in parentheses, may have any character.
+    let after = text.rsplit_once(") ").and_then(|(_, after)| after.chars().next());
+    after.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Milliseconds of the monotonic clock as of its last tick.

@@ -2,8 +2,59 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::load::{BODY, STATUS};
+use crate::sys;
+
+/// How long a server may take to stop or to fall asleep.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The process of a server, as its client sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    pub pid: u32,
+    /// Whether client and server go in lockstep. The server sleeps in its wait, is stopped while
+    /// the client writes, and finds all that was written when it continues. So how often it waits,
+    /// and whether a request is there when it looks, is the same on a busy machine. Each stop ends
+    /// one wait of the server with `EINTR`.
+    pub lockstep: bool,
+}
+
+impl Served {
+    /// Does what the server is to find at once.
+    fn at_once<T>(self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if !self.lockstep {
+            return act();
+        }
+        self.wait_for("S")?;
+        sys::signal(self.pid, Signal::STOP)?;
+        // `t`: below strace.
+        self.wait_for("Tt")?;
+        let done = act();
+        sys::signal(self.pid, Signal::CONT)?;
+        done
+    }
+
+    /// Waits until the server has nothing to do.
+    pub fn wait_until_asleep(self) -> io::Result<()> {
+        self.wait_for("S")
+    }
+
+    fn wait_for(self, states: &str) -> io::Result<()> {
+        let start = Instant::now();
+        while !states.contains(sys::state(self.pid)?) {
+            if start.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("the server is never in state {states}")));
+            }
+            // The server has the same processor.
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+}
 
 /// The bytes to send, and those to come back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,50 +153,56 @@ pub struct Work {
 
 impl Work {
     /// Does all of it.
-    pub fn run(&self, addr: SocketAddr) -> io::Result<()> {
+    pub fn run(&self, addr: SocketAddr, served: Served) -> io::Result<()> {
         if self.rounds == 0 {
-            return (0..self.connections).try_for_each(|_| self.last(addr));
+            return (0..self.connections).try_for_each(|_| self.last(addr, served));
         }
         let mut all = Vec::new();
         let mut length = 0;
         // One by one: the first question of each is answered before the next is opened.
         for _ in 0..self.connections {
-            let mut stream = TcpStream::connect(addr)?;
-            stream.set_nodelay(true)?;
-            stream.write_all(&self.talk.first_question())?;
+            let mut stream = served.at_once(|| {
+                let mut stream = TcpStream::connect(addr)?;
+                stream.set_nodelay(true)?;
+                stream.write_all(&self.talk.first_question())?;
+                Ok(stream)
+            })?;
             length = self.talk.first_answer(&mut stream)?;
             all.push(stream);
         }
         let question = self.talk.question().repeat(self.depth);
         let mut answer = vec![0; length * self.depth];
         for _ in 0..self.rounds {
-            for stream in &mut all {
-                stream.write_all(&question)?;
-            }
+            served.at_once(|| all.iter_mut().try_for_each(|stream| stream.write_all(&question)))?;
             for stream in &mut all {
                 stream.read_exact(&mut answer)?;
                 answer.chunks(length).try_for_each(|answer| self.talk.verify(answer))?;
             }
         }
-        Ok(())
+        served.at_once(|| {
+            drop(all);
+            Ok(())
+        })
     }
 
-    fn last(&self, addr: SocketAddr) -> io::Result<()> {
-        let mut stream = TcpStream::connect(addr)?;
-        match self.talk {
-            Talk::Http => {
-                stream.write_all(LAST)?;
-                let mut answer = Vec::new();
-                stream.read_to_end(&mut answer)?;
-                self.talk.verify(&answer)?;
-            }
-            Talk::Echo | Talk::Redis => {
-                stream.write_all(&self.talk.first_question())?;
-                self.talk.first_answer(&mut stream)?;
-                stream.shutdown(std::net::Shutdown::Write)?;
-                io::copy(&mut stream, &mut io::sink())?;
-            }
+    fn last(&self, addr: SocketAddr, served: Served) -> io::Result<()> {
+        let question = match self.talk {
+            Talk::Http => LAST.to_vec(),
+            Talk::Echo | Talk::Redis => self.talk.first_question(),
+        };
+        let mut stream = served.at_once(|| {
+            let mut stream = TcpStream::connect(addr)?;
+            stream.write_all(&question)?;
+            Ok(stream)
+        })?;
+        if self.talk == Talk::Http {
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer)?;
+            return self.talk.verify(&answer);
         }
+        self.talk.first_answer(&mut stream)?;
+        served.at_once(|| stream.shutdown(std::net::Shutdown::Write))?;
+        io::copy(&mut stream, &mut io::sink())?;
         Ok(())
     }
 }

@@ -74,13 +74,11 @@ pub fn child(name: &str, n: &str) -> Result<bool, String> {
 pub fn check(filter: Option<&str>) -> Result<bool, String> {
     tools::check(["valgrind"])?;
     let this = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
-    let mut sound = true;
-    for ((operation, _), name) in OPERATIONS.iter().zip(names()) {
-        if filter.is_none_or(|word| name.contains(word)) {
-            sound &= grows_well(&this, operation, &name)?;
-        }
-    }
-    Ok(sound)
+    let wanted = |(_, name): &(_, String)| filter.is_none_or(|word| name.contains(word));
+    let all: Vec<_> = OPERATIONS.iter().zip(names()).filter(wanted).collect();
+    let grow =
+        |((operation, _), name): &(&(&str, Operation), String)| grows_well(&this, operation, name);
+    Ok(tools::on_all_cores(&all, grow)?.into_iter().all(|sound| sound))
 }
 
 fn grows_well(program: &Path, operation: &str, name: &str) -> Result<bool, String> {

@@ -15,6 +15,7 @@ mod redis;
 mod server;
 pub mod tools;
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -98,20 +99,18 @@ fn run(words: &[&str]) -> Result<bool, String> {
         let list = "`bench counts --list` lists them";
         return Err(format!("no count has `{word}` in its name; {list}"));
     }
-    tools::check(["valgrind", "strace", "chrt", "taskset"])?;
+    tools::check(["valgrind", "strace", "chrt"])?;
     if cfg!(debug_assertions) {
         return Err(
             "this is a build for debugging; the counts are of one with --release".to_owned()
         );
     }
     if let Some(other) = asked.without_trace {
-        tools::stay_on_one_cpu();
         return probes::compare_trace(Path::new(other));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.txt");
     let mut lines = File::read(&path)?;
     probes::build(&probes)?;
-    tools::stay_on_one_cpu();
     let same = lines.compiler == env!("BENCH_COMPILER");
     if asked.write {
         if !same && asked.filter.is_some() {
@@ -120,8 +119,10 @@ fn run(words: &[&str]) -> Result<bool, String> {
                 "the lines are of {theirs}, and this is {ours}: write all of them"
             ));
         }
-        for probe in &probes {
-            rewrite(&mut lines, probe, same)?;
+        for found in tools::on_all_cores(&probes, Probe::take)?.into_iter().flatten() {
+            let (name, count) = (&found.name, found.count);
+            out::say(&format!("{name:<28} {count:>8}\n"))?;
+            lines.set(name, found.mode, count, same || !found.is_instructions());
         }
         lines.compiler = env!("BENCH_COMPILER").to_owned();
         lines.write(&path)?;
@@ -135,9 +136,8 @@ fn run(words: &[&str]) -> Result<bool, String> {
     for fault in faults {
         out::say(&format!("{fault}  FAILS\n"))?;
     }
-    for probe in &probes {
-        sound &= check(&lines, probe, same)?;
-    }
+    let kept = tools::on_all_cores(&probes, |probe| check(&lines, probe, same))?;
+    sound &= kept.into_iter().all(|kept| kept);
     if grows {
         sound &= growth::check(asked.filter)?;
     }
@@ -150,20 +150,6 @@ fn run(words: &[&str]) -> Result<bool, String> {
         ))?;
     }
     Ok(sound)
-}
-
-/// Takes a probe's counts twice and writes the higher ones.
-fn rewrite(lines: &mut File, probe: &Probe, same_compiler: bool) -> Result<(), String> {
-    let (first, second) = (probe.take()?, probe.take()?);
-    for (one, two) in first.into_iter().zip(second) {
-        let count = one.count.max(two.count);
-        let wander = one.count.abs_diff(two.count);
-        let name = &one.name;
-        out::say(&format!("{name:<28} {count:>8}  (two counts were {wander} apart)\n"))?;
-        let is_alike = same_compiler || !one.is_instructions();
-        lines.set(&one.name, one.mode, count, is_alike);
-    }
-    Ok(())
 }
 
 /// What a count comes to beside its line.
@@ -204,11 +190,11 @@ fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, Strin
             }
         }
     }
-    let mut sound = true;
+    let (mut sound, mut text) = (true, String::new());
     for found in &best {
         let (name, count) = (&found.name, found.count);
         let Some(line) = lines.line(name) else {
-            out::say(&format!("{name:<28} {count:>8}  NO LINE in counts.txt\n"))?;
+            let _ = writeln!(text, "{name:<28} {count:>8}  NO LINE in counts.txt");
             sound = false;
             continue;
         };
@@ -223,8 +209,9 @@ fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, Strin
             }
         };
         let (most, mode) = (line.count, line.mode.word());
-        out::say(&format!("{name:<28} {count:>8}  of {most:>8} {mode:<5}  {verdict}\n"))?;
+        let _ = writeln!(text, "{name:<28} {count:>8}  of {most:>8} {mode:<5}  {verdict}");
     }
+    out::say(&text)?;
     Ok(sound)
 }
 

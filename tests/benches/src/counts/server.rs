@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::drive::Work;
+use super::drive::{Served, Work};
 use super::tools::{Counted, Report, Tool};
 use crate::sys;
 
@@ -31,7 +31,11 @@ impl Server {
             let mut command = tool.command()?;
             command.arg(&self.program).args(&self.args).stderr(report.errors()?);
             let mut running = Running::start(command)?;
-            work.run(running.addr)?;
+            // Not where instructions are counted: those of an interrupted wait would be counted.
+            running.served.lockstep = [Tool::Strace, Tool::Memcheck].contains(&tool);
+            work.run(running.addr, running.served)?;
+            // What the end of the connections asks for is counted, too.
+            running.served.wait_until_asleep()?;
             running.stop()?;
             report.read(tool)
         })();
@@ -45,7 +49,7 @@ pub fn cpu_nanos(server: &Server, work: &Work) -> io::Result<u64> {
     command.args(&server.args).stderr(Stdio::inherit());
     let mut running = Running::start(command)?;
     let before = sys::cpu_nanos(running.child.id())?;
-    work.run(running.addr)?;
+    work.run(running.addr, running.served)?;
     let nanos = sys::cpu_nanos(running.child.id())? - before;
     running.stop()?;
     Ok(nanos)
@@ -69,6 +73,7 @@ pub fn count_program(tool: Tool, program: &Path, args: &[&str]) -> Result<Counte
 struct Running {
     child: Child,
     addr: SocketAddr,
+    served: Served,
 }
 
 impl Running {
@@ -76,7 +81,10 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         match listening(&mut child) {
-            Ok(addr) => Ok(Running { child, addr }),
+            Ok(addr) => {
+                let served = Served { pid: child.id(), lockstep: false };
+                Ok(Running { child, addr, served })
+            }
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();

@@ -6,11 +6,13 @@ use std::io;
 use std::mem;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::{out, tied};
+use crate::{out, sys, tied};
 
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +49,7 @@ impl Tool {
                 "--leak-check=no",
                 "--undef-value-errors=no",
             ],
-            Tool::Strace => &["strace", "-D", "-f", "-c"],
+            Tool::Strace => &["strace", "-D", "-f", "-C", "-s", "0", "-e", "signal=none"],
         }
     }
 
@@ -171,22 +173,42 @@ fn files(text: &str) -> Option<Counted> {
     (total.trim().parse() == Ok(counted.all)).then_some(counted)
 }
 
-/// The table of `strace -c`: `% time, seconds, usecs/call, calls, [errors], syscall`.
+/// Calls that do not count. Time alone decides on a reading of a clock (a kernel reads its CPU time
+/// when a run took long), and on how the watchdog thread sleeps. Memory counts as allocations.
+const UNCOUNTED: [&str; 8] =
+    ["clock_gettime", "futex", "brk", "mmap", "munmap", "mremap", "mprotect", "madvise"];
+
+/// The lines of `strace -C`, a call each, and the table below them, which ends it. Without
+/// [`UNCOUNTED`], and without three more on which time alone decides: a call that a stop of the
+/// server has interrupted, a wait that found nothing (a kernel with ready tasks looks at the machine
+/// once a tick), and the ring of a bell, 8 bytes, by another thread.
 fn calls(text: &str) -> Option<Counted> {
     let mut counted = Counted::default();
-    let mut is_whole = false;
     for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [share, _, _, calls, .., name] = words.as_slice() else { continue };
-        let (Ok(_), Ok(calls)) = (share.parse::<f64>(), calls.parse::<u64>()) else { continue };
-        if *name == "total" {
-            counted.all = calls;
-            is_whole = true;
-        } else {
-            counted.by_name.insert((*name).to_owned(), calls);
+        if line.starts_with("100.00") && line.ends_with(" total") {
+            return Some(counted);
+        }
+        let Some((name, result)) = call(line) else { continue };
+        let is_wait = name.starts_with("epoll_") && name.ends_with("wait");
+        let by_time = is_wait && result == "0" || (name, result) == ("write", "8");
+        let interrupted = result.starts_with('?') || result.starts_with("-1 EINTR");
+        if !by_time && !interrupted && !UNCOUNTED.contains(&name) {
+            *counted.by_name.entry(name.to_owned()).or_default() += 1;
+            counted.all += 1;
         }
     }
-    is_whole.then_some(counted)
+    None
+}
+
+/// The name of a call and its result, of a line `[pid 12] recvfrom(3, "", 1, 0, NULL, NULL) = 0` or
+/// `[pid 12] <... futex resumed>) = 0`. A line on which a call only begins has no result.
+fn call(line: &str) -> Option<(&str, &str)> {
+    let line = line.strip_prefix("[pid ").map_or(line, |rest| rest.trim_start());
+    let line = line.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start_matches("] ");
+    let name = line.strip_prefix("<... ").unwrap_or(line);
+    let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '_')?;
+    let (_, result) = line.rsplit_once(" = ")?;
+    (end > 0).then(|| (&name[..end], result.trim()))
 }
 
 /// Whether all of these programs are there; the error names what to install.
@@ -200,24 +222,49 @@ pub fn check<'t>(tools: impl IntoIterator<Item = &'t str>) -> Result<(), String>
     if missing.is_empty() {
         return Ok(());
     }
-    let package = |tool| if ["chrt", "taskset"].contains(&tool) { "util-linux" } else { tool };
+    let package = |tool| if tool == "chrt" { "util-linux" } else { tool };
     let mut packages: Vec<&str> = missing.iter().map(|tool| package(*tool)).collect();
     packages.dedup();
     let (missing, packages) = (missing.join(", "), packages.join(" "));
     Err(format!("not found: {missing}; install the packages: {packages}"))
 }
 
-/// Has this process and those that it starts run on one processor: a client and its server take
-/// turns then, always in the same way.
-pub fn stay_on_one_cpu() {
-    let this = std::process::id().to_string();
-    let pinned = Command::new("taskset")
-        .args(["--all-tasks", "--cpu-list", "--pid", "0", &this])
-        .stdout(Stdio::null())
-        .status();
-    if !pinned.is_ok_and(|status| status.success()) {
-        out::note("warning: not pinned to one processor; counts of servers may wander");
-    }
+/// Does the work for each of `all`, on all cores at once, and returns the results in their order.
+///
+/// Each thread keeps to one core, and with it what it starts: a client and its server take turns
+/// then, always in the same way.
+///
+/// # Errors
+///
+/// The first error of the work. What is not begun then is not done.
+pub fn on_all_cores<T: Sync, R: Send>(
+    all: &[T],
+    work: impl Fn(&T) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let one_core = |core| {
+        if sys::pin(core).is_err() {
+            out::note("warning: not pinned to one core; counts of servers may wander");
+        }
+        let mut done = Vec::new();
+        while !failed.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = all.get(place) else { break };
+            let result = work(item);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            done.push((place, result));
+        }
+        done
+    };
+    let mut done = thread::scope(|scope| {
+        let one_core = &one_core;
+        let cores = sys::own_cores().into_iter();
+        let threads: Vec<_> = cores.map(|core| scope.spawn(move || one_core(core))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        joined.flatten().collect::<Vec<_>>()
+    });
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -234,14 +281,36 @@ mod tests {
             calls=1 7\n* 900\nfe=(1)\n-1 2\n\ntotals: 47\n";
         let counted = Tool::Files.read(text).unwrap();
         assert_eq!((counted.named("/a/x.rs"), counted.named("/a/y.rs")), (42, 5));
-        let text = "% time     seconds  usecs/call     calls    errors syscall\n\
-            ------ ----------- ----------- --------- --------- ----------------\n\
-             60.00    0.000006           1         7         2 recvfrom\n\
-             40.00    0.000004           1         4           sendto\n\
-            ------ ----------- ----------- --------- --------- ----------------\n\
-            100.00    0.000010           0        11         2 total\n";
+        let text = "recvfrom(9, \"\"..., 64, 0, NULL, NULL) = 64\n\
+            sendto(9, \"\"..., 64, MSG_NOSIGNAL, NULL, 0) = 64\n\
+            [pid    17] recvfrom(9,  <unfinished ...>\n\
+            [pid 4] close(5) = 0\n\
+            [pid 4] brk(NULL) = 0x55\n\
+            [pid    17] <... recvfrom resumed>0x7, 64, 0, NULL, NULL) = -1 EAGAIN (x = y)\n\
+            +++ killed by SIGTERM +++\n\
+            100.00    0.000010           0         4         1 total\n";
         let counted = Tool::Strace.read(text).unwrap();
-        assert_eq!((counted.all, counted.named("recvfrom"), counted.named("sendto")), (11, 7, 4));
+        assert_eq!((counted.all, counted.named("recvfrom"), counted.named("sendto")), (4, 2, 1));
+    }
+
+    #[test]
+    fn a_call_on_which_time_alone_decides_does_not_count() {
+        let text = "epoll_wait(3, [], 1024, 0) = 0\n\
+            epoll_wait(3, 0x5, 1024, -1) = -1 EINTR (Interrupted system call)\n\
+            epoll_wait(3, [{events=EPOLLIN, data={u32=1, u64=1}}], 1024, -1) = 1\n\
+            [pid 7] <... futex resumed>) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)\n\
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, {tv_sec=0, tv_nsec=6}) = 0\n\
+            100.00    0.000010           0         5         2 total\n";
+        let counted = Tool::Strace.read(text).unwrap();
+        assert_eq!((counted.all, counted.named("epoll_wait")), (1, 1));
+    }
+
+    #[test]
+    fn results_come_in_order_and_an_error_ends_it() {
+        let all: Vec<u64> = (0..100).collect();
+        assert_eq!(on_all_cores(&all, |n| Ok(*n)), Ok(all.clone()));
+        let odd = |n: &u64| if *n == 7 { Err("7".to_owned()) } else { Ok(*n) };
+        assert_eq!(on_all_cores(&all, odd), Err("7".to_owned()));
     }
 
     #[test]
@@ -253,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_report_that_is_not_whole_is_none() {
-        assert!(Tool::Strace.read(" 60.00 0.000006 1 7 2 recvfrom\n").is_none());
+        assert!(Tool::Strace.read("brk(NULL) = 0x55\n").is_none());
         assert!(Tool::Callgrind.read("==1== Events    : Ir\n").is_none());
     }
 }
