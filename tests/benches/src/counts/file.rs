@@ -20,8 +20,8 @@ use std::path::Path;
 pub enum Mode {
     /// It may be less.
     Most,
-    /// It may be less, and a little more. A change that makes an instruction more is not a fault,
-    /// and in a server real time, or which client comes first, has a small part in the count.
+    /// It may be less, and a little more. A change that makes an instruction more is not a fault.
+    /// In a server real time, or which client comes first, has a small part in its instructions.
     Near,
     /// It may be neither.
     Exact,
@@ -85,7 +85,7 @@ impl File {
         File::parse(&text)
     }
 
-    fn parse(text: &str) -> Result<File, String> {
+    pub fn parse(text: &str) -> Result<File, String> {
         let mut file = File { compiler: String::new(), parts: Vec::new() };
         for line in text.lines() {
             if let Some(compiler) = line.strip_prefix(COMPILER) {

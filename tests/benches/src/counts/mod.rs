@@ -10,6 +10,7 @@ mod drive;
 mod file;
 mod growth;
 mod own;
+mod page;
 mod probes;
 mod redis;
 mod server;
@@ -126,6 +127,7 @@ fn run(words: &[&str]) -> Result<bool, String> {
         }
         lines.compiler = env!("BENCH_COMPILER").to_owned();
         lines.write(&path)?;
+        page::write(&lines)?;
         for fault in lines.faults(&names) {
             out::say(&format!("{fault}; until then `bench counts` fails\n"))?;
         }
