@@ -81,9 +81,12 @@ pub fn ask(stream: &mut StdStream) -> io::Result<u16> {
     stream.write_all(GET)?;
     let (mut answer, mut buf) = (Vec::new(), [0; 1024]);
     while !answer.ends_with(b"Hello, World!") {
-        match stream.read(&mut buf)? {
-            0 => break,
-            n => answer.extend_from_slice(&buf[..n]),
+        match stream.read(&mut buf) {
+            Ok(0) => break,
+            Ok(n) => answer.extend_from_slice(&buf[..n]),
+            // As after a stop of the process, where a read has a limit.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     let status = answer.get(9..12).and_then(|status| std::str::from_utf8(status).ok());
