@@ -78,7 +78,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, found);
+            // What fuzzing and building leave behind is not ours.
+            if !path.ends_with("target") {
+                sources(&path, found);
+            }
         } else if path.extension().is_some_and(|end| end == "rs") {
             found.push(path);
         }

@@ -1,7 +1,7 @@
 //! The reader of logs, under any text.
 //!
-//! A panic is a finding, in the reader of lines, in the oracle, or in the state of the kernel. So is
-//! a line that is not its own text.
+//! A panic is a finding, in the reader of lines, in the oracle, or in the state of the kernel. So
+//! is a line that is not its own text.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
         state.line(line);
         let _ = state.changed().iter().filter_map(|key| state.row(key)).count();
     }
-    let _ = (state.text(View::default()), state.ready().count(), state.next().count());
+    let _ = (state.text(View::Whole), state.ready().count(), state.next().count());
     if let Err(violations) = check(&lines) {
         assert!(!violations.is_empty());
         let _ = violations.iter().map(ToString::to_string).count();

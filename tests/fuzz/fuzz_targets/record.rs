@@ -1,7 +1,7 @@
 //! The reader of records, under any bytes.
 //!
-//! One program is replayed from the bytes. It may differ from them, or stop where they end: both are
-//! errors of the run. A panic is a finding.
+//! One program is replayed from the bytes. It may differ from them, or stop where they end: both
+//! are errors of the run. A panic is a finding.
 
 #![no_main]
 

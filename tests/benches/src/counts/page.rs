@@ -1,8 +1,8 @@
 //! The page that shows counts: `kernel/src/guide/speed.md`.
 //!
 //! A row of a table of the page has the name of a count in one cell, and the count in the next.
-//! `bench counts --write` fills in these cells from `counts.txt`. All else of the page is written by
-//! hand, and has no count.
+//! `bench counts --write` fills in these cells from `counts.txt`. The rest of the page is written
+//! by hand, and has no count.
 
 use std::fs;
 use std::path::{Path, PathBuf};

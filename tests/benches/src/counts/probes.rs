@@ -257,7 +257,7 @@ impl Probe {
             Tool::Strace => {
                 let name = "epoll_ctl";
                 let epoll = each(few.named(name), many.named(name), 100);
-                vec![found(CALLS, Mode::Near, all(100)), found(EPOLL_CTL, Mode::Exact, epoll)]
+                vec![found(CALLS, Mode::Exact, all(100)), found(EPOLL_CTL, Mode::Exact, epoll)]
             }
         }
     }
