@@ -501,13 +501,14 @@ fn a_direction_that_is_shut_down_ends_reads_and_writes_without_a_wait() {
         assert_eq!(client.read(&mut [0; 8]).await.unwrap(), 4);
         client.shutdown(Shutdown::Read).unwrap();
         assert_eq!(at_once(client.read(&mut [0; 8])).expect("no wait").unwrap(), 0);
+        assert!(client.write(&pattern(BIG)).await.unwrap() < BIG, "it is full");
+        assert_eq!(at_once(client.write(b"")).expect("no wait").unwrap(), 0);
 
         let path = path("shut");
         let mut listener = UnixListener::bind(&path).unwrap();
         let mut client = UnixStream::connect(&path).await.unwrap();
         let _server = listener.accept_stream().await.unwrap();
         assert!(client.write(&pattern(BIG)).await.unwrap() < BIG, "it is full");
-        assert_eq!(at_once(client.write(b"")).expect("no wait").unwrap(), 0);
         client.shutdown(Shutdown::Write).unwrap();
         let refused = at_once(client.write(b"more")).expect("no wait").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
