@@ -227,6 +227,20 @@ fn a_wait_goes_on_in_another_kernel_with_a_waker_of_that() {
     kernel.end();
 }
 
+#[test]
+fn a_wake_that_was_heeded_is_waited_for_no_longer() {
+    let mut kernel = sim();
+    kernel.go(async {
+        let woken = |waker: OutsideWaker| {
+            waker.wake();
+            true
+        };
+        outside("itself", woken).external().await.unwrap();
+    });
+    assert_eq!(kernel.outstanding().external, 0);
+    kernel.end();
+}
+
 // ---- From threads ------------------------------------------------------------------------------
 
 #[test]
