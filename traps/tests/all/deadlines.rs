@@ -1538,3 +1538,39 @@ fn a_deadline_that_is_fired_does_not_wait_for_the_tick() {
     });
     assert_eq!(ran.unwrap(), (SECOND, true));
 }
+
+/// Code that handles the error of an inner timeout still meets the outer deadline.
+#[test]
+fn a_timeout_that_closes_brings_passed_deadlines_back_except_through_a_shield() {
+    for (shielded, ended) in [(false, false), (true, true)] {
+        let mut kernel = Kernel::new(Sim::new());
+        let slept = kernel.run(async {
+            let body = async {
+                sleep(9 * SECOND).await.unwrap_err();
+                let inner = ignore_after(SECOND, sleep(MS));
+                let closed = if shielded { shield(inner).await } else { inner.await };
+                assert!(closed.unwrap().is_some());
+                Ok::<_, Interrupt>(sleep(MS).await.is_ok())
+            };
+            timeout_after(SECOND, body).await
+        });
+        assert_eq!(slept.unwrap(), Ok(ended), "{shielded}");
+        kernel.shutdown().unwrap();
+    }
+}
+
+/// Both branches are interrupted. One of them is dropped unread, and the other has been read.
+#[test]
+fn a_timeout_that_one_branch_has_not_read_is_not_told_again_where_the_other_has() {
+    let mut kernel = Kernel::new(Sim::new());
+    let slept = kernel.run(async {
+        let body = async {
+            let ended = race(sleep(9 * SECOND), sleep(9 * SECOND)).await;
+            assert!(matches!(ended, Either::Left(Err(_))));
+            Ok::<_, Interrupt>(sleep(MS).await.is_ok())
+        };
+        timeout_after(SECOND, body).await
+    });
+    assert_eq!(slept.unwrap(), Ok(true));
+    kernel.shutdown().unwrap();
+}
