@@ -451,3 +451,25 @@ fn busy_tasks_look_at_the_machine_every_62nd_turn_or_when_the_clock_has_moved() 
     // It has not moved in the first turns.
     assert_eq!(polls(Duration::from_micros(1)), 618);
 }
+
+/// The end of what a peer sends says nothing of what it takes.
+#[test]
+fn a_socket_whose_peer_has_ended_its_direction_still_waits_for_room() {
+    let (socket, peer) = UnixStream::pair().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    peer.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel
+        .run(async {
+            let mut ours = socket.try_clone().unwrap();
+            let io = Io::new(socket);
+            io.readable().await.unwrap();
+            while ours.write(&[0; 4096]).is_ok() {}
+            // There was room when it was registered.
+            let _ = ignore_after(ms(1), io.writable()).await.unwrap();
+            assert!(ignore_after(ms(1), io.writable()).await.unwrap().is_none());
+        })
+        .unwrap();
+    drop(peer);
+    kernel.shutdown().unwrap();
+}
