@@ -342,12 +342,14 @@ fn a_circle_is_found_through_what_is_handed_on_and_not_in_tests() {
     assert_eq!(crate_of([root, a, ("a::inner", inner), b]), found);
 }
 
-/// What a test starts is started by `testing::child`: it does not run for ever, and a cargo sees
+/// What a test starts is started by `testing::child`: it does not run forever, and a cargo sees
 /// nothing of the package of the test.
 #[test]
 fn no_test_waits_for_a_program_without_limit() {
     let mut files: Vec<_> =
-        ["tests", "net/tests", "examples/course", "examples/trace"].map(sources).concat();
+        ["tests", "traps/tests", "kernel/tests", "net/tests", "examples/course", "examples/trace"]
+            .map(sources)
+            .concat();
     files.retain(|(path, _)| {
         let path = path.strip_prefix(root()).unwrap();
         let others = [

@@ -64,7 +64,8 @@ fn each_link_leads_to_a_file() {
 
 #[test]
 fn each_command_names_an_example_and_a_package_that_exist() {
-    let manifests: String = all("Cargo.toml").into_iter().map(text).collect();
+    let root = text("Cargo.toml");
+    let manifests: String = all("Cargo.toml").into_iter().map(text).chain([root]).collect();
     let exist = names(&manifests, "name = \"");
     for page in PAGES {
         let text = text(page);

@@ -59,8 +59,11 @@ fn start_by(command: &mut Command, trace: PathBuf) -> Server {
     let mut process = child::spawn(command);
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let addr = line.trim_end().strip_prefix("listening on ").expect("it says where it listens");
-    Server { process, addr: addr.to_owned(), trace }
+    let Some(addr) = line.trim_end().strip_prefix("listening on ").map(str::to_owned) else {
+        let said = io::read_to_string(process.stderr.take().unwrap()).unwrap();
+        panic!("the server does not say where it listens: {said}");
+    };
+    Server { process, addr, trace }
 }
 
 impl Server {

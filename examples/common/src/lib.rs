@@ -3,8 +3,6 @@
 //!
 //! Nothing here is about tasks; read the example first.
 
-#![allow(dead_code, reason = "each example uses a part")]
-
 pub mod limits;
 pub mod log;
 pub mod message;

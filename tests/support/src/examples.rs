@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use testing::child;
 
-/// Builds an example with the profile of this test and gives its path.
+/// Builds an example with the profile of this test and returns its path.
 pub fn build(name: &str) -> PathBuf {
     build_all(&[name]).join(name)
 }
 
-/// Builds some examples and gives their folder.
+/// Builds some examples and returns their folder.
 pub fn build_all(names: &[&str]) -> PathBuf {
     // What the test itself was built from is there already: the network is not needed.
     let mut build = child::cargo();

@@ -14,12 +14,10 @@ use std::time::Duration;
 use kernel::{Kernel, Machine, Options, Real, Sim};
 use testing::trace;
 
+pub use crate::tenths;
+
 pub fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-pub fn tenths(n: u64) -> Duration {
-    Duration::from_millis(100 * n)
 }
 
 #[derive(Clone, Default)]
@@ -76,13 +74,13 @@ impl<M: Machine> Traced<M> {
         }
     }
 
-    /// Drops the kernel as it is. Gives the trace.
+    /// Drops the kernel as it is. Returns the trace.
     pub fn drop_live(self) -> String {
         drop(self.kernel);
         String::from_utf8(self.text.0.borrow().clone()).unwrap()
     }
 
-    /// Shuts down; asserts that nothing is left and that the oracle accepts the trace. Gives the
+    /// Shuts down; asserts that nothing is left and that the oracle accepts the trace. Returns the
     /// trace.
     #[track_caller]
     pub fn end(mut self) -> String {
@@ -108,7 +106,7 @@ pub fn real() -> Traced<Real> {
     Traced::new(Real::new().unwrap(), Options::new())
 }
 
-/// A whole life on the simulated machine: gives main's output and the checked trace.
+/// A whole life on the simulated machine: returns main's output and the checked trace.
 #[track_caller]
 pub fn on_sim<F: Future>(main: F) -> (F::Output, String) {
     let mut kernel = sim();
@@ -277,7 +275,7 @@ impl<T> Oneshot<T> {
         }
     }
 
-    /// Somebody waits.
+    /// Whether a task waits.
     pub fn is_awaited(&self) -> bool {
         self.0.lock().unwrap().1.is_some()
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use kernel::{Options, Sim};
 use testing::Setup;
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ran<T> {
     /// Main's output.
@@ -167,12 +167,12 @@ pub fn compare_raw(name: &str, raw: &str) {
     compare(name, &with_own_sites(raw, Location::caller()));
 }
 
-/// Whether what a test compares with is to be written anew: `BLESS=1`.
+/// Whether what a test compares with is to be written again: `BLESS=1`.
 pub fn is_blessing() -> bool {
     std::env::var_os("BLESS").is_some_and(|word| word == "1")
 }
 
-/// Compares a trace with its golden, or writes it anew under `BLESS=1`.
+/// Compares a trace with its golden, or writes it again under `BLESS=1`.
 #[track_caller]
 pub fn compare(name: &str, trace: &str) {
     let path = path_of(name);
@@ -191,7 +191,8 @@ pub fn compare(name: &str, trace: &str) {
         panic!("there is no tests/golden/{name}.trace; BLESS=1 writes it:\n{trace}");
     };
     if let Err(difference) = difference(&golden, trace) {
-        panic!("tests/golden/{name}.trace: {difference}\n(BLESS=1 accepts the new trace)");
+        let hint = "`BLESS=1 cargo test -p PACKAGE NAME`, with the name of this test, accepts it";
+        panic!("tests/golden/{name}.trace: {difference}\n({hint})");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Processes that a test starts: each has a limit, so no test waits for one for ever.
+//! Processes that a test starts: each has a limit, so no test waits for one forever.
 //!
 //! [`spawn`], [`output`] and [`cargo`] stand for `Command::spawn`, `Command::output` and
 //! `Command::new("cargo")`. A child that runs longer than its limit is killed; so a wait for its
@@ -60,7 +60,7 @@ pub fn spawn_within(limit: Duration, command: &mut Command) -> Child {
     Child { process: Some(process), alive: Some(alive) }
 }
 
-/// Runs a child to its end, within [`LIMIT`]. Gives its status and what it has printed.
+/// Runs a child to its end, within [`LIMIT`]. Returns its status and what it has printed.
 ///
 /// # Panics
 ///

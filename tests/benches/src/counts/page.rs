@@ -2,7 +2,7 @@
 //!
 //! A row of a table of the page has the name of a count in one cell, and the count in the next.
 //! `bench counts --write` fills in these cells from `counts.txt`. The rest of the page is written
-//! by hand, and has no count.
+//! by hand, the counts of the peers too.
 
 use std::fs;
 use std::path::{Path, PathBuf};

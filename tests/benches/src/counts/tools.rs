@@ -49,8 +49,8 @@ impl Tool {
                 "--leak-check=no",
                 "--undef-value-errors=no",
             ],
-            // By way of a pipe, so that each line is whole. What the program itself writes to standard
-            // error would be in the middle of lines.
+            // By way of a pipe, so that each line is whole. What the program itself writes to
+            // standard error would be in the middle of lines.
             Tool::Strace => &[
                 "strace",
                 "-D",
