@@ -40,6 +40,8 @@ impl Tape {
     }
 
     /// Makes the kernel that records its run, or runs a record again.
+    // Compiled in the caller's crate: see `Common::until_signal`.
+    #[inline]
     pub fn kernel(&self, common: &Common, options: Options) -> io::Result<Kernel<Taped>> {
         let named = |path: &PathBuf, error: io::Error| {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))

@@ -132,10 +132,14 @@ impl Server {
         self
     }
 
+    // Compiled in the caller's crate: see `Common::until_signal`.
+    #[inline]
     fn kernel(&self) -> io::Result<Kernel<Real>> {
         self.watched(self.common.kernel(Real::new()?, self.options())?)
     }
 
+    // As above.
+    #[inline]
     fn taped_kernel(&self) -> io::Result<Kernel<Taped>> {
         if self.kernel_page {
             complain(
