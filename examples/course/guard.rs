@@ -176,14 +176,13 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     let scratch = Scratch::new()?;
     let (program, work) = scratch.furnish(program)?;
     drop(taken);
-    let started = Arc::new(OnceLock::new());
-    let group = Arc::clone(&started);
-    let asked = AtomicBool::new(false);
+    let (started, asked) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+    let (group, has_asked) = (Arc::clone(&started), Arc::clone(&asked));
     ctrlc::set_handler(move || {
+        // The first one asks, and the next one kills. An error means that it has ended.
+        let signal =
+            if has_asked.swap(true, Ordering::SeqCst) { Signal::KILL } else { Signal::INT };
         if let Some(id) = group.get() {
-            // The first one asks, and the next one kills. An error means that it has ended.
-            let signal =
-                if asked.swap(true, Ordering::Relaxed) { Signal::KILL } else { Signal::INT };
             let _ = process::kill_process_group(*id, signal);
         }
     })
@@ -193,6 +192,10 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     // It is not in the terminal's group, so that each Ctrl-C reaches it once: from the handler.
     let id = Pid::from_child(&command.process_group(0).spawn()?);
     started.get_or_init(|| id);
+    // A Ctrl-C that came before the line above has found no program.
+    if asked.load(Ordering::SeqCst) {
+        let _ = process::kill_process_group(id, Signal::INT);
+    }
     let status = loop {
         if let Some(status) = processes::reap(id) {
             break status;

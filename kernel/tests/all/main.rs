@@ -1,5 +1,5 @@
-//! The tests of the kernel: turns, wakes, registrations, threads, signals, shutdown, and Curio's own
-//! tests, told again.
+//! The tests of the kernel: turns, wakes, registrations, threads, shutdown, and the tests of Curio,
+//! told again.
 
 mod allocations;
 mod chaos;

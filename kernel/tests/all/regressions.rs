@@ -429,7 +429,7 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_the_next() {
 /// The CPU time that a child may take, in seconds: many times what it needs.
 const LIMIT: u32 = 20;
 
-/// Runs `work` of the calling test in a child process, which the system ends where it takes more CPU
+/// Runs `work` of the calling test in a child process, which the system ends if it takes more CPU
 /// time than [`LIMIT`]. No clock is read: what grows faster than it should takes many times the
 /// limit.
 fn in_a_child(work: impl FnOnce()) {
