@@ -132,10 +132,6 @@ pub struct Scope {
     inside: u32,
     /// The index of the newest wait in this scope, and of the newest inner scope.
     newest: (u32, u32),
-    /// The number of open branches inside, at any depth.
-    branches: i32,
-    /// The number of open shields inside, at any depth.
-    shields: i32,
     /// The number of open scopes in the task. Used in a root only.
     pub open: u32,
     /// The waits of the task, in the order in which they were filed. Used in a root only.
@@ -248,7 +244,6 @@ impl Records {
         let scope = self.scopes.insert(scope);
         self.scopes[root.index].open += 1;
         self.come_into(parent).1 = scope.index;
-        self.count(parent, 1, (kind, 0, 0));
         scope
     }
 
@@ -287,8 +282,6 @@ impl Records {
             order: self.order,
             inside: 0,
             newest: (NONE, NONE),
-            branches: 0,
-            shields: 0,
             open: 0,
             waits: List::default(),
             deadline: Time::NEVER,
@@ -302,11 +295,8 @@ impl Records {
     /// Records that a scope is polled inside `parent`, another scope than before. From now on it is
     /// in `parent`.
     pub(crate) fn enter(&mut self, scope: ScopeId, parent: ScopeId) {
-        let Scope { kind, branches, shields, parent: before, .. } = self.scopes[scope.index];
-        self.scopes[scope.index].parent = parent;
+        let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
         self.come_into(parent).1 = scope.index;
-        self.count(parent, 1, (kind, branches, shields));
-        self.count(before, -1, (kind, branches, shields));
         self.leave_scope(before);
     }
 
@@ -321,7 +311,6 @@ impl Records {
         self.fired -= usize::from(closed.fired.is_some());
         if closed.is_inner {
             self.scopes[closed.root.index].open -= 1;
-            self.count(closed.parent, -1, (closed.kind, 0, 0));
             if is_left {
                 self.leave_scope(closed.parent);
             }
@@ -339,9 +328,9 @@ impl Records {
     #[cold]
     fn close_occupied(&mut self, scope: ScopeId) -> Scope {
         let found = &self.scopes[scope.index];
-        let Scope { root, parent, inside, branches, shields, is_inner, site, .. } = *found;
+        let Scope { root, parent, inside, is_inner, site, .. } = *found;
         let step = self.new_scope(ScopeKind::Closed, 0, site);
-        let step = Scope { root, parent, inside, branches, shields, is_inner, ..step };
+        let step = Scope { root, parent, inside, is_inner, ..step };
         mem::replace(&mut self.scopes[scope.index], step)
     }
 
@@ -374,21 +363,6 @@ impl Records {
             let parent = scope.parent;
             self.scopes.remove(at);
             at = parent;
-        }
-    }
-
-    /// Adds (1) or subtracts (-1) a scope of this kind, with the branches and shields inside it, in
-    /// `parent` and in each scope around `parent`.
-    fn count(&mut self, mut parent: ScopeId, sign: i32, inner: (ScopeKind, i32, i32)) {
-        let (kind, branches, shields) = inner;
-        let branches = sign * (branches + i32::from(kind == ScopeKind::Branch));
-        let shields = sign * (shields + i32::from(kind == ScopeKind::Shield));
-        if branches != 0 || shields != 0 {
-            while let Some(scope) = self.scopes.get_mut(parent) {
-                scope.branches += branches;
-                scope.shields += shields;
-                parent = scope.parent;
-            }
         }
     }
 }
@@ -517,13 +491,19 @@ impl Records {
     /// and in no shield.
     #[must_use]
     pub fn is_bare(&self, scope: ScopeId) -> bool {
-        let Scope { root, shields, inside, is_inner, .. } = self.scopes[scope.index];
+        let Scope { root, inside, is_inner, .. } = self.scopes[scope.index];
         // A scope around a whole task does not count its content.
         if is_inner && inside == 0 {
             return true;
         }
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
-        shields == 0 && self.waits_of(root.index).all(|(_, wait)| is_bare(wait))
+        self.waits_of(root.index).all(|(_, wait)| is_bare(wait))
+            && self.inside(scope).all(|(_, inner)| inner.kind != ScopeKind::Shield)
+    }
+
+    /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
+    fn inside(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        self.scopes.iter().filter(move |(at, _)| *at != scope && self.is_inside(*at, scope))
     }
 
     /// Finds the nearest deadline in force in a scope.
@@ -680,7 +660,7 @@ impl Records {
         way
     }
 
-    /// Lists the places at which a source is pending, for the view of a kernel's state. O(scopes).
+    /// Lists the places at which a source is pending. O(scopes).
     #[must_use]
     pub fn places_of(&self, source: ScopeId) -> Vec<ScopeId> {
         let Some(fired) = self.scopes.get(source).and_then(|scope| scope.fired.as_ref()) else {
@@ -765,12 +745,8 @@ impl Records {
 
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
-        let found = self.scopes.get(scope)?;
-        let fired = found.fired.as_ref()?;
-        let is_open = |place: &&Place| place.at != scope && self.is_open(place.at);
-        let taken = fired.places.iter().filter(is_open).filter(|place| !place.is_pending).count();
-        let is_pending = fired.is_pending(scope) || (taken as i32) < found.branches;
-        if !is_pending || !self.is_bare(scope) {
+        self.scopes.get(scope)?.fired.as_ref()?;
+        if self.places_of(scope).is_empty() || !self.is_bare(scope) {
             return None;
         }
         self.take_pending(scope, scope);

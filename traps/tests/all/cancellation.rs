@@ -736,3 +736,86 @@ fn the_reading_of_an_interrupt_is_the_time_of_its_delivery() {
     });
     assert_eq!(ran.output, Ok(None), "{}", ran.trace);
 }
+
+// ---- One delivery, however the clean-up waits ----------------------------------------------
+
+/// A deadline at 1 s ends a sleep. The clean-up waits, in the way of `clean_up`, for a plain waker
+/// that is called at 2 s. Returns the result and the time.
+fn cleans_up<F>(
+    clean_up: impl Fn(Rc<Event>) -> F,
+    guarded: bool,
+) -> (Result<(), Interrupt>, Duration)
+where
+    F: Future<Output = ()>,
+{
+    let program = async {
+        let event = Rc::new(Event::new());
+        let sets = event.clone();
+        let mut setter = spawn("setter", async move {
+            sleep(tenths(20)).await.unwrap();
+            sets.set();
+        })
+        .await;
+        let body = async {
+            sleep(tenths(90)).await.unwrap_err();
+            clean_up(event).await;
+            Ok::<(), Interrupt>(())
+        };
+        let deadline = traps::connection_deadline().await;
+        let result = match guarded {
+            true => deadline.guard(tenths(10), body).await,
+            false => timeout_after(tenths(10), body).await,
+        };
+        let took = clock().await.since(Time::ZERO);
+        setter.join().await.unwrap();
+        (result, took)
+    };
+    check_quietly("clean-up", Sim::new(), program).output
+}
+
+/// Waits for an event by plain wakers: it makes no trap in this task.
+async fn by_waker(event: Rc<Event>) {
+    let (sender, receiver) = futures_util::future::abortable(std::future::pending::<()>());
+    let aborts = async move {
+        event.wait().await.unwrap();
+        receiver.abort();
+    };
+    spawn("aborts", aborts).detached().await;
+    let _ = sender.await;
+}
+
+#[test]
+fn c29_a_clean_up_is_interrupted_once_however_many_branches_it_opens() {
+    let whole = (Ok(()), tenths(20));
+    let two = |event: Rc<Event>| (by_waker(event.clone()), by_waker(event));
+    let joins = |event| async move {
+        let (a, b) = two(event);
+        join(a, b).await;
+    };
+    let races = |event| async move {
+        let (a, b) = two(event);
+        traps::race(a, b).await;
+    };
+    let all = |event: Rc<Event>| async move {
+        traps::join_all((0..3).map(|_| by_waker(event.clone())).collect::<Vec<_>>()).await;
+    };
+    let foreign = |event| async move {
+        let (a, b) = two(event);
+        drop(join(traps::foreign(a), traps::foreign(b)).await);
+    };
+    let limited = |event| async move {
+        let inner = async {
+            joins(event).await;
+            Ok::<(), Interrupt>(())
+        };
+        timeout_after(tenths(50), inner).await.unwrap();
+    };
+    assert_eq!(cleans_up(by_waker, false), whole);
+    assert_eq!(cleans_up(joins, false), whole);
+    assert_eq!(cleans_up(joins, true), whole);
+    assert_eq!(cleans_up(races, false), whole);
+    assert_eq!(cleans_up(all, false), whole);
+    assert_eq!(cleans_up(foreign, false), whole);
+    assert_eq!(cleans_up(|event| shield(joins(event)), false), whole);
+    assert_eq!(cleans_up(limited, false), whole);
+}
