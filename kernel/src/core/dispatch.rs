@@ -250,7 +250,7 @@ impl<M: Machine> Core<M> {
                 }
                 let (outcome, at) = (Outcome::Scope(number), Some(words::site(site)));
                 let parent = self.unless_last(task, parent);
-                self.tasks[task].rare().scopes.push(number);
+                self.tasks[task].rare().scopes.insert(number);
                 let event = Event::Trap { op, scope: parent, outcome, cause: None, at };
                 let line = emit!(self, task, event);
                 if let Some(found) = self.gate.records().scopes.get_mut(scope) {
@@ -259,7 +259,7 @@ impl<M: Machine> Core<M> {
             }
             ScopeEvent::Closed(left) => {
                 let (op, outcome) = (words::closing(kind, number), words::left(left));
-                self.tasks[task].rare().scopes.retain(|open| *open != number);
+                self.tasks[task].rare().scopes.remove(&number);
                 let event = Event::Trap { op, scope: None, outcome, cause: None, at: None };
                 emit!(self, task, event);
                 if let Left::Value(at) = left

@@ -24,6 +24,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 
@@ -91,8 +92,8 @@ pub(crate) struct Rare {
     pub(crate) left: Option<Time>,
     /// The waits that have ended since the task's last run, for its next `run` line.
     pub(crate) answered: Vec<Answered<'static>>,
-    /// The numbers of the task's open scopes, in the order of opening.
-    pub(crate) scopes: Vec<u64>,
+    /// The numbers of the task's open scopes. The last is the newest.
+    pub(crate) scopes: BTreeSet<u64>,
 }
 
 impl Task {

@@ -374,11 +374,14 @@ impl ReadyQueue {
         self.now[self.taken..].iter().chain(&self.next).copied()
     }
 
-    /// Removes a task that ends while it is ready. O(ready tasks).
+    /// Removes a task that ends while it is ready. O(the tasks that became ready after it): tasks
+    /// are dropped newest first, so the search begins at the end.
     pub(crate) fn remove(&mut self, task: u32) {
-        if let Some(place) = self.now[self.taken..].iter().position(|ready| *ready == task) {
+        let is_it = |ready: &u32| *ready == task;
+        if let Some(place) = self.next.iter().rposition(is_it) {
+            self.next.remove(place);
+        } else if let Some(place) = self.now[self.taken..].iter().rposition(is_it) {
             self.now.remove(self.taken + place);
         }
-        self.next.retain(|ready| *ready != task);
     }
 }

@@ -4,16 +4,19 @@
 //! Each operation runs with [`FEW`] and with [`MANY`], each time in a process of its own below
 //! callgrind, on the simulated machine. The counts repeat. Starting and ending are in them.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Kernel, Sim};
 use rustix::process::{Resource, Rlimit, setrlimit};
+use traps::channel::mpsc;
 use traps::sync::{Event, Mutex};
 use traps::{
-    Either, Task, TaskGroup, WaitQueue, join_all, race, sleep, spawn, timeout_after, yield_now,
+    Either, Interrupt, Task, TaskGroup, WaitQueue, connection_deadline, join_all, race, sleep,
+    spawn, timeout_after, yield_now,
 };
 
 use super::server::count_program;
@@ -34,7 +37,7 @@ const SECOND: Duration = Duration::from_secs(1);
 type Operation = fn(u64);
 
 /// The operations, by name.
-const OPERATIONS: [(&str, Operation); 10] = [
+const OPERATIONS: [(&str, Operation); 25] = [
     ("event_cancel", cancel_waiters_of_an_event),
     ("lock_timeout", time_out_waiters_of_a_lock),
     ("timeouts_fire", fire_timeouts_of_one_task),
@@ -45,6 +48,21 @@ const OPERATIONS: [(&str, Operation); 10] = [
     ("sleep_together", sleep_to_one_deadline),
     ("queue_wake", wake_a_queue),
     ("join_all_drop", drop_a_join_half_way),
+    ("join_all_timeout", time_out_one_join),
+    ("join_all_cancel", cancel_one_join),
+    ("ready_drop", drop_ready_tasks),
+    ("asleep_drop", drop_sleeping_tasks),
+    ("group_drop", drop_a_group),
+    ("bare_timeouts", fire_nested_timeouts_around_wakers),
+    ("bare_branches", fire_timeouts_around_branches),
+    ("guards_fire", fire_connection_deadlines),
+    ("senders_cancel", cancel_senders_of_a_channel),
+    ("unordered", poll_sleeps_unordered),
+    ("traced_timeouts_close", |n| traced(n, close_timeouts)),
+    ("traced_timeouts_fire", |n| traced(n, fire_timeouts)),
+    ("traced_join_all_cancel", |n| traced(n, cancel_join)),
+    ("traced_group_cancel", |n| traced(n, cancel_group)),
+    ("traced_spawn_join", |n| traced(n, spawn_all)),
 ];
 
 pub fn names() -> impl Iterator<Item = String> {
@@ -153,33 +171,55 @@ fn time_out_waiters_of_a_lock(n: u64) {
 }
 
 fn fire_timeouts_of_one_task(n: u64) {
+    run(fire_timeouts(n));
+}
+
+async fn fire_timeouts(n: u64) {
     let queue = WaitQueue::new();
     let waits = (0..n).map(|_| timeout_after(SECOND, queue.wait())).collect::<Vec<_>>();
-    run(async { assert!(join_all(waits).await.iter().all(Result::is_err)) });
+    assert!(join_all(waits).await.iter().all(Result::is_err));
 }
 
 fn close_timeouts_of_one_task(n: u64) {
+    run(close_timeouts(n));
+}
+
+async fn close_timeouts(n: u64) {
     let waits = (0..n).map(|_| timeout_after(2 * SECOND, sleep(SECOND))).collect::<Vec<_>>();
-    run(async { assert!(join_all(waits).await.iter().all(Result::is_ok)) });
+    assert!(join_all(waits).await.iter().all(Result::is_ok));
 }
 
 fn cancel_a_group(n: u64) {
-    run(async {
-        let mut group = TaskGroup::<(), traps::Error>::new();
-        for _ in 0..n {
-            group
-                .spawn("member", async {
-                    sleep(2 * SECOND).await?;
-                    Ok(())
-                })
-                .await;
-        }
-        assert!(timeout_after(SECOND, async { group.join().await }).await.is_err());
-    });
+    run(cancel_group(n));
+}
+
+async fn cancel_group(n: u64) {
+    let mut group = group_of(n).await;
+    assert!(timeout_after(SECOND, async { group.join().await }).await.is_err());
+}
+
+fn drop_a_group(n: u64) {
+    run(async { drop(group_of(n).await) });
+}
+
+async fn group_of(n: u64) -> TaskGroup<(), traps::Error> {
+    let group = TaskGroup::new();
+    for _ in 0..n {
+        let member = async {
+            sleep(2 * SECOND).await?;
+            Ok(())
+        };
+        group.spawn("member", member).await;
+    }
+    group
 }
 
 fn spawn_and_join(n: u64) {
-    run(async { join_each(spawn_many(n, || async {}).await).await });
+    run(spawn_all(n));
+}
+
+async fn spawn_all(n: u64) {
+    join_each(spawn_many(n, || async {}).await).await;
 }
 
 fn cancel_joiners_of_one_task(n: u64) {
@@ -214,6 +254,88 @@ fn drop_a_join_half_way(n: u64) {
         assert!(matches!(half, Either::Right(Ok(_))), "half of them are over");
         sleep(SECOND).await.expect("nothing interrupts it");
     });
+}
+
+fn time_out_one_join(n: u64) {
+    let all = async move { Ok::<_, Interrupt>(sleep_in_branches(n).await) };
+    run(async { assert!(timeout_after(SECOND, all).await.is_ok_and(|errors| errors == n)) });
+}
+
+fn cancel_one_join(n: u64) {
+    run(cancel_join(n));
+}
+
+async fn cancel_join(n: u64) {
+    let mut task = spawn("joins", sleep_in_branches(n)).await;
+    yield_now().await.expect("nothing interrupts it");
+    task.cancel_now("all");
+    assert_eq!(task.join().await.ok(), Some(n));
+}
+
+/// Sleeps for two seconds in each of `n` branches, and returns the number of errors.
+async fn sleep_in_branches(n: u64) -> u64 {
+    let ended = join_all((0..n).map(|_| sleep(2 * SECOND)).collect::<Vec<_>>()).await;
+    ended.iter().filter(|ended| ended.is_err()).count() as u64
+}
+
+fn drop_ready_tasks(n: u64) {
+    run(async {
+        for _ in 0..n {
+            spawn("ready", async {}).detached().await;
+        }
+    });
+}
+
+fn drop_sleeping_tasks(n: u64) {
+    run(async { spawn_many(n, || sleep(SECOND)).await });
+}
+
+fn fire_nested_timeouts_around_wakers(n: u64) {
+    let wait =
+        || timeout_after(SECOND, timeout_after(2 * SECOND, pending::<Result<(), Interrupt>>()));
+    run(async { join_each(spawn_many(n, wait).await).await });
+}
+
+fn fire_timeouts_around_branches(n: u64) {
+    let wait = || {
+        timeout_after(SECOND, async {
+            race(pending::<()>(), pending::<()>()).await;
+            Ok::<(), Interrupt>(())
+        })
+    };
+    run(async { join_each(spawn_many(n, wait).await).await });
+}
+
+fn fire_connection_deadlines(n: u64) {
+    let wait = || async {
+        let deadline = connection_deadline().await;
+        deadline.guard(SECOND, sleep(2 * SECOND)).await
+    };
+    run(async { join_each(spawn_many(n, wait).await).await });
+}
+
+fn cancel_senders_of_a_channel(n: u64) {
+    let (sender, receiver) = mpsc::channel(1);
+    let wait = || {
+        let sender = sender.clone();
+        async move { sender.send(()).await.is_ok() }
+    };
+    run(async { cancel_each(spawn_many(n, wait).await).await });
+    drop(receiver);
+}
+
+fn poll_sleeps_unordered(n: u64) {
+    run(async {
+        let mut all: FuturesUnordered<_> = (0..n).map(|_| sleep(SECOND)).collect();
+        while all.next().await.is_some() {}
+    });
+}
+
+/// Runs an operation while the log is written.
+fn traced<F: Future<Output = ()>>(n: u64, operation: fn(u64) -> F) {
+    let mut kernel = Kernel::new(Sim::new());
+    kernel.trace_to(std::io::sink());
+    kernel.run(operation(n)).expect("main ends");
 }
 
 #[cfg(test)]
