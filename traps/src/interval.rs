@@ -34,13 +34,14 @@ pub enum MissedTick {
 pub struct Interval {
     period: Duration,
     missed: MissedTick,
-    /// The next tick. `None` before the first.
-    next: Option<Time>,
+    /// The next tick, and the number of the kernel on whose clock it is. `None` before the first.
+    next: Option<(Time, u32)>,
 }
 
 /// Makes a source of ticks. The first tick is due when it is first waited for, and each other tick
 /// a `period` after the one before. If the task is late, [`MissedTick::Burst`] applies;
-/// [`Interval::missed`] chooses another rule.
+/// [`Interval::missed`] chooses another rule. If the next kernel of the thread goes on with the
+/// interval, its first tick is due at once.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -84,13 +85,16 @@ impl Interval {
         let site = Location::caller();
         async move {
             let now = gate::now().unwrap_or_default();
-            let due = *self.next.get_or_insert(now);
+            let kernel = gate::epoch();
+            let kept = self.next.filter(|(_, of)| *of == kernel);
+            let (due, _) = *self.next.insert(kept.unwrap_or((now, kernel)));
             let now = sleep_from(due - now, site).await?;
-            self.next = Some(match self.missed {
+            let next = match self.missed {
                 MissedTick::Burst => due + self.period,
                 MissedTick::Delay => now + self.period,
                 MissedTick::Skip => first_after(now, due, self.period),
-            });
+            };
+            self.next = Some((next, kernel));
             Ok(due)
         }
     }

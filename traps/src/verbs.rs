@@ -135,6 +135,7 @@ pub struct Sleep {
     /// The duration in microseconds.
     span: u64,
     /// The end of the sleep. The first poll sets it, and it stays if another task polls the future.
+    /// In another kernel, the sleep begins anew.
     until: Time,
     call: Call,
 }
@@ -145,8 +146,9 @@ impl Future for Sleep {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Sleep { span, until, call } = &mut *self;
+        let filed = call.ticket();
         let request = || {
-            if *until == Time::NEVER {
+            if !filed.is_some_and(gate::is_of_this_kernel) {
                 *until = gate::now().unwrap_or_default() + Duration::from_micros(*span);
             }
             Trap::Sleep { span: *span, until: *until }

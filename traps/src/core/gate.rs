@@ -75,6 +75,8 @@ pub struct Gate {
     /// The traps and posts that were filed before `newest`, in program order.
     pub(super) filed: RefCell<Vec<Filed>>,
     pub(super) any_filed: Cell<bool>,
+    /// The serial numbers of the newest wait and the newest scope before the kernel was made.
+    before: Cell<(u32, u32)>,
 }
 
 /// A trap or a post that a task has filed.
@@ -265,6 +267,17 @@ pub(crate) fn new_handle() -> HandleId {
     with(|gate| gate.handles.borrow_mut().insert(())).expect("a descriptor is waited for in a task")
 }
 
+/// Returns whether a wait was filed in the kernel of this thread. A point of time that an earlier
+/// kernel's clock gave means nothing here.
+pub(crate) fn is_of_this_kernel(ticket: Ticket) -> bool {
+    with(|gate| ticket.serial() > gate.before.get().0).unwrap_or(false)
+}
+
+/// Returns whether a task was made in the kernel of this thread, like [`is_of_this_kernel`].
+pub(crate) fn is_task_of_this_kernel(task: TaskRef) -> bool {
+    with(|gate| task.serial() > gate.before.get().1).unwrap_or(false)
+}
+
 /// Returns whether the running kernel wants its tasks to file every event.
 #[inline]
 pub(crate) fn is_listening() -> bool {
@@ -359,6 +372,8 @@ impl Gate {
         let rule = "rule: a thread has one kernel at a time, and this thread has one already";
         assert!(self.kernel.borrow().is_none(), "{rule}");
         self.kernel.replace(Some(kernel.clone()));
+        let records = self.records.borrow();
+        self.before.set((records.waits.last(), records.scopes.last()));
         Claim(self)
     }
 

@@ -188,7 +188,8 @@ impl Opener {
     }
 
     /// Opens the scope, unless it is open in the task that is being polled. If another task polls
-    /// it, the scope closes there and opens here, with the same deadline.
+    /// it, the scope closes there and opens here, with the same deadline. In another kernel, the
+    /// limit begins anew.
     #[inline]
     pub(crate) fn open(&mut self) -> Open {
         match self.open {
@@ -198,9 +199,11 @@ impl Opener {
     }
 
     fn open_here(&mut self) -> Open {
-        if let Some(Open { deadline, .. }) = self.open {
+        if let Some(Open { task, deadline, .. }) = self.open {
             self.close(Left::Other);
-            self.limit = Limit::At(deadline);
+            if gate::is_task_of_this_kernel(task) {
+                self.limit = Limit::At(deadline);
+            }
         }
         let (gate, task) = in_task(self.site);
         let (deadline, now) = match self.limit {

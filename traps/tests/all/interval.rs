@@ -1,8 +1,11 @@
 //! Ticks in a fixed period, and the three rules for late ones; tasks that are awaited; `join3`.
 
+use std::cell::RefCell;
+use std::future::Future;
 use std::time::Duration;
 
-use kernel::Sim;
+use kernel::{Kernel, Sim};
+use support::kernels::Shared;
 use traps::{
     Error, MissedTick, Time, clock, ignore_after, interval, join3, sleep, spawn, timeout_after,
 };
@@ -102,4 +105,47 @@ fn three_futures_are_joined_in_the_time_of_the_slowest() {
         (a.unwrap(), b, c.unwrap())
     });
     assert_eq!((ran.output, ran.took), ((at(3), 2, at(1)), 3 * SECOND));
+}
+
+/// A kernel on whose clock ten seconds have passed, and then `first`; then a new kernel, and
+/// `second`. Returns the time that `second` took.
+fn in_two_kernels(first: impl Future<Output = ()>, second: impl Future<Output = ()>) -> Time {
+    let mut kernel = Kernel::new(Sim::new());
+    let late = async {
+        sleep(10 * SECOND).await.unwrap();
+        first.await;
+    };
+    kernel.run(late).unwrap();
+    drop(kernel);
+    let taken = async {
+        second.await;
+        clock().await
+    };
+    Kernel::new(Sim::new()).run(taken).unwrap()
+}
+
+#[test]
+fn what_outlives_its_kernel_begins_anew_in_the_next_one() {
+    let kept = RefCell::new(None);
+    let first = async {
+        let mut ticks = interval(SECOND);
+        assert_eq!(ticks.tick().await, Ok(at(10)));
+        kept.replace(Some(ticks));
+    };
+    let second = async {
+        let mut ticks = kept.take().unwrap();
+        assert_eq!(ticks.tick().await, Ok(at(0)));
+        assert_eq!(ticks.tick().await, Ok(at(1)));
+    };
+    assert_eq!(in_two_kernels(first, second), at(1));
+
+    let begun = Shared::new(sleep(3 * SECOND));
+    let first = async { assert!(begun.poll_once().await.is_pending()) };
+    let second = async { assert_eq!(begun.wait().await, Ok(at(3))) };
+    assert_eq!(in_two_kernels(first, second), at(3));
+
+    let begun = Shared::new(timeout_after(3 * SECOND, sleep(99 * SECOND)));
+    let first = async { assert!(begun.poll_once().await.is_pending()) };
+    let second = async { assert!(begun.wait().await.is_err()) };
+    assert_eq!(in_two_kernels(first, second), at(3));
 }
