@@ -523,7 +523,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
             ));
         }
         reports.closing.set(Some(reason));
-        self.post_for_each(|task| Post::Cancel(task, reason));
+        self.post_for_each(|task| gate::cancellation(task, reason));
         if reports.is_any_alive() {
             self.name_those_awaited();
             let all = async move {
@@ -590,7 +590,7 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
                 failed.len()
             ));
         }
-        self.post_for_each(|task| Post::Cancel(task, "group dropped"));
+        self.post_for_each(|task| gate::cancellation(task, "group dropped"));
     }
 }
 

@@ -164,7 +164,7 @@ impl Future for Ended {
 
 /// Asks for the cancellation of a task.
 pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
-    gate::post(Post::Cancel(task, reason));
+    gate::post(gate::cancellation(task, reason));
 }
 
 /// The handle of a task, to join or cancel it. (A task that needs no handle is spawned

@@ -25,7 +25,7 @@ use traps::internal::protocol::{
     DeadlineEvent, Left, NewTask, Note, PermitEvent, Post, Reply, Rescoped, ScopeEvent, ScopeKind,
     ScopePost, Trap,
 };
-use traps::internal::scopes::{Scope, WaitState};
+use traps::internal::scopes::{Fired, Scope, WaitState};
 use traps::internal::table::{Queue, Site, TaskId, TaskRef, Ticket};
 
 use super::tasks::Task;
@@ -206,10 +206,10 @@ impl<M: Machine> Core<M> {
         match post {
             Post::Withdraw(ticket) => self.withdraw(ticket),
             Post::Spawn(new) => self.spawn(new),
-            Post::Cancel(task, reason) => {
+            Post::Cancel { task, reason, order } => {
                 let by = self.run.task.map(|task| TaskId(self.tasks[task].id));
                 if let Some(index) = self.find(task) {
-                    self.cancel(index, by, reason);
+                    self.cancel(index, Fired::by_cancel(order, by, reason));
                 }
             }
             Post::Drop(task) => self.drop_task(services, task, OVER),
@@ -217,6 +217,9 @@ impl<M: Machine> Core<M> {
             Post::Permit(queue, keep) => self.give_permit(&queue, keep),
             Post::Woken(task) => self.wake_task(task),
             Post::PutBack(interrupt) => self.put_back(&interrupt),
+            Post::PendAgain { source, place } => {
+                self.gate.records().pend_again(source, place);
+            }
             Post::Unpark(ticket) => {
                 let is_stale = !self.unpark(ticket, Reply::Done);
                 self.counts.stale += u64::from(is_stale);

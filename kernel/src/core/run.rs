@@ -111,6 +111,7 @@ impl<M: Machine> Core<M> {
             self.now = self.now.max(self.gate.now());
             if polled.is_ready() {
                 self.gate.end();
+                self.gate.drop_traps();
             }
             self.set_new_timers();
             self.serve(services);

@@ -306,9 +306,15 @@ impl<M: Machine> Core<M> {
     /// moved to another task.
     fn release_all(&mut self, index: u32) {
         let task = self.tasks[index].root;
-        loop {
-            let first = self.gate.records().waits_of(task.index).next().map(|(ticket, _)| ticket);
-            let Some(ticket) = first else { break };
+        // Parked waits go first. The interrupt of a wait that was not read goes back, and must not
+        // end another wait of a task that has ended.
+        let left = |is_parked| {
+            let records = self.gate.records();
+            let waits = records.waits_of(task.index);
+            let waits = waits.filter(|(_, wait)| wait.is_parked() == is_parked);
+            waits.map(|(ticket, _)| ticket).collect::<Vec<_>>()
+        };
+        for ticket in [left(true), left(false)].concat() {
             self.withdraw(ticket);
         }
         let records = self.gate.records();

@@ -45,7 +45,7 @@ use traps::internal::protocol::{Parked, Post, Reply, ScopeKind, ServicePost, Tra
 use traps::internal::scopes::{Fired, Wait, WaitState};
 use traps::internal::table::{ScopeId, TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
-use traps::{Delivery, Interrupt, TaskId};
+use traps::{Delivery, Interrupt};
 
 use super::Core;
 use super::tasks::State;
@@ -322,7 +322,8 @@ impl<M: Machine> Core<M> {
         let Some(was_ready) = self.tasks.state(task).map(|state| state == State::Ready) else {
             return;
         };
-        let reached = records.fire(source, Fired::by_deadline(self.log.cause));
+        let fired = Fired::by_deadline(records.take_order(), self.log.cause);
+        let reached = records.fire(source, fired);
         drop(records);
         let winner = (was_ready && self.log.listening).then(|| self.winner(task));
         self.spread(source, task, &reached);
@@ -431,15 +432,14 @@ impl<M: Machine> Core<M> {
     /// Cancels a task: fires the scope around it. A task is cancelled once. A pending cancellation
     /// comes before any pending timeout. An interrupt that was delivered before the cancellation
     /// stays.
-    pub(crate) fn cancel(&mut self, index: u32, by: Option<TaskId>, reason: &'static str) {
-        let (by_number, cause) = (by.map(|task| task.0), self.log.cause);
-        let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
+    pub(crate) fn cancel(&mut self, index: u32, fired: Fired) {
+        let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.log.cause);
+        let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };
         if self.is_cancelled(index) {
             emit!(self, index, event(Effect::Again));
             return;
         }
         let root = self.tasks[index].root;
-        let fired = Fired::by_cancel(by, reason);
         let reached = self.gate.records().fire(root, fired);
         let hits = !reached.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
@@ -451,6 +451,12 @@ impl<M: Machine> Core<M> {
         if !hits {
             self.wake_bare(root, index);
         }
+    }
+
+    /// Cancels a task on behalf of the kernel, another thread or a test.
+    pub(crate) fn cancel_now(&mut self, index: u32, reason: &'static str) {
+        let order = self.gate.records().take_order();
+        self.cancel(index, Fired::by_cancel(order, None, reason));
     }
 
     /// Returns whether a task was cancelled.

@@ -69,7 +69,7 @@ impl<M: Machine> Core<M> {
         self.now = self.machine.now();
         let cause = self.log.cause;
         match what {
-            Injected::Cancellation => self.cancel(task, None, "injected"),
+            Injected::Cancellation => self.cancel_now(task, "injected"),
             Injected::Timeout => self.time_out(task),
         }
         self.log.cause = cause;

@@ -281,6 +281,6 @@ pub(crate) fn cancel<M: Machine>(
     reason: &'static str,
 ) {
     if let Some(index) = task.get().and_then(|task| core.find(*task)) {
-        core.cancel(index, None, reason);
+        core.cancel_now(index, reason);
     }
 }

@@ -149,7 +149,7 @@ impl Shutdown {
             for task in core.tasks.newest_first(older) {
                 if !core.is_cancelled(task) {
                     core.log.cause = self.line;
-                    core.cancel(task, None, "shutdown");
+                    core.cancel_now(task, "shutdown");
                 }
             }
         }

@@ -262,6 +262,13 @@ pub(crate) fn new_task(site: Site) -> (TaskRef, TaskId) {
     with(|gate| gate.new_task(site)).expect("a task is spawned in a task")
 }
 
+/// Makes the post that cancels a task. It has its rank from now, so a branch that the poll opens
+/// later was not open when the cancellation fired.
+pub(crate) fn cancellation(task: TaskRef, reason: &'static str) -> Post {
+    let order = with(|gate| gate.records.borrow_mut().take_order()).unwrap_or(0);
+    Post::Cancel { task, reason, order }
+}
+
 /// Makes a name for a descriptor.
 pub(crate) fn new_handle() -> HandleId {
     with(|gate| gate.handles.borrow_mut().insert(())).expect("a descriptor is waited for in a task")
@@ -447,6 +454,16 @@ impl Gate {
     pub fn end(&self) {
         self.task.set(None);
         self.scope.set(ScopeId::NONE);
+    }
+
+    /// Forgets the traps that the last poll of a task has filed. Their futures live on elsewhere,
+    /// and their waits end with the task.
+    #[inline]
+    pub fn drop_traps(&self) {
+        self.newest.set(None);
+        if self.any_filed.get() {
+            self.filed.borrow_mut().retain(|filed| matches!(filed, Filed::Post(_)));
+        }
     }
 
     /// Runs user code outside of any task, even while a task is being served.

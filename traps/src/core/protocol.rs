@@ -184,8 +184,15 @@ pub enum Post {
     Withdraw(Ticket),
     /// Adds a new task at the end of the ready queue.
     Spawn(NewTask),
-    /// Cancels the task, for this reason.
-    Cancel(TaskRef, &'static str),
+    /// Cancels a task.
+    Cancel {
+        /// The task.
+        task: TaskRef,
+        /// The reason.
+        reason: &'static str,
+        /// The rank of the cancellation among all sources of interrupts.
+        order: u64,
+    },
     /// Drops the future of the task, because its grace period is over.
     Drop(TaskRef),
     /// Wakes at most this number of the queue's waiters, from the head.
@@ -197,6 +204,14 @@ pub enum Post {
     Woken(TaskRef),
     /// Makes an interrupt pending again, because a task has read it without effect.
     PutBack(Interrupt),
+    /// Makes a deadline that has passed pending again for the traps after this post, because a
+    /// timeout inside it has closed.
+    PendAgain {
+        /// The scope that has fired.
+        source: ScopeId,
+        /// The scope at which it is pending.
+        place: ScopeId,
+    },
     /// Ends the wait of this ticket. Posted on the kernel's own thread.
     Unpark(Ticket),
     /// Logs that a scope was opened or closed. Posted only while the log is on.

@@ -59,11 +59,17 @@ pub(crate) fn set_timer(scope: ScopeId) {
 /// Closes a scope.
 pub(crate) fn close_scope(scope: ScopeId, left: Left) {
     let Some(gate) = GATE.get() else { return };
-    let Some(closed) = gate.records.borrow_mut().close(scope) else { return };
+    let mut records = gate.records.borrow_mut();
+    let again = if records.fired > 0 { records.close_inside(scope) } else { Vec::new() };
+    let Some(closed) = records.close(scope) else { return };
+    drop(records);
     let Scope { root: task, number, kind, deadline, line, .. } = closed;
     if (line != 0 || is_listening()) && !matches!(kind, ScopeKind::Deadline(_)) {
         let told = ScopePost { task, number, kind, deadline, event: ScopeEvent::Closed(left) };
         gate.post(Post::Scope(Box::new(told)));
+    }
+    for (source, place) in again {
+        gate.post(Post::PendAgain { source, place });
     }
 }
 

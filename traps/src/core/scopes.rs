@@ -34,6 +34,7 @@
 //!
 //! This file calls no user code and reads no clock.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::task::Waker;
 
@@ -126,7 +127,7 @@ pub struct Scope {
     /// The scope that polled this scope last, or [`ScopeId::NONE`] for the outermost scope of a
     /// task.
     pub parent: ScopeId,
-    /// The number of scopes that had fired on this thread when this scope was opened.
+    /// The rank of the last source when this scope was opened.
     order: u64,
     /// The number of waits and scopes in this scope, without those in inner scopes.
     inside: u32,
@@ -151,7 +152,8 @@ pub struct Scope {
 /// A source of interrupts: the facts about a scope that has fired.
 #[derive(Debug, Default)]
 pub struct Fired {
-    /// The rank of the scope among all scopes that fired on this thread.
+    /// The rank among all sources of this thread. A cancellation has the rank that it took when it
+    /// was asked for, because a poll may open branches between that and the kernel's answer.
     pub order: u64,
     /// The number of the `fire` or `cancel` line in the log.
     pub line: u64,
@@ -160,44 +162,45 @@ pub struct Fired {
     /// The reason of the cancellation.
     pub reason: &'static str,
     /// The places where a wait took the source.
-    places: Vec<Place>,
+    places: BTreeMap<ScopeId, Place>,
 }
 
 /// A place where a source is pending when it fires: the scope itself, or a branch inside it.
 #[derive(Debug)]
 struct Place {
-    at: ScopeId,
     is_pending: bool,
+    /// Whether it became pending again in a poll, and the kernel has not come to that post yet. A
+    /// trap that the same poll filed earlier must not take it.
+    is_ahead: bool,
     /// The number of waits inside that have taken the source here and have not given it back.
     taken: u32,
 }
 
 impl Fired {
-    /// Makes the source of a deadline that has passed, with the number of its `fire` line in the
-    /// log.
+    /// Makes the source of a deadline that has passed, with its rank and the number of its `fire`
+    /// line in the log.
     #[must_use]
-    pub fn by_deadline(line: u64) -> Fired {
-        Fired { line, ..Fired::default() }
+    pub fn by_deadline(order: u64, line: u64) -> Fired {
+        Fired { order, line, ..Fired::default() }
     }
 
-    /// Makes the source of a cancellation, with its reason and the task that cancelled, if there is
-    /// one.
+    /// Makes the source of a cancellation, with its rank, its reason, and the task that cancelled,
+    /// if there is one.
     #[must_use]
-    pub fn by_cancel(by: Option<TaskId>, reason: &'static str) -> Fired {
-        Fired { by, reason, ..Fired::default() }
+    pub fn by_cancel(order: u64, by: Option<TaskId>, reason: &'static str) -> Fired {
+        Fired { order, by, reason, ..Fired::default() }
     }
 
     fn place(&mut self, at: ScopeId) -> &mut Place {
-        let found = self.places.iter().position(|place| place.at == at);
-        let found = found.unwrap_or_else(|| {
-            self.places.push(Place { at, is_pending: true, taken: 0 });
-            self.places.len() - 1
-        });
-        &mut self.places[found]
+        self.places.entry(at).or_insert(Place { is_pending: true, is_ahead: false, taken: 0 })
     }
 
     fn is_pending(&self, at: ScopeId) -> bool {
-        self.places.iter().all(|place| place.at != at || place.is_pending)
+        self.places.get(&at).is_none_or(|place| place.is_pending)
+    }
+
+    fn is_open_to_traps(&self, at: ScopeId) -> bool {
+        self.places.get(&at).is_none_or(|place| place.is_pending && !place.is_ahead)
     }
 }
 
@@ -206,8 +209,8 @@ impl Scope {
     /// has not given it back. `own` is the name of the scope.
     #[must_use]
     pub fn was_taken(&self, own: ScopeId) -> bool {
-        let places = self.fired.iter().flat_map(|fired| &fired.places);
-        places.into_iter().any(|place| place.at == own && place.taken > 0)
+        let place = self.fired.as_ref().and_then(|fired| fired.places.get(&own));
+        place.is_some_and(|place| place.taken > 0)
     }
 }
 
@@ -222,7 +225,7 @@ pub struct Records {
     pub fired: usize,
     /// The number of timers whose wait or scope has ended since the kernel's heap was last rebuilt.
     pub stale_timers: usize,
-    /// The rank of the last scope that fired.
+    /// The rank of the last source.
     order: u64,
 }
 
@@ -300,8 +303,7 @@ impl Records {
         self.leave_scope(before);
     }
 
-    /// Closes a scope. A source that is pending only at this scope is gone. If the scope is a
-    /// timeout, enclosing deadlines that have passed are pending again.
+    /// Closes a scope. A source that is pending only at this scope is gone.
     #[inline(always)]
     pub fn close(&mut self, scope: ScopeId) -> Option<Scope> {
         let found = self.scopes.get(scope).filter(|found| found.kind != ScopeKind::Closed)?;
@@ -316,9 +318,6 @@ impl Records {
             }
         } else {
             self.close_around(scope, &closed);
-        }
-        if self.fired > 0 && closed.kind.is_timeout() {
-            self.make_pending_again(closed.parent);
         }
         Some(closed)
     }
@@ -542,13 +541,18 @@ pub struct InForce {
 
 /// The methods that deliver interrupts.
 impl Records {
+    /// Takes the rank of the next source. A branch that is opened from now on was not open when that
+    /// source fired.
+    pub fn take_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
     /// Makes a scope a source of interrupts. Returns the parked waits that it ends, oldest first,
     /// each with the place where the source is pending for it.
     pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
         self.forget(source);
-        self.order += 1;
         self.fired += 1;
-        let fired = Fired { order: self.order, ..fired };
         self.scopes[source.index].fired = Some(Box::new(fired));
         self.reached(source)
     }
@@ -612,11 +616,11 @@ impl Records {
     }
 
     /// Returns the first scope, from `from` outwards to `source`, in which the interrupt of
-    /// `source` is pending.
+    /// `source` is pending for a trap.
     #[must_use]
     pub fn place(&self, source: ScopeId, from: ScopeId, shields: bool) -> Option<ScopeId> {
         let fired = self.scopes.get(source)?.fired.as_ref()?;
-        self.way(source, from, shields).into_iter().find(|place| fired.is_pending(*place))
+        self.way(source, from, shields).into_iter().find(|place| fired.is_open_to_traps(*place))
     }
 
     /// Finds the scope that has fired and will interrupt a wait in `from`. A cancellation comes
@@ -675,18 +679,31 @@ impl Records {
         places.map(|(at, _)| at).filter(|at| fired.is_pending(*at)).collect()
     }
 
-    /// Makes enclosing deadlines that have passed pending again, because a timeout has closed. Each
-    /// is then pending at the first branch on the way out from `from`, or at itself if there is no
-    /// branch.
-    fn make_pending_again(&mut self, from: ScopeId) {
-        let around = self.around(from).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
-        let over = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
-        let over: Vec<_> = over.map(|(source, _)| source).collect();
-        for source in over {
-            let first = self.way(source, from, true)[0];
-            if let Some(fired) = &mut self.scopes[source.index].fired {
-                fired.place(first).is_pending = true;
-            }
+    /// Makes enclosing deadlines that have passed pending again, because a timeout closes: each at
+    /// the first branch on the way out, or at itself if there is no branch. Returns the sources with
+    /// their places. Traps take nothing there before [`Records::pend_again`].
+    pub(crate) fn close_inside(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
+        let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
+        let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
+        let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
+        let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
+        let first = |(source, _)| (source, self.way(source, parent, true)[0]);
+        let passed: Vec<_> = passed.map(first).collect();
+        for (source, first) in &passed {
+            let fired = self.scopes[source.index].fired.as_mut();
+            let place = fired.expect("it has fired").place(*first);
+            place.is_ahead |= !mem::replace(&mut place.is_pending, true);
+        }
+        passed
+    }
+
+    /// Makes a source pending at `place` again for traps, too, if both are still there.
+    pub fn pend_again(&mut self, source: ScopeId, place: ScopeId) {
+        if self.is_open(place)
+            && let Some(fired) = self.scopes.get_mut(source).and_then(|it| it.fired.as_mut())
+        {
+            let place = fired.place(place);
+            (place.is_pending, place.is_ahead) = (true, false);
         }
     }
 
@@ -746,7 +763,7 @@ impl Records {
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
         self.scopes.get(scope)?.fired.as_ref()?;
-        if self.places_of(scope).is_empty() || !self.is_bare(scope) {
+        if !self.is_bare(scope) || self.places_of(scope).is_empty() {
             return None;
         }
         self.take_pending(scope, scope);

@@ -819,3 +819,53 @@ fn c29_a_clean_up_is_interrupted_once_however_many_branches_it_opens() {
     assert_eq!(cleans_up(|event| shield(joins(event)), false), whole);
     assert_eq!(cleans_up(limited, false), whole);
 }
+
+// ---- The order within a poll ---------------------------------------------------------------
+
+#[test]
+fn a_task_that_cancels_itself_has_no_branch_that_it_opens_later() {
+    let results = |cancels_itself: bool| {
+        check_quietly("self", Sim::new(), async move {
+            let handle = Rc::new(RefCell::new(None::<Task<_>>));
+            let own = handle.clone();
+            let body = async move {
+                if cancels_itself {
+                    own.borrow().as_ref().unwrap().cancel_now("self");
+                }
+                let (a, b) = join(sleep(tenths(1)), sleep(tenths(1))).await;
+                (a.is_err(), b.is_err())
+            };
+            let task = spawn("both", body).await;
+            if !cancels_itself {
+                task.cancel_now("other");
+            }
+            *handle.borrow_mut() = Some(task);
+            yield_now().await.unwrap();
+            let mut task = handle.take().unwrap();
+            task.join().await.unwrap()
+        })
+        .output
+    };
+    assert_eq!(results(true), (true, false));
+    assert_eq!(results(false), (true, false));
+}
+
+#[test]
+fn a_trap_is_not_ended_by_a_timeout_that_closes_later_in_its_poll() {
+    let ran = check_quietly("closes", Sim::new(), async {
+        let first = async {
+            // Its interrupt is the one delivery of the outer timeout here.
+            let ended = sleep(tenths(90)).await.is_err();
+            (ended, yield_now().await.is_ok())
+        };
+        let second = async {
+            let ended = timeout_after(tenths(20), sleep(tenths(90))).await.is_err();
+            (ended, sleep(tenths(0)).await.is_ok())
+        };
+        let both = async { Ok::<_, Interrupt>(futures_util::future::join(first, second).await) };
+        timeout_after(tenths(10), both).await
+    });
+    // The trap of the first is filed before the second timeout closes and makes the outer deadline
+    // pending again, so it is the trap after that which ends.
+    assert_eq!(ran.output, Ok(((true, true), (true, false))), "{}", ran.trace);
+}

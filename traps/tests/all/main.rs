@@ -17,6 +17,7 @@ mod moves;
 mod notes;
 mod overload;
 mod precedence;
+mod scope_programs;
 mod sync;
 mod task_guard;
 mod tasks;
