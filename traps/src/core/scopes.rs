@@ -223,6 +223,8 @@ pub struct Records {
     pub scopes: Table<OfScope, Scope>,
     /// The number of open scopes that have fired.
     pub fired: usize,
+    /// The number of open shields.
+    shields: usize,
     /// The number of timers whose wait or scope has ended since the kernel's heap was last rebuilt.
     pub stale_timers: usize,
     /// The rank of the last source.
@@ -244,6 +246,7 @@ impl Records {
         let root = self.scopes[parent.index].root;
         let scope = self.new_scope(kind, number, site);
         let scope = Scope { root, parent, deadline, is_inner: true, ..scope };
+        self.shields += usize::from(kind == ScopeKind::Shield);
         let scope = self.scopes.insert(scope);
         self.scopes[root.index].open += 1;
         self.come_into(parent).1 = scope.index;
@@ -311,6 +314,7 @@ impl Records {
         let closed = if is_left { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
         self.stale_timers += usize::from(closed.has_timer);
         self.fired -= usize::from(closed.fired.is_some());
+        self.shields -= usize::from(closed.kind == ScopeKind::Shield);
         if closed.is_inner {
             self.scopes[closed.root.index].open -= 1;
             if is_left {
@@ -378,7 +382,7 @@ impl Records {
                 queue.len.set(0);
             }
         }
-        (self.fired, self.stale_timers) = (0, 0);
+        (self.fired, self.shields, self.stale_timers) = (0, 0, 0);
         (self.waits.clear(), self.scopes.clear())
     }
 
@@ -496,8 +500,10 @@ impl Records {
             return true;
         }
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
+        // Without this count, each timeout that fires would look at all scopes of the thread.
+        let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
         self.waits_of(root.index).all(|(_, wait)| is_bare(wait))
-            && self.inside(scope).all(|(_, inner)| inner.kind != ScopeKind::Shield)
+            && !(self.shields > 0 && has_shield())
     }
 
     /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
@@ -762,8 +768,9 @@ impl Records {
 
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
-        self.scopes.get(scope)?.fired.as_ref()?;
-        if !self.is_bare(scope) || self.places_of(scope).is_empty() {
+        let fired = self.scopes.get(scope)?.fired.as_ref()?;
+        let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
+        if !self.is_bare(scope) || !is_pending() {
             return None;
         }
         self.take_pending(scope, scope);
