@@ -302,6 +302,10 @@ impl<S: Stream> Stream for BufReader<S> {
         self.stream.shutdown()
     }
 
+    fn has_end_message(&self) -> bool {
+        self.stream.has_end_message()
+    }
+
     fn reset(&mut self) -> io::Result<()> {
         self.stream.reset()
     }

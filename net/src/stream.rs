@@ -178,6 +178,14 @@ pub trait Stream {
     /// Returns the system's error.
     fn shutdown(&mut self) -> io::Result<()>;
 
+    /// Returns whether the end of the stream is a message, as the `close_notify` of TLS. Without a
+    /// [`shutdown`](Stream::shutdown), the peer of such a stream takes the end for a cut. The end of
+    /// a socket or a pipe is no message: to drop it is enough. A wrapper must pass on the value of
+    /// its stream.
+    fn has_end_message(&self) -> bool {
+        false
+    }
+
     /// Abandons the stream. Bytes that the peer has not taken yet may be discarded. The peer meets
     /// a reset, never an end that it could take for the end of a complete message. Drop the stream
     /// soon, because a socket sends its reset when it is closed. A stream without resets is shut
@@ -288,6 +296,10 @@ macro_rules! forward {
 
         fn shutdown(&mut $self) -> io::Result<()> {
             Stream::shutdown(&mut $to)
+        }
+
+        fn has_end_message(&$self) -> bool {
+            $to.has_end_message()
         }
 
         fn reset(&mut $self) -> io::Result<()> {

@@ -3,6 +3,7 @@
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use net::{
     BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, WriteDeadline,
     copy_bidirectional, serve,
 };
-use traps::{Interruptible, ignore_after, join, shield, sleep, spawn, timeout_after};
+use traps::{Interruptible, Task, ignore_after, join, shield, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -241,6 +242,16 @@ impl Handler for App {
         if request.path() == "/slow" {
             sleep(SECOND * 3).await?;
         }
+        let is_endless = request.path() == "/endless";
+        if is_endless || request.path() == "/stream" {
+            let mut answer = request.start(Response::new(200)).await?;
+            answer.write(b"a part").await?;
+            answer.flush().await?;
+            if is_endless {
+                sleep(SECOND * 20).await?;
+            }
+            return answer.finish();
+        }
         let mut body = Vec::new();
         while let Some(piece) = request.read_chunk().await? {
             body.extend_from_slice(piece);
@@ -285,6 +296,100 @@ fn a_client_that_leaves_ends_a_handler_that_still_waits() {
         traps::clock().await.since(at)
     });
     assert!(ran.output < SECOND * 3, "{:?}", ran.output);
+}
+
+/// Serves one TLS connection to a client that sends `request`, and reads up to the end. `until`
+/// runs beside both, with the server's configuration. Returns the bytes, and the kind of the error
+/// if the end was no `close_notify`.
+fn end_of(
+    room: usize,
+    request: &'static [u8],
+    until: impl AsyncFnOnce(&Config, &mut Task<io::Result<()>>) + 'static,
+) -> (Vec<u8>, Result<(), ErrorKind>) {
+    let ran = testing::run(async move {
+        let (server, mut client) = tls(duplex(room)).await;
+        let config = Rc::new(Config::default());
+        let theirs = config.clone();
+        let serve = async move { serve_connection(server, &App, &theirs).await };
+        let mut served = spawn("server", serve).await;
+        client.write_all(request).await.unwrap();
+        let mut got = Vec::new();
+        let read = async {
+            // The server waits until everything has gone out, however small the pipe is.
+            sleep(SECOND / 2).await.unwrap();
+            client.read_to_end(&mut got, 1 << 24).await
+        };
+        let (read, ()) = join(read, until(&config, &mut served)).await;
+        drop(client);
+        let _ = served.join().await;
+        (got, read.map_err(|error| error.kind()))
+    });
+    ran.output
+}
+
+/// RFC 9112, 9.8: a server must send `close_notify` before it closes.
+#[test]
+fn each_end_of_a_connection_is_a_close_notify() {
+    let nothing = async |_: &Config, _: &mut Task<_>| {};
+    let requests: [&[u8]; 7] = [
+        b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.0\r\n\r\n",
+        // The body ends with the connection.
+        b"GET /stream HTTP/1.0\r\n\r\n",
+        // The idle deadline.
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        // Refused: a bad head, a body without an end, and a head without one.
+        b"GET /\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n",
+        b"GET / HT",
+    ];
+    for request in requests {
+        for room in [50, 1000, 1 << 20] {
+            let (got, end) = end_of(room, request, nothing);
+            let case = String::from_utf8_lossy(request);
+            assert!(got.starts_with(b"HTTP/1.1 "), "{room} {case:?}: {got:?}");
+            assert_eq!(end, Ok(()), "{room} {case:?}");
+        }
+    }
+    assert_eq!(end_of(1000, b"", nothing), (Vec::new(), Ok(())), "silent");
+    let idle = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let drain = async |config: &Config, _: &mut Task<_>| {
+        sleep(SECOND).await.unwrap();
+        config.drain();
+    };
+    assert_eq!(end_of(1000, idle, drain).1, Ok(()), "drained");
+    assert_eq!(end_of(1000, b"", drain).1, Ok(()), "drained without a request");
+    for request in [&idle[..], b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let cancel = async |_: &Config, served: &mut Task<_>| {
+            sleep(SECOND).await.unwrap();
+            served.cancel().await.unwrap();
+        };
+        assert_eq!(end_of(1000, request, cancel).1, Ok(()), "cancelled");
+    }
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_and_breaks_off_has_no_close_notify() {
+    let cancel = async |_: &Config, served: &mut Task<_>| {
+        sleep(SECOND).await.unwrap();
+        served.cancel().await.unwrap();
+    };
+    let (got, end) = end_of(1000, b"GET /endless HTTP/1.0\r\n\r\n", cancel);
+    assert!(got.ends_with(b"a part"), "{got:?}");
+    assert_eq!(end, Err(ErrorKind::UnexpectedEof));
+}
+
+/// The pipe has no room for them when they are written, so the TLS stream holds them back.
+#[test]
+fn responses_that_a_tls_stream_holds_back_come_whole_before_the_end() {
+    for request in [
+        &b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"[..],
+        b"GET /stream HTTP/1.0\r\n\r\n",
+    ] {
+        let nothing = async |_: &Config, _: &mut Task<_>| {};
+        let whole = end_of(1 << 20, request, nothing);
+        assert_eq!(end_of(50, request, nothing), whole);
+    }
 }
 
 // ---- hyper over wrapped streams -----------------------------------------------------------------

@@ -136,6 +136,7 @@ where
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, State::TurnedAway).await;
     busy.give_back();
+    connection.end();
     end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
 }
 
@@ -171,6 +172,14 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     async fn make_deadline(&self) {
         self.entry.set_deadline(connection_deadline().await);
     }
+
+    /// Sends the end of a stream whose end is a message. A connection that lingered has sent it
+    /// already; one that failed or was cancelled must not wait for it.
+    fn end(&mut self) {
+        if self.stream.has_end_message() && self.entry.until_close.get() == UntilClose::Out {
+            let _ = self.stream.shutdown();
+        }
+    }
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
@@ -201,24 +210,26 @@ where
 {
     async move {
         connection.make_deadline().await;
-        loop {
+        let ended = loop {
             // In a box, so that a waiting connection is small. `Box::pin` would copy the future.
             let place = Box::new_uninit();
             match Box::into_pin(Box::write(place, busy(&mut connection, &*handler))).await {
-                Ok(State::Closed) => return Ok(()),
+                Ok(State::Closed) => break Ok(()),
                 Ok(_) => {}
                 // The log has a line already.
-                Err(error) if Expired::is(&error) => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) if Expired::is(&error) => break Ok(()),
+                Err(error) => break Err(error),
             }
             if let Err(error) = connection.first_byte().await {
                 if !is_timeout(&error) {
-                    return Err(error);
+                    break Err(error);
                 }
                 // A byte may have come in the meantime, so there is one last look.
                 connection.entry.leaves.set(true);
             }
-        }
+        };
+        connection.end();
+        ended
     }
 }
 
@@ -874,6 +885,7 @@ impl<S: Stream> Busy<'_, S> {
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
+        transport.send_end(self.config).await?;
         if transport.ended {
             return Ok(State::Closed);
         }

@@ -557,6 +557,16 @@ impl<S: Stream> Transport<S> {
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }
+
+    /// Sends the end of a stream whose end is a message, and what the stream holds back before it.
+    /// Waits until the peer has it, or its deadline passes. Does nothing to other streams.
+    pub(crate) async fn send_end(&mut self, config: &Config) -> io::Result<()> {
+        // A peer that has left needs no end.
+        if self.stream.has_end_message() && self.stream.shutdown().is_ok() {
+            self.sent(config).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Charges a write of `bytes` bytes to the budget of the task. A large write counts as several

@@ -245,6 +245,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for FromFutures<T> {
         self.shared.get_mut().close()
     }
 
+    fn has_end_message(&self) -> bool {
+        true
+    }
+
     fn reset(&mut self) -> io::Result<()> {
         self.shared.get_mut().end = End::Closed;
         Ok(())
@@ -292,5 +296,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for Half<'_, T> {
 
     fn shutdown(&mut self) -> io::Result<()> {
         self.0.borrow_mut().close()
+    }
+
+    fn has_end_message(&self) -> bool {
+        true
     }
 }
