@@ -150,6 +150,15 @@ pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
     config: C,
 }
 
+/// Makes the entry of a new connection.
+pub(super) fn open(config: &Config) -> Rc<Entry> {
+    if config.connections() == 0 {
+        // Another kernel may run now.
+        config.date.forget();
+    }
+    config.open.add()
+}
+
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     /// Makes a connection, which counts as open from now on.
     pub(super) fn new(stream: S, config: C) -> Connection<S, C> {
@@ -159,18 +168,24 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 
     /// Makes a connection, given the address of its peer. A stream that was reset no longer knows
     /// the address.
-    pub(super) fn accepted((stream, peer): (S, Option<SocketAddr>), config: C) -> Connection<S, C> {
-        if config.connections() == 0 {
-            // Another kernel may run now.
-            config.date.forget();
-        }
-        let entry = config.open.add();
+    pub(super) fn accepted(accepted: (S, Option<SocketAddr>), config: C) -> Connection<S, C> {
+        Connection::opened(accepted, (open(&config), config))
+    }
+
+    /// Makes a connection that has an entry already.
+    pub(super) fn opened(
+        (stream, peer): (S, Option<SocketAddr>),
+        (entry, config): (Rc<Entry>, C),
+    ) -> Connection<S, C> {
         Connection { stream, peer: peer.map(Box::new), entry, config }
     }
 
-    /// Makes the deadline that all phases of the connection share, in the task of the connection.
+    /// Makes the deadline that all phases of the connection share, in the task of the connection. A
+    /// handshake has made it before.
     async fn make_deadline(&self) {
-        self.entry.set_deadline(connection_deadline().await);
+        if !self.entry.has_deadline() {
+            self.entry.set_deadline(connection_deadline().await);
+        }
     }
 
     /// Sends the end of a stream whose end is a message. A connection that lingered has sent it

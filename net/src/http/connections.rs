@@ -15,7 +15,7 @@ use crate::limits::FIRST_BYTE;
 /// The state of a connection. The head of `connection` draws the states, and says what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The connection waits for the first byte of its first request.
+    /// The connection waits for its handshake, or for the first byte of its first request.
     New,
     /// The connection waits for the first byte of its next request.
     Idle,
@@ -234,6 +234,9 @@ impl Connections {
     /// open already, their waits end.
     #[track_caller]
     pub(crate) fn refuse(&self, entry: &Entry, most: usize) {
+        if entry.state.get() == State::TurnedAway {
+            return;
+        }
         if self.count(State::TurnedAway).get() >= most {
             self.close_refused(usize::MAX);
         }
@@ -245,6 +248,10 @@ impl Entry {
     /// Stores the deadline, which the task has made.
     pub(crate) fn set_deadline(&self, deadline: ConnectionDeadline) {
         self.deadline.set(deadline).expect("a connection has one deadline");
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.deadline.get().is_some()
     }
 
     pub(crate) fn deadline(&self) -> &ConnectionDeadline {

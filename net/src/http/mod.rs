@@ -14,11 +14,11 @@
 //! Below these is `transport`, the stream of a busy connection with its waits for the peer.
 //! `config` has what all connections of a server share. `connections` lists the open connections,
 //! and chooses the one that closes for a new one. `memory` bounds the bodies in memory. `limits`
-//! has the limits and the deadlines. `server` accepts.
+//! has the limits and the deadlines. `server` accepts, and `handshake` is what may come before.
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
-//! is no HTTP/2. For TLS, wrap the stream in `interop::FromFutures`; the kernel's guide has a page.
+//! is no HTTP/2. For TLS, [`serve_wrapped`] runs a handshake; the kernel's guide has a page.
 
 pub(crate) mod answer;
 mod config;
@@ -26,6 +26,7 @@ mod connection;
 mod connections;
 #[cfg(test)]
 mod fuzz_tests;
+mod handshake;
 pub(crate) mod head;
 mod limits;
 mod memory;
@@ -44,4 +45,4 @@ pub use head::{Method, Version};
 pub use limits::{Deadlines, Limits};
 pub use request::{Answer, Request};
 pub use request_head::RequestHead;
-pub use server::serve;
+pub use server::{serve, serve_wrapped};

@@ -3,7 +3,9 @@
 //! The life of each connection is in `connection`. This module must not touch a stream.
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -12,8 +14,12 @@ use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
 use super::connection::{Connection, Handler, live, refuse};
+use super::connections::State;
+use super::handshake::Opening;
 use super::limits::Conn;
 use crate::listener::TcpListener;
+use crate::stream::Stream;
+use crate::tcp::TcpStream;
 
 /// The share of a connection in its server: the configuration, and a hold that delays the shutdown
 /// until the connection has ended.
@@ -98,10 +104,102 @@ fn has_capacity(config: &Config) -> bool {
 /// Returns an error if the listener fails, or if an interrupt ends the wait. The connections
 /// continue.
 pub async fn serve<H: Handler + 'static>(
-    mut listener: TcpListener,
+    listener: TcpListener,
     handler: Rc<H>,
     config: Rc<Config>,
 ) -> io::Result<()> {
+    // Make the connection here: others may be accepted before the task first runs.
+    let live = |accepted, share| live(Connection::accepted(accepted, share), handler.clone());
+    let refused = |accepted, share| async { refuse(Connection::accepted(accepted, share)).await };
+    accept_all(listener, config, live, refused).await
+}
+
+/// Serves as [`serve`] does, over the streams that `wrap` makes of the accepted ones, for example
+/// by a TLS handshake.
+///
+/// The handshake runs in the task of its connection, and is a part of the wait for the first byte
+/// of a request. So [`Deadlines::head`](super::Deadlines::head) bounds both together, a silent
+/// client gives its place to a new one, a [drain](Config::drain) waits half a second for the two,
+/// and a connection too many has its handshake before it gets 503. An error of `wrap` ends its
+/// connection and is no news, as an error of the stream. If you want it in the log, log it in
+/// `wrap`.
+///
+/// If the stream of `wrap` does not know its peer, the `cap` lines do not name it either; see
+/// `FromFutures::with_peer_addr`. An access log knows the peer in any case.
+///
+/// ```no_run
+/// use std::io;
+/// use std::rc::Rc;
+///
+/// use net::http::{Config, Handler, serve_wrapped};
+/// use net::{BufReader, TcpListener, TcpStream};
+///
+/// /// Serves behind a proxy that sends the client's address in a first line.
+/// async fn server<H: Handler + 'static>(app: Rc<H>, config: Rc<Config>) -> io::Result<()> {
+///     let first_line = async |tcp: TcpStream| {
+///         let mut stream = BufReader::new(tcp);
+///         let mut line = Vec::new();
+///         match stream.read_line(&mut line, 108).await? {
+///             true if line.starts_with(b"PROXY ") => Ok(stream),
+///             _ => Err(io::ErrorKind::InvalidData.into()),
+///         }
+///     };
+///     serve_wrapped(TcpListener::bind("127.0.0.1:8080")?, first_line, app, config).await
+/// }
+/// ```
+///
+/// # Errors
+///
+/// Returns the errors of [`serve`].
+pub async fn serve_wrapped<S, H>(
+    listener: TcpListener,
+    wrap: impl AsyncFn(TcpStream) -> io::Result<S> + 'static,
+    handler: Rc<H>,
+    config: Rc<Config>,
+) -> io::Result<()>
+where
+    S: Stream + 'static,
+    H: Handler + 'static,
+{
+    let wrap = &Rc::new(wrap);
+    let live = |accepted, share| {
+        let (opening, wrap) = (Opening::new(accepted, share), wrap.clone());
+        let handler = handler.clone();
+        async move {
+            // In a box, so that a waiting connection is small.
+            match Box::pin(opening.wrap(&*wrap, State::New)).await? {
+                Some(connection) => live(connection, handler).await,
+                None => Ok(()),
+            }
+        }
+    };
+    let refused = |accepted, share| {
+        let wrap = wrap.clone();
+        async move {
+            match Opening::new(accepted, share).wrap(&*wrap, State::TurnedAway).await? {
+                Some(connection) => refuse(connection).await,
+                None => Ok(()),
+            }
+        }
+    };
+    accept_all(listener, config, live, refused).await
+}
+
+/// An accepted stream, with its peer for an access log.
+type Accepted = (TcpStream, Option<SocketAddr>);
+
+/// Accepts connections, as [`serve`] says. `live` is the life of a connection, and `refused` that
+/// of one too many.
+async fn accept_all<L, R>(
+    mut listener: TcpListener,
+    config: Rc<Config>,
+    live: impl Fn(Accepted, Share) -> L,
+    refused: impl Fn(Accepted, Share) -> R,
+) -> io::Result<()>
+where
+    L: Future<Output = io::Result<()>> + 'static,
+    R: Future<Output = io::Result<()>> + 'static,
+{
     let ours = config.clone();
     listener.on_exhausted(move || ours.open.make_room(ours.deadlines.head));
     let clock = connection_deadline().await;
@@ -126,14 +224,12 @@ pub async fn serve<H: Handler + 'static>(
             is_free = has_capacity(&config);
         }
         if !is_free {
-            let refused = async move { refuse(Connection::accepted(accepted, share)).await };
-            spawn("refused", refused).detached().await;
+            spawn("refused", refused(accepted, share)).detached().await;
             continue;
         }
         served += 1;
-        // Make the connection here: others may be accepted before the task first runs. No task
-        // joins it, so its failures end with it.
-        let connection = live(Connection::accepted(accepted, share), handler.clone());
+        // No task joins the connection, so its failures end with it.
+        let connection = live(accepted, share);
         // The number is for the log alone, and costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
             true => format!("conn-{served}").into(),
@@ -148,15 +244,11 @@ pub async fn serve<H: Handler + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::future::Future;
-
     use super::super::answer::Response;
     use super::super::connection::busy;
     use super::super::connections::Entry;
     use super::super::request::Request;
     use super::*;
-    use crate::stream::Stream;
-    use crate::tcp::TcpStream;
 
     struct Hello;
 

@@ -29,6 +29,7 @@ mod http_split;
 mod http_streamed;
 mod http_sweep;
 mod http_tcp;
+mod http_wrapped;
 mod pipe;
 mod process;
 mod sockets;
