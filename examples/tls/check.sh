@@ -13,7 +13,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-"$examples/https_server" 127.0.0.1:0 "$scratch/own.pem" >"$scratch/out" 2>"$scratch/err" &
+"$examples/https_server" "$scratch/own.pem" --addr 127.0.0.1:0 >"$scratch/out" 2>"$scratch/err" &
 server=$!
 for _ in $(seq 200); do
     port=$(sed -n 's/^listening on .*://p' "$scratch/out")

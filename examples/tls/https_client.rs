@@ -1,20 +1,39 @@
-//! Fetches a page by HTTPS: `https_client localhost:8443 / localhost.pem`. The file has the
-//! certificates to trust.
+//! Fetches a page by HTTPS: `https_client localhost:8080 / own.pem`. The file has the certificates
+//! to trust.
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{self, Write};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, io};
+
+use common::Common;
 
 use futures_rustls::TlsConnector;
 use futures_rustls::pki_types::pem::PemObject;
 use futures_rustls::pki_types::{CertificateDer, ServerName};
 use futures_rustls::rustls::{ClientConfig, RootCertStore};
+use kernel::Real;
 use net::interop::{Compat, FromFutures};
 use net::web::{Call, Client};
 use net::{Stream, TcpStream};
 use traps::timeout_after;
+
+/// What the command line asks for.
+#[derive(clap::Args)]
+struct Job {
+    /// Where the server listens
+    #[arg(value_name = "HOST:PORT", default_value = "localhost:8080")]
+    host: String,
+    /// What to ask for
+    #[arg(value_name = "TARGET", default_value = "/")]
+    target: String,
+    /// The file with the certificates to trust
+    #[arg(value_name = "CERTIFICATES", default_value = "own.pem")]
+    trusted: String,
+    #[command(flatten)]
+    common: Common,
+}
 
 /// The size of the largest page that is fetched.
 const MOST: usize = 1 << 20;
@@ -41,11 +60,15 @@ async fn fetch(host: &str, target: &str, trusted: &str) -> Result<Vec<u8>, Box<d
     Ok(timeout_after(Duration::from_secs(10), fetched).await?)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args: Vec<String> = env::args().skip(1).collect();
-    let [host, target, trusted] = &args[..] else {
-        return Err("usage: https_client HOST:PORT TARGET CERTIFICATES".into());
-    };
-    let page = kernel::run(fetch(host, target, trusted))??;
+async fn print(host: &str, target: &str, trusted: &str) -> Result<(), Box<dyn Error>> {
+    let page = fetch(host, target, trusted).await?;
+    // Nothing else runs here, so it may block.
     Ok(io::stdout().write_all(&page)?)
+}
+
+fn main() -> ExitCode {
+    let job: Job = common::parse("https_client", "Fetches a page by HTTPS");
+    job.common.print_lists(&job.common.options(), &[]);
+    let kernel = Real::new().and_then(|real| job.common.kernel(real, job.common.options()));
+    common::run(kernel, print(&job.host, &job.target, &job.trusted))
 }

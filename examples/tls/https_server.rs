@@ -1,21 +1,28 @@
 //! An HTTP server behind TLS. It makes a certificate at each start, and writes it to a file:
-//! `https_server 127.0.0.1:8443 own.pem`, and then `curl --cacert own.pem https://localhost:8443/`.
+//! `https_server own.pem`, and then `curl --cacert own.pem https://localhost:8443/`.
 
 use std::error::Error;
-use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
-use std::{env, fs};
+use std::{fs, io};
 
 use futures_rustls::TlsAcceptor;
 use futures_rustls::rustls::ServerConfig;
-use kernel::{Kernel, Options, Real};
-use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_wrapped};
 use net::interop::{Compat, FromFutures};
-use net::{Connection, Stream, TcpListener, TcpStream, serve};
-use traps::shutdown::begun;
-use traps::{Signal, spawn, timeout_after};
+use net::{Stream, TcpListener, TcpStream};
+use serving::server::{self, Place, Server};
+
+#[derive(clap::Args)]
+struct Args {
+    /// Where to write the certificate, which a client must trust
+    #[arg(value_name = "CERTIFICATE", default_value = "own.pem")]
+    certificate: PathBuf,
+    #[command(flatten)]
+    server: Server,
+}
 
 struct Hello;
 
@@ -25,35 +32,35 @@ impl Handler for Hello {
     }
 }
 
-async fn client(tcp: Connection<TcpStream>, tls: TlsAcceptor, http: Rc<Config>) -> io::Result<()> {
-    let peer = Stream::peer_addr(&tcp);
-    let accepted = timeout_after(Duration::from_secs(10), tls.accept(Compat::new(tcp))).await?;
-    let stream = FromFutures::new(accepted).with_peer_addr(peer);
-    match serve_connection(stream, &Hello, &http).await {
-        // Some clients leave without the `close_notify` of TLS.
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
-        served => served,
-    }
+async fn server(listener: TcpListener, tls: TlsAcceptor) -> io::Result<()> {
+    let handshake = async move |tcp: TcpStream| {
+        let peer = Stream::peer_addr(&tcp);
+        let accepted = tls.accept(Compat::new(tcp)).await?;
+        io::Result::Ok(FromFutures::new(accepted).with_peer_addr(peer))
+    };
+    serve_wrapped(listener, handshake, Rc::new(Hello), Rc::new(Config::default())).await
 }
 
-async fn server() -> Result<(), Box<dyn Error>> {
+/// Makes a certificate for `localhost`, which nobody else has signed, and writes it to a file.
+fn acceptor(file: &PathBuf) -> Result<TlsAcceptor, Box<dyn Error>> {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-    fs::write(env::args().nth(2).expect("a file for the certificate"), own.cert.pem())?;
+    let wrong = |error| format!("cannot write the certificate to {}: {error}", file.display());
+    fs::write(file, own.cert.pem()).map_err(wrong)?;
     let key = own.signing_key.serialize_der().try_into()?;
     let tls = ServerConfig::builder().with_no_client_auth();
-    let tls = TlsAcceptor::from(Arc::new(tls.with_single_cert(vec![own.cert.der().clone()], key)?));
-    let mut listener = TcpListener::bind(env::args().nth(1).expect("an address"))?;
-    println!("listening on {}", listener.local_addr()?);
-    let http = Rc::new(Config::default());
-    let drained = http.clone();
-    spawn("drain", async move { begun().await.map(|()| drained.drain()) }).detached().await;
-    let accept = async || listener.accept_until_shutdown().await;
-    Ok(serve(accept, 1000, |tcp| client(tcp, tls.clone(), http.clone())).await?)
+    Ok(TlsAcceptor::from(Arc::new(tls.with_single_cert(vec![own.cert.der().clone()], key)?)))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
-    let mut kernel = Kernel::with_options(Real::new()?, options);
-    kernel.run(server())??;
-    Ok(kernel.shutdown()?)
+fn main() -> ExitCode {
+    let args: Args = common::parse("https_server", "An HTTP server behind TLS");
+    let ready = args.server.ready(0, &[]);
+    let tls = match acceptor(&args.certificate) {
+        Ok(tls) => tls,
+        Err(error) => return common::report(Some(error.to_string())),
+    };
+    let main = move |place: Place| {
+        let tls = tls.clone();
+        async move { server(place.listen()?, tls).await }
+    };
+    server::serve(&ready.with_seats(Config::default().limits.connections), main)
 }

@@ -3,13 +3,22 @@
 
 use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 use std::sync::Arc;
 
+use common::Common;
 use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use futures_rustls::{TlsAcceptor, TlsConnector};
+use kernel::Real;
 use net::interop::{Compat, FromFutures};
 use net::{Frames, Stream, TcpListener, TcpStream};
 use traps::join;
+
+#[derive(clap::Args)]
+struct Args {
+    #[command(flatten)]
+    common: Common,
+}
 
 /// The length of the longest message.
 const MOST: usize = 1 << 16;
@@ -54,6 +63,9 @@ async fn program() -> Result<(), Box<dyn Error>> {
     asked
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    kernel::run(program())?
+fn main() -> ExitCode {
+    let args: Args = common::parse("tls_frames", "Messages with a length prefix over TLS");
+    args.common.print_lists(&args.common.options(), &[]);
+    let kernel = Real::new().and_then(|real| args.common.kernel(real, args.common.options()));
+    common::run(kernel, program())
 }

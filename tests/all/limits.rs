@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use support::examples::answer_help_and_refuse_what_is_wrong;
 use support::root;
 
 use testing::child;
@@ -60,6 +61,15 @@ fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
         }
     }
     assert!(seen > 10);
+}
+
+/// Those with other libraries have a test of their own. The steps of the course take no options:
+/// their source is the subject.
+#[test]
+fn each_example_answers_help_and_refuses_an_option_that_it_does_not_have() {
+    let folders = ["examples", "examples/servers", "examples/trace"];
+    let all = folders.map(|folder| answer_help_and_refuse_what_is_wrong(folder, None));
+    assert_eq!(all, [9, 8, 1]);
 }
 
 #[test]

@@ -103,3 +103,9 @@ fn a_request_that_is_refused_runs_no_statement() {
     assert_eq!(ran.output[1].2, json!({ "error": why }));
     assert!(!ran.trace.contains("offload"), "{}", ran.trace);
 }
+
+#[test]
+fn the_program_answers_help_and_refuses_an_option_that_it_does_not_have() {
+    let check = support::examples::answer_help_and_refuse_what_is_wrong;
+    assert_eq!(check("examples/notes", Some("trapline-example-notes")), 1);
+}

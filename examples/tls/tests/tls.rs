@@ -1,8 +1,10 @@
 //! Streams of other libraries as streams of trapline: TLS under all that runs over a stream, and
 //! hyper over all that a stream is wrapped in.
 
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, BufRead, ErrorKind, IoSlice, Read, Write};
+use std::path::Path;
 use std::pin::Pin;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,6 +26,8 @@ use net::{
     BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, WriteDeadline,
     copy_bidirectional, serve,
 };
+use support::examples::answer_help_and_refuse_what_is_wrong;
+use testing::child;
 use traps::{Interruptible, Task, ignore_after, join, shield, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -489,6 +493,51 @@ fn halves_have_the_traits_of_futures_in_their_direction() {
         assert_eq!(reader.write(b"x").await.unwrap_err().kind(), ErrorKind::Unsupported);
     })
     .unwrap();
+}
+
+// ---- The examples ------------------------------------------------------------------------------
+
+#[test]
+fn each_example_answers_help_and_refuses_an_option_that_it_does_not_have() {
+    for (folder, package, examples) in [
+        ("examples/tls", "trapline-example-tls", 4),
+        ("examples/hyper", "trapline-example-hyper", 2),
+    ] {
+        assert_eq!(answer_help_and_refuse_what_is_wrong(folder, Some(package)), examples);
+    }
+}
+
+/// Half of the clients are silent, and half stop in the midst of the handshake.
+#[test]
+fn the_server_serves_beside_handshakes_that_never_end_and_its_drain_does_not_wait_for_them() {
+    let built = support::examples::build_of("trapline-example-tls");
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("handshakes.pem");
+    let mut server = Command::new(built.join("https_server"));
+    server.arg(&own).args(["--addr", "127.0.0.1:0"]);
+    let mut server = child::spawn(server.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut line = String::new();
+    io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let addr = line.trim_end().strip_prefix("listening on 127.0.0.1:").unwrap().to_owned();
+    let silent: Vec<std::net::TcpStream> = (0..50)
+        .map(|n| {
+            let mut client = std::net::TcpStream::connect(format!("127.0.0.1:{addr}")).unwrap();
+            // The head of a record that does not come.
+            client.write_all(if n % 2 == 0 { b"" } else { &[22, 3, 1, 2, 0] }).unwrap();
+            client
+        })
+        .collect();
+    let mut client = Command::new(built.join("https_client"));
+    let page = child::output(client.arg(format!("localhost:{addr}")).arg("/page").arg(&own));
+    assert_eq!(String::from_utf8_lossy(&page.stdout), "This is /page, by TLS.\n");
+    server.send("TERM");
+    for mut client in silent {
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
+    let ended = server.wait_with_output();
+    let log = String::from_utf8(ended.stderr).unwrap();
+    // The drain is ten seconds; work that it cuts off makes the code 1.
+    assert_eq!(ended.status.code(), Some(0), "{log}");
+    assert!(!log.contains("cut off"), "{log}");
 }
 
 // ---- A stream that holds all bytes back ---------------------------------------------------------
