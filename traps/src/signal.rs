@@ -7,6 +7,7 @@
 //! woken wait then takes its bit. So a wait that is dropped before it reads the result loses no
 //! signal.
 
+use std::io;
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -35,6 +36,18 @@ pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Er
         line.wanted.set(wanted.iter().fold(line.wanted.get(), SignalSet::with));
         next(&line, wanted, false, site).await
     }
+}
+
+/// Lets children of the process keep their exit statuses until they are waited for. With an ignored
+/// `SIGCHLD`, which a program can inherit, the system throws them away, and uses their numbers
+/// again. Does nothing outside a kernel.
+///
+/// # Errors
+///
+/// Returns the system's error; no case is known.
+#[doc(hidden)]
+pub fn keep_statuses() -> io::Result<()> {
+    gate::with_shared(|kernel| (kernel.keep_statuses)()).unwrap_or(Ok(()))
 }
 
 /// Waits in `line` until the line has a signal of `wanted`, and takes the signal.

@@ -25,7 +25,7 @@ use traps::parts::deadlines::Due;
 use traps::{Signal, Time};
 
 use crate::log::Log;
-use crate::machine::{Arrivals, Machine};
+use crate::machine::{Arrivals, Machine, keep_statuses};
 use crate::options::Options;
 use crate::parts::io::Handles;
 use crate::parts::longrun::Longrun;
@@ -126,7 +126,8 @@ impl<M: Machine> Core<M> {
         let inbox = Inbox { epoch, queue: Arc::new(WakeQueue::new(machine.bell())) };
         let clock = machine.thread_clock();
         let (clock, wall) = (Box::new(clock), machine.wall_clock());
-        let shared = Rc::new(Shared::new(epoch, clock, wall, Arc::new(inbox.clone())));
+        let outside = Arc::new(inbox.clone());
+        let shared = Rc::new(Shared::new(epoch, clock, wall, keep_statuses, outside));
         let claim = gate.claim(&shared);
         Core {
             gate,

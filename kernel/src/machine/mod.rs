@@ -23,7 +23,7 @@ mod signals;
 mod sim;
 mod sys;
 mod taped;
-pub(crate) use sys::CpuClock;
+pub(crate) use sys::{CpuClock, keep_statuses};
 
 /// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {

@@ -137,6 +137,28 @@ pub(super) fn handle_signal(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets children of the process keep their exit statuses until they are waited for: sets `SIGCHLD`
+/// to its default action if it is ignored, and removes its flag `SA_NOCLDWAIT`. A handler stays.
+pub(crate) fn keep_statuses() -> io::Result<()> {
+    // SAFETY: all zeros must be a sigaction, as in `handle_signal`.
+    let mut action = unsafe { mem::zeroed::<libc::sigaction>() };
+    // SAFETY: the first pointer may be null. The second must be valid for a write of one sigaction:
+    // it is to our own local.
+    check(unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), &raw mut action) })?;
+    let is_ignored = action.sa_sigaction == libc::SIG_IGN;
+    if !is_ignored && action.sa_flags & libc::SA_NOCLDWAIT == 0 {
+        return Ok(());
+    }
+    if is_ignored {
+        action.sa_sigaction = libc::SIG_DFL;
+    }
+    action.sa_flags &= !libc::SA_NOCLDWAIT;
+    // SAFETY: the first pointer must be valid for a read of one sigaction: it is to our own local.
+    // The second may be null. The handler is the one that the system has given, or the default.
+    check(unsafe { libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut()) })?;
+    Ok(())
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -154,6 +176,33 @@ pub mod tests {
 
     pub fn is_readable_now(fd: RawFd) -> bool {
         poll(fd, 0)
+    }
+
+    extern "C" fn on_child(_: libc::c_int) {}
+
+    /// Sets the action of SIGCHLD and its flags, and returns what `keep_statuses` makes of them.
+    fn kept(handler: libc::sighandler_t, flags: libc::c_int) -> (libc::sighandler_t, libc::c_int) {
+        // SAFETY: all zeros are a sigaction, the pointers are to our own locals or null, and the
+        // handlers do nothing, for the process or in themselves.
+        let mut action = unsafe { mem::zeroed::<libc::sigaction>() };
+        (action.sa_sigaction, action.sa_flags) = (handler, flags);
+        check(unsafe { libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut()) })
+            .unwrap();
+        keep_statuses().unwrap();
+        check(unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), &raw mut action) }).unwrap();
+        (action.sa_sigaction, action.sa_flags & (libc::SA_NOCLDWAIT | libc::SA_NOCLDSTOP))
+    }
+
+    #[test]
+    fn an_ignored_sigchld_has_its_default_again_and_a_handler_stays() {
+        let (handler, wait, stop) =
+            (on_child as *const () as libc::sighandler_t, libc::SA_NOCLDWAIT, libc::SA_NOCLDSTOP);
+        assert_eq!(kept(libc::SIG_IGN, 0), (libc::SIG_DFL, 0));
+        assert_eq!(kept(libc::SIG_IGN, wait), (libc::SIG_DFL, 0));
+        assert_eq!(kept(handler, wait | stop), (handler, stop));
+        assert_eq!(kept(handler, stop), (handler, stop));
+        assert_eq!(kept(libc::SIG_DFL, wait), (libc::SIG_DFL, 0));
+        assert_eq!(kept(libc::SIG_DFL, 0), (libc::SIG_DFL, 0));
     }
 
     fn poll(fd: RawFd, timeout: i32) -> bool {

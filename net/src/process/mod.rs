@@ -16,11 +16,13 @@ use std::process::{Child, Command, ExitStatus};
 use std::task::Poll;
 use std::thread;
 
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{
+    Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
+};
 use traps::Site;
 use traps::io::{Direction, Io};
-use traps::{Interruptible, Signal, branch, take_pending_from};
+use traps::{Interruptible, Signal, branch, keep_statuses, take_pending_from};
 
 use crate::door::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
@@ -57,8 +59,6 @@ pub(crate) use pipe::{read_from, write_to};
 #[derive(Debug)]
 pub struct Process {
     child: Reaped,
-    /// The pidfd of the process. Readable once the process has ended.
-    end: Io<Handle>,
     /// The standard input of the process, if it is piped and was not taken.
     pub stdin: Option<Pipe>,
     /// The standard output of the process, if it is piped and was not taken.
@@ -90,16 +90,33 @@ impl Process {
     /// Starts a process. Does not trap, but holds up the kernel's thread until the system has found
     /// and loaded the program: about a millisecond.
     ///
+    /// If `SIGCHLD` is ignored, the system throws the statuses of processes away, and gives their
+    /// numbers to other processes at once. A program can inherit this. So this function sets
+    /// `SIGCHLD` to its default action if it is ignored, and removes `SA_NOCLDWAIT`; a handler
+    /// stays.
+    ///
     /// # Errors
     ///
     /// Returns the system's error if the program does not exist, if no process or descriptor is
-    /// left, or if the system has no pidfds (Linux before 5.3). If the process has started already,
-    /// it is killed.
+    /// left, or if the system has no pidfds (Linux before 5.3). In none of these cases has the
+    /// program run, unless another thread took the last descriptor in that moment; then the process
+    /// is killed.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
-        let mut child = Reaped { child: None, id: 0 };
+        let mut child = None;
         let (id, (end, pipes)) = door::call("spawn", || {
-            let started = child.child.insert(command.spawn()?);
-            let end = pidfd_open(Pid::from_child(started), PidfdFlags::empty())?;
+            keep_statuses()?;
+            // The pidfd needs a descriptor after the program has started. So take one before.
+            let place = pidfd_open(getpid(), PidfdFlags::empty())?;
+            let mut started = command.spawn()?;
+            drop(place);
+            let end = match pidfd_open(Pid::from_child(&started), PidfdFlags::empty()) {
+                Ok(end) => end,
+                Err(error) => {
+                    let _ = started.kill();
+                    reap(started);
+                    return Err(error.into());
+                }
+            };
             let pipes = [
                 started.stdin.take().map(OwnedFd::from),
                 started.stdout.take().map(OwnedFd::from),
@@ -107,13 +124,16 @@ impl Process {
             ];
             let piped =
                 |pipe: Option<OwnedFd>| (pipe.is_some(), pipe.map_or(Handle::EMPTY, Handle::from));
-            Ok((u64::from(started.id()), (end.into(), pipes.map(piped))))
+            let id = u64::from(started.id());
+            child = Some(started);
+            Ok((id, (end.into(), pipes.map(piped))))
         })?;
-        child.id = u32::try_from(id).expect("the system has it in 32 bits");
+        let id = u32::try_from(id).expect("the system has it in 32 bits");
+        let child = Reaped { child, end: Io::new(end), id };
         let pipe = |(is_piped, pipe): (bool, _)| is_piped.then(|| Pipe::from_handle(pipe));
         let [stdin, stdout, stderr] = pipes.map(pipe).map(Option::transpose);
         let (stdin, stdout, stderr) = (stdin?, stdout?, stderr?);
-        Ok(Process { child, end: Io::new(end), stdin, stdout, stderr })
+        Ok(Process { child, stdin, stdout, stderr })
     }
 
     /// Returns the process id. The system may give it to another process once this process has
@@ -129,7 +149,7 @@ impl Process {
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait. The process continues, and can be waited for
-    /// again.
+    /// again. Otherwise returns the errors of [`try_wait`](Process::try_wait).
     #[track_caller]
     pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> {
         self.ended(Location::caller())
@@ -170,7 +190,7 @@ impl Process {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            self.end.ready(Direction::Read, site).await?;
+            self.child.end.ready(Direction::Read, site).await?;
         }
     }
 
@@ -178,7 +198,8 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Returns the system's error; no case is known.
+    /// Returns the system's error: `ECHILD` if other code of the program has waited for the
+    /// process, or has set `SIGCHLD` to be ignored in the meantime.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let wait = || Ok(self.child.get()?.try_wait()?.map(|status| status.into_raw() as u64));
         let raw = door::call("exit", wait)?;
@@ -192,7 +213,7 @@ impl Process {
     ///
     /// Returns the system's error, if the process belongs to another user now.
     pub fn kill(&mut self) -> io::Result<()> {
-        door::call("kill", || self.child.get()?.kill())
+        door::call("kill", || self.child.signal(rustix::process::Signal::KILL))
     }
 
     /// Sends a signal to the process; [`Signal::Terminate`] asks it to end. Does nothing if the
@@ -202,16 +223,13 @@ impl Process {
     ///
     /// Returns the system's error, if the process belongs to another user now.
     pub fn send(&mut self, signal: Signal) -> io::Result<()> {
-        if self.try_wait()?.is_some() {
-            return Ok(());
-        }
         let signal = match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Interrupt => rustix::process::Signal::INT,
             Signal::User1 => rustix::process::Signal::USR1,
             Signal::Terminate => rustix::process::Signal::TERM,
         };
-        door::call("signal", || Ok(pidfd_send_signal(self.end.get()?, signal)?))
+        door::call("signal", || self.child.signal(signal))
     }
 
     /// Writes `input` and closes the standard input, collects the piped outputs, and waits for the
@@ -296,6 +314,9 @@ const HERE: &str = "a process is here until it is given away, and in no replay";
 struct Reaped {
     /// `None` while a record is played.
     child: Option<Child>,
+    /// The pidfd of the process. Readable once the process has ended. Signals go through it: the
+    /// number may belong to another process by now, if other code has waited for this one.
+    end: Io<Handle>,
     id: u32,
 }
 
@@ -303,26 +324,38 @@ impl Reaped {
     fn get(&mut self) -> io::Result<&mut Child> {
         self.child.as_mut().ok_or_else(|| io::Error::other(HERE))
     }
+
+    fn signal(&self, signal: rustix::process::Signal) -> io::Result<()> {
+        match pidfd_send_signal(self.end.get()?, signal) {
+            // It has ended, and was waited for.
+            Err(Errno::SRCH) => Ok(()),
+            sent => Ok(sent?),
+        }
+    }
 }
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        // The kill fails if the process has ended already, or belongs to another user now. Then
-        // wait for it anyway.
-        let _ = child.kill();
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        // A killed process usually ends in a moment, but the system may hold it for long, and the
-        // kernel's thread must not wait. Its id stays its own until it is reaped.
-        let pid = Pid::from_child(&child);
-        let reap = move || {
-            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
-        };
-        if thread::Builder::new().name("trapline-reaper".to_owned()).spawn(reap).is_err() {
-            reap();
-        }
+        let Some(child) = self.child.take() else { return };
+        // The kill fails if the process belongs to another user now. Then wait for it anyway.
+        let _ = self.signal(rustix::process::Signal::KILL);
+        reap(child);
+    }
+}
+
+/// Waits for a killed process. It usually ends in a moment, but the system may hold it for long,
+/// and the kernel's thread must not wait.
+fn reap(mut child: Child) {
+    if !matches!(child.try_wait(), Ok(None)) {
+        return;
+    }
+    // Its number stays its own until it is reaped.
+    let pid = Pid::from_child(&child);
+    let wait = move || {
+        let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+    };
+    if thread::Builder::new().name("trapline-reaper".to_owned()).spawn(wait).is_err() {
+        wait();
     }
 }
 

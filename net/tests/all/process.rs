@@ -324,3 +324,102 @@ fn a_process_that_is_dropped_is_killed_unless_it_was_taken() {
         assert!(taken.wait().unwrap().success());
     });
 }
+
+/// Set in a process that has inherited an ignored SIGCHLD.
+const IGNORED: &str = "TRAPLINE_TEST_SIGCHLD_IS_IGNORED";
+
+/// The system would throw the statuses away, and take the process away before it has a pidfd.
+#[test]
+fn a_process_has_its_status_where_sigchld_is_ignored() {
+    if std::env::var_os(IGNORED).is_none() {
+        let mut command = Command::new("env");
+        command.arg("--ignore-signal=CHLD").arg(std::env::current_exe().unwrap());
+        command.args(["--exact", &child::this_test(), "--nocapture"]).env(IGNORED, "1");
+        let ran = child::output(&mut command);
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{ran:?}");
+        return;
+    }
+    let ignored = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = ignored.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+    assert_ne!(u64::from_str_radix(ignored, 16).unwrap() & 1 << (17 - 1), 0, "{ignored}");
+    run(async {
+        for n in 0..50 {
+            let mut process =
+                Process::spawn(Command::new("/bin/sh").args(["-c", "exit 7"])).unwrap();
+            if n % 2 == 0 {
+                while process.try_wait().unwrap().is_none() {}
+            }
+            assert_eq!(process.wait().await.unwrap().code(), Some(7));
+        }
+        let mut killed = Process::spawn(&mut shell("exec sleep 1000")).unwrap();
+        killed.kill().unwrap();
+        assert_eq!(killed.wait().await.unwrap().signal(), Some(9));
+    });
+}
+
+/// Other code has waited for the process, so its number may belong to another one.
+#[test]
+fn a_process_that_other_code_has_waited_for_is_sent_no_signal_by_its_number() {
+    run(async {
+        let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+        process.stdin = None;
+        let pid = rustix::process::Pid::from_raw(process.id() as i32);
+        let options = rustix::process::WaitOptions::empty();
+        rustix::process::waitpid(pid, options).unwrap().unwrap();
+        process.kill().unwrap();
+        process.send(Signal::Terminate).unwrap();
+        assert_eq!(process.wait().await.unwrap_err().raw_os_error(), Some(10), "ECHILD");
+    });
+}
+
+/// Set in a process that may have few descriptors.
+const FEW: &str = "TRAPLINE_TEST_FEW_DESCRIPTORS";
+
+#[test]
+fn a_process_that_cannot_have_its_descriptors_has_not_run() {
+    if std::env::var_os(FEW).is_none() {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap());
+        command.args(["--exact", &child::this_test(), "--nocapture"]).env(FEW, "1");
+        let ran = child::output(&mut command);
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{ran:?}");
+        return;
+    }
+    // The page faults of all children that were waited for.
+    let faults = || {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap();
+        stat.rsplit(") ").next().unwrap().split(' ').nth(8).unwrap().parse::<u64>().unwrap()
+    };
+    run(async {
+        let (mut started, mut refused) = (0, 0);
+        for left in (0..6).flat_map(|left| [left; 10]) {
+            let before = faults();
+            let mut files: Vec<fs::File> = Vec::new();
+            while let Ok(file) = fs::File::open("/dev/null") {
+                files.push(file);
+            }
+            files.truncate(files.len() - left);
+            let spawned = Process::spawn(&mut Command::new("/bin/true"));
+            drop(files);
+            match spawned {
+                Ok(mut process) => {
+                    assert!(process.wait().await.unwrap().success());
+                    assert!(faults() > before);
+                    started += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(24), "EMFILE");
+                    // One that had started would be waited for by now.
+                    sleep(Duration::from_millis(2)).await.unwrap();
+                    assert_eq!(faults(), before, "{left} descriptors");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(started > 0 && refused > 0, "{started} {refused}");
+    });
+}

@@ -27,6 +27,7 @@
 //! other future would pass on. A thread-local works below any combinator of any library.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::io;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -95,6 +96,8 @@ pub struct Shared {
     pub clock: Box<dyn Fn() -> Time>,
     /// The time of day.
     pub wall: Box<dyn Fn() -> SystemTime>,
+    /// Lets children of the process keep their exit statuses until they are waited for.
+    pub keep_statuses: fn() -> io::Result<()>,
     /// The connection deadlines.
     pub deadlines: DeadlineTable,
     /// The inbox through which any thread can end a wait of the kernel's tasks.
@@ -129,12 +132,14 @@ impl Shared {
         epoch: u32,
         clock: Box<dyn Fn() -> Time>,
         wall: Box<dyn Fn() -> SystemTime>,
+        keep_statuses: fn() -> io::Result<()>,
         outside: Arc<dyn Outside>,
     ) -> Shared {
         Shared {
             epoch,
             clock,
             wall,
+            keep_statuses,
             deadlines: DeadlineTable::default(),
             outside,
             closing: Cell::new(false),
