@@ -59,7 +59,12 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Url, String> {
         let wrong = || "expected a URL such as http://localhost:8080/".to_owned();
-        let rest = text.strip_prefix("http://").ok_or_else(wrong)?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        match &*scheme.to_ascii_lowercase() {
+            "http" => {}
+            "https" => return Err(format!("there is no TLS here; {}", wrong())),
+            _ => return Err(wrong()),
+        }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, target) = rest.split_at(end);

@@ -46,7 +46,8 @@ async fn fetch(host: &str, target: &str, trusted: &str) -> Result<Vec<u8>, Box<d
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
     let (name, _) = host.rsplit_once(':').ok_or("the host has no port")?;
-    let name = ServerName::try_from(name.to_owned())?;
+    // The brackets of an IPv6 address are no part of it.
+    let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned())?;
     let call = Call::new("GET", host, target)?;
     let fetched = async {
         let tcp = TcpStream::connect(host).await?;

@@ -10,8 +10,8 @@ use traps::{Interruptible, tape};
 
 use crate::door;
 
-/// An address, or a name that has addresses, with a port: a text such as `localhost:80` or
-/// `[::1]:80`, a [`SocketAddr`], or a pair of a host and a port.
+/// An address, or a name that has addresses, with a port: a text such as `localhost:80`, `[::1]:80`
+/// or `[fe80::1%eth0]:80`, a [`SocketAddr`], or a pair of a host and a port.
 ///
 /// ```
 /// use std::io;
@@ -43,8 +43,7 @@ texts! { str String SocketAddr SocketAddrV4 SocketAddrV6 }
 impl<H: ToString> ToAddress for (H, u16) {
     fn to_address(&self) -> String {
         let (host, port) = (self.0.to_string(), self.1);
-        let is_v6 = host.parse::<Ipv6Addr>().is_ok();
-        if is_v6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        if is_v6(&host) { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 }
 
@@ -70,10 +69,12 @@ pub fn resolve<A: ToAddress>(
     let name = address.to_address();
     let known = name.parse();
     // No closure, because a closure would hide the call site from `track_caller`.
-    let lookup = if known.is_err() && has_port(&name) {
-        let name = name.clone();
+    let lookup = if known.is_err()
+        && let Some((host, port)) = host_and_port(&name)
+    {
+        let host = host.to_owned();
         Some(traps::run_in_thread(move || match tape::is_playing() {
-            false => name.to_socket_addrs().map(Vec::from_iter),
+            false => (host, port).to_socket_addrs().map(Vec::from_iter),
             // The record has the addresses.
             true => Ok(Vec::new()),
         }))
@@ -93,17 +94,35 @@ pub fn resolve<A: ToAddress>(
     }
 }
 
-/// Parses an IP address and port, without a look-up.
+/// Parses an IP address and port. Asks the system for the zone of an IPv6 address, which is the
+/// name of an interface, but looks no host up.
 pub(crate) fn ip_address(text: &str) -> io::Result<SocketAddr> {
     let no_address = "expected an IP address and a port; resolve a name first";
-    text.parse().map_err(|_| io::Error::new(ErrorKind::InvalidInput, no_address))
+    let wrong = || io::Error::new(ErrorKind::InvalidInput, no_address);
+    if let Ok(known) = text.parse() {
+        return Ok(known);
+    }
+    let zoned = host_and_port(text).filter(|(host, _)| host.contains('%') && is_v6(host));
+    let (host, port) = zoned.ok_or_else(wrong)?;
+    let found = door::call("resolve", || (host, port).to_socket_addrs().map(Vec::from_iter))?;
+    found.first().copied().ok_or_else(wrong)
 }
 
-fn has_port(name: &str) -> bool {
+/// Whether a host is an IPv6 address, with or without a zone.
+fn is_v6(host: &str) -> bool {
+    let address = host.split_once('%').map_or(host, |(address, _)| address);
+    address.parse::<Ipv6Addr>().is_ok()
+}
+
+/// Splits `HOST:PORT`. Removes the brackets around an IPv6 address, because the system looks up
+/// what is inside.
+fn host_and_port(name: &str) -> Option<(&str, u16)> {
+    let (host, port) = name.rsplit_once(':')?;
+    let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = inside.filter(|host| is_v6(host)).unwrap_or(host);
     // `parse` alone would also accept a sign.
-    name.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty() && !port.starts_with('+') && port.parse::<u16>().is_ok()
-    })
+    let is_port = !host.is_empty() && !port.starts_with('+');
+    Some((host, port.parse().ok().filter(|_| is_port)?))
 }
 
 /// An error of the system, and the action that failed.
@@ -158,10 +177,31 @@ mod tests {
 
     #[test]
     fn a_name_needs_a_port() {
-        assert!(has_port("localhost:80"));
+        assert_eq!(host_and_port("localhost:80"), Some(("localhost", 80)));
         for text in ["localhost", ":80", "localhost:", "localhost:http", "localhost:65536", "a:+80"]
         {
-            assert!(!has_port(text), "{text}");
+            assert_eq!(host_and_port(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn brackets_are_part_of_an_address_and_not_of_its_host() {
+        for (text, host) in [
+            ("[::1]:80", "::1"),
+            ("[fe80::1%lo]:80", "fe80::1%lo"),
+            ("fe80::1%lo:80", "fe80::1%lo"),
+            ("[localhost]:80", "[localhost]"),
+            ("[fe80::1:80", "[fe80::1"),
+        ] {
+            assert_eq!(host_and_port(text), Some((host, 80)), "{text}");
+        }
+        for (host, text) in [
+            ("::1", "[::1]:80"),
+            ("fe80::1%lo", "[fe80::1%lo]:80"),
+            ("[fe80::1%lo]", "[fe80::1%lo]:80"),
+            ("127.0.0.1", "127.0.0.1:80"),
+        ] {
+            assert_eq!((host, 80).to_address(), text);
         }
     }
 

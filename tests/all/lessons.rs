@@ -141,15 +141,19 @@ fn a_trace_that_cannot_be_written_is_an_error_that_is_told_once() {
     assert_eq!(ran.status.code(), Some(1));
 }
 
+/// No server is asked for so long a name.
+const NO_HOST: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:80";
+
 #[test]
 fn bad_command_lines_get_a_clear_error() {
-    let cases: [(&str, &[&str], &str); 8] = [
+    let cases: [(&str, &[&str], &str); 9] = [
         ("hello", &["--nonsense"], "unexpected argument '--nonsense' found"),
         ("hello", &["--traces", "x"], "found; a similar argument exists: '--trace'"),
         ("hello", &["--trace"], "a value is required for '--trace <FILE>'"),
         ("linger", &["--policy", "never"], "expected eager, next-sleep or lazy, not `never`"),
         ("hello", &["--watchdog", "0"], "expected a number of milliseconds from 1"),
         ("echo", &["--addr", "nowhere"], "expected an address"),
+        ("echo", &["--addr", NO_HOST], "cannot find the host xxxx"),
         ("echo", &["--addr", "192.0.2.1:80"], "192.0.2.1:80"),
         ("hello", &["--trace", "/no/such/folder/trace"], "/no/such/folder/trace"),
     ];

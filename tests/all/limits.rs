@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use common::values::{Span, address, millis};
 use support::examples::answer_help_and_refuse_what_is_wrong;
 use support::root;
 
@@ -90,6 +91,7 @@ fn f29_what_the_command_line_sets_is_what_is_printed() {
             "file-threads 1 threads, blocking-threads 2 threads, gate 3 requests",
         ),
         ("chat", "--patience 5", "patience 5 ms, line 1024 bytes"),
+        ("chat", "--patience 1.5s --drain 5s", "patience 1500 ms, drain 5000 ms"),
         ("redis", "--idle 5 --write 6", "idle 5 ms, write 6 ms, words 1024 words"),
         ("proxy", "--limit 7 --connect 9", "limit 7 connections, connect 9 ms"),
         ("fetch", "--timeout 7 --policy lazy", "timeout 7 ms, piece 10000 ms, policy lazy -"),
@@ -110,4 +112,41 @@ fn f8_a_server_has_as_many_threads_as_its_flags_name() {
         let printed = printed("http", &["--gate", gate, "--print-limits"]);
         assert_eq!(value(&printed, "threads"), threads);
     }
+}
+
+// ---- Values -----------------------------------------------------------------------------------
+
+#[test]
+fn a_duration_is_read_as_it_is_printed() {
+    for n in [1, 10, 250, 999, 1000, 1500, 60_001, 3_600_000, 86_400_123] {
+        let span = Duration::from_millis(n);
+        assert_eq!(millis(&format!("{span:?}")), Ok(span));
+        assert_eq!(millis(&n.to_string()), Ok(span));
+    }
+    assert_eq!(millis("0.25s"), Ok(Duration::from_millis(250)));
+    for wrong in
+        ["", "s", "ms", ".s", "0", "0s", "0.5ms", "-1s", "+1s", "1e3s", "infs", "1 s", "1m"]
+    {
+        assert!(millis(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(Span::from(0)("0s").unwrap().0, Duration::ZERO);
+    assert!(Span::from(1)("0ms").is_err());
+    assert_eq!(Span::from(1)("off").unwrap().0, Duration::MAX);
+}
+
+#[test]
+fn a_host_that_is_not_found_is_no_wrong_address() {
+    // No server is asked for so long a name.
+    let host = "x".repeat(64);
+    let said = address(&format!("{host}:80")).unwrap_err();
+    assert!(said.starts_with(&format!("cannot find the host {host}: ")), "{said}");
+    for wrong in ["nowhere", ":80", "localhost:http", "localhost:65536", "[::1]", ""] {
+        let said = address(wrong).unwrap_err();
+        assert_eq!(said, "expected an address such as 127.0.0.1:8080", "{wrong}");
+    }
+    for right in ["127.0.0.1:80", "[::1]:80", "localhost:80"] {
+        assert_eq!(address(right).unwrap().port(), 80);
+    }
+    let lo = address("[fe80::1%lo]:80").unwrap();
+    assert_eq!(address("fe80::1%lo:80"), Ok(lo));
 }

@@ -1045,7 +1045,7 @@ fn fetch_keeps_its_connection_and_reads_chunks() {
     );
     let (out, _, well) = fetch(&["--data", "back", "--include", &url("/echo")]);
     assert!(well && out.starts_with("HTTP/1.1 200 OK\r\n") && out.ends_with("\r\n\r\nback"));
-    let (out, _, well) = fetch(&["--head", &url("/")]);
+    let (out, _, well) = fetch(&["--head", &url("/").replace("http", "HTTP")]);
     assert!(well && out.contains("Content-Length: 21\r\n") && out.ends_with("\r\n\r\n"));
     // The second has the same limit, on a busy machine too.
     let (_, said, well) = fetch(&["--piece", "4000", &url("/sleep?ms=60000"), &url("/")]);
@@ -1078,7 +1078,9 @@ fn fetch_goes_on_where_a_server_ends_a_connection_that_was_to_stay() {
 fn fetch_says_what_is_wrong_with_its_command_line() {
     for (args, said) in [
         (&[][..], "not provided: <URL>..."),
-        (&["https://a/"], "expected a URL such as"),
+        (&["https://a/"], "there is no TLS here; expected a URL such as http://"),
+        (&["HTTPS://a/"], "there is no TLS here"),
+        (&["ftp://a/"], "'[URL]...': expected a URL such as"),
         (&["http:///a"], "expected a URL such as"),
         (&["http://u@a/"], "expected a URL such as"),
         (&["http://a/b c"], "expected a URL such as"),
@@ -1160,7 +1162,9 @@ fn the_help_says_which_limits_are_those_of_each_worker() {
 #[test]
 fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
     let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
-    let millis = |least| format!("expected a number of milliseconds from {least}, or off");
+    let millis = |least| {
+        format!("expected a number of milliseconds from {least}, a time such as 5s, or off")
+    };
     for (option, value, said) in [
         ("--file-threads", "0", number(1, 16_384)),
         ("--blocking-threads", "16385", number(1, 16_384)),

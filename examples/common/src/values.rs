@@ -16,16 +16,46 @@ where
     }
 }
 
-/// Parses a duration in milliseconds, of at least 1 ms.
+/// Parses a duration of at least 1 ms.
 pub fn millis(text: &str) -> Result<Duration, String> {
-    let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
-    found.ok_or("expected a number of milliseconds from 1".to_owned())
+    let found = duration(text).filter(|span| !span.is_zero());
+    found.ok_or("expected a number of milliseconds from 1, or a time such as 5s".to_owned())
+}
+
+/// Parses a duration: a number of milliseconds, or a number with the unit `ms` or `s`, as the log
+/// and the messages print it. `None` if it is not a whole number of milliseconds.
+fn duration(text: &str) -> Option<Duration> {
+    if let Ok(millis) = text.parse() {
+        return Some(Duration::from_millis(millis));
+    }
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s')?, 1.0),
+    };
+    // `parse` alone would also accept a sign, an exponent and words.
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = number.parse::<f64>().ok().filter(|_| is_number)? * unit;
+    let found = Duration::try_from_secs_f64(seconds).ok()?;
+    (found.subsec_nanos() % 1_000_000 == 0).then_some(found)
 }
 
 /// Finds the first address of `HOST:PORT`. The host is an IP address or a name.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    found.ok_or("expected an address such as 127.0.0.1:8080".to_owned())
+    if let Ok(known) = text.parse() {
+        return Ok(known);
+    }
+    let wrong = || "expected an address such as 127.0.0.1:8080".to_owned();
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    // The brackets of an IPv6 address are no part of the host.
+    let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = inside.filter(|host| host.contains(':')).unwrap_or(host);
+    let not_found = |error| format!("cannot find the host {host}: {error}");
+    let found = (host, port).to_socket_addrs().map_err(not_found)?.next();
+    found.ok_or_else(|| format!("the host {host} has no address"))
 }
 
 /// Accepts `HOST:PORT`, and does not look the host up yet.
@@ -44,7 +74,7 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A deadline on a command line: milliseconds, or `off` for a deadline that never passes.
+/// A deadline on a command line: a duration, or `off` for a deadline that never passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Span(pub Duration);
 
@@ -55,9 +85,11 @@ impl Span {
             if text == "off" {
                 return Ok(Span(Duration::MAX));
             }
-            let found = text.parse().ok().filter(|millis| *millis >= least);
-            let found = found.map(|millis| Span(Duration::from_millis(millis)));
-            found.ok_or_else(|| format!("expected a number of milliseconds from {least}, or off"))
+            let found = duration(text).filter(|span| *span >= Duration::from_millis(least));
+            let wrong = || {
+                format!("expected a number of milliseconds from {least}, a time such as 5s, or off")
+            };
+            found.map(Span).ok_or_else(wrong)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -225,5 +225,25 @@ fn an_address_is_a_host_and_a_port_too() {
         let error = TcpListener::bind(("localhost", 80)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains("localhost:80"), "{error}");
+    });
+}
+
+/// The zone of a link-local address is the name of an interface.
+#[test]
+fn a_zone_is_understood_with_brackets_and_without() {
+    run(async {
+        let lo: SocketAddr = SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, 1).into();
+        for text in ["[fe80::1%lo]:80", "fe80::1%lo:80", "[fe80::1%1]:80"] {
+            assert_eq!(net::resolve(text).await.unwrap(), [lo], "{text}");
+            // The address is understood, but no interface has it.
+            for error in [TcpListener::bind(text).err(), UdpSocket::bind(text).err()] {
+                assert_ne!(error.unwrap().kind(), ErrorKind::InvalidInput, "{text}");
+            }
+        }
+        assert_eq!(net::resolve(("fe80::1%lo", 80)).await.unwrap(), [lo]);
+        for wrong in ["[localhost%lo]:80", "[fe80::1%lo]", "[fe80::1%lo]:"] {
+            let error = TcpListener::bind(wrong).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong}");
+        }
     });
 }
