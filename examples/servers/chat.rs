@@ -80,7 +80,7 @@ async fn main_task(place: Place, patience: Duration) -> io::Result<()> {
     let mut listener = place.listen()?;
     let (room, _) = broadcast::channel(KEPT);
     let handle = |stream| client(stream, room.clone(), patience);
-    serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
+    serve(async || listener.accept_peer_until_shutdown().await, CLIENTS, handle).await
 }
 
 fn main() -> ExitCode {

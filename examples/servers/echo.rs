@@ -22,7 +22,7 @@ async fn echo(mut stream: Connection<TcpStream>) -> io::Result<()> {
 async fn main_task(place: Place) -> io::Result<()> {
     let mut listener = place.listen()?;
     // As many connections as there are descriptors: without one the listener backs off.
-    serve(async || listener.accept_until_shutdown().await, u32::MAX, echo).await
+    serve(async || listener.accept_peer_until_shutdown().await, u32::MAX, echo).await
 }
 
 fn main() -> ExitCode {

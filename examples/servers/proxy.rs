@@ -50,7 +50,7 @@ async fn main_task(
 ) -> io::Result<()> {
     let mut listener = place.listen()?;
     let handle = |client| pass_on(client, upstream.clone(), patience);
-    serve(async || listener.accept_until_shutdown().await, limit, handle).await
+    serve(async || listener.accept_peer_until_shutdown().await, limit, handle).await
 }
 
 fn main() -> ExitCode {

@@ -425,7 +425,7 @@ pub async fn serve_clients(mut listener: TcpListener, patience: Patience) -> io:
             ended
         }
     };
-    serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
+    serve(async || listener.accept_peer_until_shutdown().await, CLIENTS, handle).await
 }
 
 async fn main_task(place: Place, patience: Patience) -> io::Result<()> {

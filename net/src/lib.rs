@@ -75,6 +75,7 @@ mod socket;
 pub mod stream;
 mod stream_socket;
 mod tcp;
+mod throttle;
 mod unix;
 pub mod web;
 mod write_deadline;
@@ -91,7 +92,7 @@ pub use inherited::{Inherited, inherited_listeners};
 pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
 pub use resolve::{ToAddress, resolve};
-pub use serve::{Connection, serve};
+pub use serve::{Accepted, Connection, serve};
 pub use stream::Stream;
 pub use stream_socket::{
     OwnedReadHalf, OwnedWriteHalf, ReadHalf, StreamSocket, WriteHalf, WriteSide,

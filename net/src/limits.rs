@@ -52,7 +52,7 @@ pub(crate) const READ_BUFFER: usize = 16 * 1024;
 /// The shortest time from a log line about back-offs to a log line about a new episode.
 pub(crate) const BACK_OFF_PAUSE: Duration = Duration::from_secs(10);
 
-/// The shortest time between two `cap` lines in the log about the same limit.
+/// The shortest time between two lines in the log about the same limit, or about failures of peers.
 pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The largest number of refused connections that the server keeps so that their clients can read

@@ -218,6 +218,19 @@ impl<F: Family> Listener<F> {
         self.accept_late(accept_stream, Location::caller())
     }
 
+    /// Accepts like [`Listener::accept_until_shutdown`], and returns the address of the peer too.
+    /// With it, [`serve`](crate::serve()) names the peer of a connection that failed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Listener::accept`].
+    #[track_caller]
+    pub fn accept_peer_until_shutdown(
+        &mut self,
+    ) -> impl Future<Output = io::Result<Option<(StreamSocket<F>, F::Address)>>> {
+        self.accept_late(accept_from, Location::caller())
+    }
+
     /// Accepts like [`Listener::accept_until_shutdown`], with the peer's address if it `is_wanted`.
     /// If a connection was reset in the backlog, its address cannot be asked for later.
     #[track_caller]

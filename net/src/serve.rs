@@ -11,12 +11,13 @@ use std::task::Context;
 use traps::Site;
 use traps::shutdown::{Hold, has_begun, hold};
 use traps::sync::{Permit, Semaphore};
-use traps::{Either, note_warning, spawn};
+use traps::{Either, clock, spawn};
 
 use crate::family::Family;
 use crate::halves::Split;
 use crate::stream::{Stream, forward};
 use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
+use crate::throttle::Throttle;
 
 /// Accepts connections, and serves each one in its own task. Serves at most `limit` connections at
 /// a time: while all slots are taken it does not accept, and clients wait in the backlog. *Blocks*
@@ -30,7 +31,10 @@ use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
 /// run out, and skips failed connections.
 ///
 /// A connection that fails ends alone and frees its slot. Its error becomes a `warn` line in the
-/// log. The tasks are named `conn-1` and so on.
+/// log, with the address of the peer if `accept` returns it too, as
+/// [`accept_peer_until_shutdown`](crate::TcpListener::accept_peer_until_shutdown) does. Clients can
+/// cause failures as often as they like, so there is at most one line a second, which counts those
+/// before it. The tasks are named `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -51,7 +55,7 @@ use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
 ///
 /// async fn server() -> io::Result<()> {
 ///     let mut listener = TcpListener::bind("127.0.0.1:8080")?;
-///     serve(async || listener.accept_until_shutdown().await, 1000, echo).await
+///     serve(async || listener.accept_peer_until_shutdown().await, 1000, echo).await
 /// }
 /// ```
 ///
@@ -65,12 +69,13 @@ use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
 /// Panics if `limit` is zero.
 ///
 /// [`TcpListener`]: crate::TcpListener
-pub async fn serve<S, F, E>(
-    mut accept: impl AsyncFnMut() -> io::Result<Option<S>>,
+pub async fn serve<A, F, E>(
+    mut accept: impl AsyncFnMut() -> io::Result<Option<A>>,
     limit: u32,
-    mut handle: impl FnMut(Connection<S>) -> F,
+    mut handle: impl FnMut(Connection<A::Stream>) -> F,
 ) -> io::Result<()>
 where
+    A: Accepted,
     F: Future<Output = Result<(), E>> + 'static,
     E: Display + 'static,
 {
@@ -78,21 +83,71 @@ where
     // Hold the shutdown, so that up to `limit` connections from the backlog are still served.
     let _hold = hold();
     let (slots, mut accepted, mut late) = (Semaphore::new(limit), 0_u64, limit);
+    let failures = Failures::default();
     while late > 0 {
         let permit = slots.acquire().await?;
-        let Some(stream) = accept().await? else { break };
+        let Some((stream, peer)) = accept().await?.map(A::into_parts) else { break };
+        if failures.0.owes() {
+            failures.0.sum_up(Some(clock().await));
+        }
         accepted += 1;
         late -= u32::from(has_begun());
         let slot = Either::Left(Slot { _permit: permit, _hold: hold() });
         let connection = handle(Connection { stream, slot });
+        let failures = failures.clone();
         let noted = async move {
             if let Err(error) = connection.await {
-                note_warning(error.to_string());
+                failures.note(error, peer).await;
             }
         };
         spawn(format!("conn-{accepted}"), noted).detached().await;
     }
     Ok(())
+}
+
+/// A stream that a server has accepted, alone or with the address of its peer.
+pub trait Accepted {
+    /// The type of the stream.
+    type Stream: Stream;
+
+    /// Returns the stream, and the address of its peer if it is known.
+    fn into_parts(self) -> (Self::Stream, Option<SocketAddr>);
+}
+
+impl<S: Stream> Accepted for S {
+    type Stream = S;
+
+    fn into_parts(self) -> (S, Option<SocketAddr>) {
+        (self, None)
+    }
+}
+
+impl<S: Stream> Accepted for (S, SocketAddr) {
+    type Stream = S;
+
+    fn into_parts(self) -> (S, Option<SocketAddr>) {
+        (self.0, Some(self.1))
+    }
+}
+
+/// The messages about failed connections of a server, which its connections share.
+#[derive(Clone, Default)]
+struct Failures(Rc<Throttle>);
+
+impl Failures {
+    async fn note(&self, error: impl Display, peer: Option<SocketAddr>) {
+        let of = peer.map(|peer| format!("{peer}: ")).unwrap_or_default();
+        self.0.warn(format_args!("{of}{error}"), clock().await);
+    }
+}
+
+impl Drop for Failures {
+    fn drop(&mut self) {
+        // The server is over, and so are its other connections.
+        if Rc::strong_count(&self.0) == 1 {
+            self.0.sum_up(None);
+        }
+    }
 }
 
 /// A [served](serve) connection, or a half of one. It is a [`Stream`], and derefs to its stream for

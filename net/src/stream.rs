@@ -179,9 +179,9 @@ pub trait Stream {
     fn shutdown(&mut self) -> io::Result<()>;
 
     /// Returns whether the end of the stream is a message, as the `close_notify` of TLS. Without a
-    /// [`shutdown`](Stream::shutdown), the peer of such a stream takes the end for a cut. The end of
-    /// a socket or a pipe is no message: to drop it is enough. A wrapper must pass on the value of
-    /// its stream.
+    /// [`shutdown`](Stream::shutdown), the peer of such a stream takes the end for a cut. The end
+    /// of a socket or a pipe is no message, so it is enough to drop the stream. A wrapper must
+    /// return the value of its stream.
     fn has_end_message(&self) -> bool {
         false
     }

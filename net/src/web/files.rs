@@ -6,11 +6,10 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
@@ -19,14 +18,15 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 use traps::tape::{Answer, Words};
 use traps::threads::Limiter;
-use traps::{Time, note_warning, wall_clock};
+use traps::wall_clock;
 
 use super::conditions::{State, Verdict, judge};
 use crate::door::{self, Handle, Told};
 use crate::http::{Request, Response};
-use crate::limits::{CAP_PAUSE, FILE_PIECE};
+use crate::limits::FILE_PIECE;
 use crate::resolve::failed;
 use crate::stream::Stream;
+use crate::throttle::Throttle;
 
 const NO_FILE: &str = "there is no such file\n";
 
@@ -71,7 +71,7 @@ pub struct Files {
     directory: Arc<Handle>,
     limiter: Limiter,
     piece: usize,
-    said: Mutex<Said>,
+    said: Throttle,
 }
 
 /// The facts about a file that its response depends on.
@@ -91,14 +91,6 @@ impl Told for Facts {
     }
 }
 
-/// The time of the last log line about a file that could not be opened, and the number of lines
-/// left out since.
-#[derive(Default)]
-struct Said {
-    at: Option<Time>,
-    more: u64,
-}
-
 impl Files {
     /// Opens `directory`, whose files can then be sent.
     ///
@@ -114,7 +106,7 @@ impl Files {
             io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
         };
         let directory = Arc::new(opened.map_err(named)?);
-        Ok(Files { directory, limiter, piece: FILE_PIECE, said: Mutex::default() })
+        Ok(Files { directory, limiter, piece: FILE_PIECE, said: Throttle::default() })
     }
 
     /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB. A
@@ -202,20 +194,9 @@ impl Files {
         };
         let error = failed(format!("open {name}{}", whom(request)), error);
         let Some(answer) = answer else { return Err(error) };
-        self.say(&error, request.now());
+        // Clients can cause it as often as they like.
+        self.said.warn(error, request.now());
         Ok(answer)
-    }
-
-    /// Logs an error, at most once a second, because clients can cause it as often as they like.
-    fn say(&self, error: &io::Error, now: Time) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.at.is_some_and(|at| now.since(at) < CAP_PAUSE) {
-            said.more += 1;
-            return;
-        }
-        let Said { more, .. } = mem::replace(&mut *said, Said { at: Some(now), more: 0 });
-        let more = if more == 0 { "" } else { &format!(" (and {more} more before)") };
-        note_warning(format!("{error}{more}"));
     }
 
     async fn send<S: Stream>(

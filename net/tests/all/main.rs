@@ -32,6 +32,7 @@ mod http_tcp;
 mod http_wrapped;
 mod pipe;
 mod process;
+mod serve;
 mod sockets;
 mod std_sockets;
 mod streams;
