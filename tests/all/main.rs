@@ -10,6 +10,7 @@ mod getting_started;
 mod golden;
 mod guide;
 mod harness;
+mod kernel_page;
 mod lessons;
 mod limits;
 mod pages;

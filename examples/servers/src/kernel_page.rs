@@ -10,6 +10,7 @@ mod kept;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::trace::{Line, Seq};
@@ -32,8 +33,45 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The number of log lines at which the explanation of a task stops following causes.
 const CHAIN: usize = 40;
 
+/// The largest number of open pages. Each takes a part of the server's time.
+const VIEWERS: usize = 8;
+
 thread_local! {
     static BOARD: RefCell<Board> = RefCell::default();
+    static SHOWN: RefCell<Shown> = RefCell::default();
+}
+
+/// The newest update, made once for all open pages.
+#[derive(Default)]
+struct Shown {
+    /// The number of the update. Numbers begin at 1.
+    number: u64,
+    at: Time,
+    /// The last event before the update, and the last event in it.
+    before: Seq,
+    last: Seq,
+    /// The changes since the update before, and everything, for a page that has not seen that one.
+    /// Each is made when a page needs it.
+    changes: Option<Rc<str>>,
+    all: Option<Rc<str>>,
+}
+
+impl Shown {
+    /// Returns the newest update for a page that has seen the update `seen`, and its number.
+    /// Returns `None` if the page has it already.
+    fn next(&mut self, board: &Board, seen: u64, now: Time) -> Option<(Rc<str>, u64)> {
+        if self.number == 0 || now.since(self.at) >= EVERY {
+            let (number, before) = (self.number + 1, self.last);
+            *self = Shown { number, at: now, before, last: board.last, changes: None, all: None };
+        }
+        let (text, before) = match self.number - seen {
+            0 => return None,
+            1 if seen > 0 => (&mut self.changes, self.before),
+            _ => (&mut self.all, 0),
+        };
+        let make = || snapshot(board, (before, self.last), now).to_string().into();
+        Some((text.get_or_insert_with(make).clone(), self.number))
+    }
 }
 
 /// Lets the page see the events of `kernel`, which runs on this thread.
@@ -60,9 +98,13 @@ pub async fn page() -> io::Result<Response> {
 struct Viewer;
 
 impl Viewer {
-    fn new() -> Viewer {
-        BOARD.with_borrow_mut(|board| board.viewers += 1);
-        Viewer
+    /// Opens a page, unless too many are open.
+    fn new() -> Option<Viewer> {
+        BOARD.with_borrow_mut(|board| {
+            let has_room = board.viewers < VIEWERS;
+            board.viewers += usize::from(has_room);
+            has_room.then(|| Viewer)
+        })
     }
 }
 
@@ -78,14 +120,20 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
     if request.query_value("own").as_deref() != Some("1") {
         hide_own().await;
     }
+    let Some(_viewer) = Viewer::new() else {
+        let text = format!("{VIEWERS} pages are open. Close one first.\n");
+        return Ok(Response::new(503).with_text(text));
+    };
     let mut events = Events::start(request).await?;
-    let _viewer = Viewer::new();
-    let mut shown = 0;
+    let mut seen = 0;
     while events.is_wanted() {
         let now = traps::clock().await;
-        let text = BOARD.with_borrow(|board| snapshot(board, shown, now).to_string());
-        shown = BOARD.with_borrow(|board| board.last);
-        events.send(&Sent::new(&text)).await?;
+        let next =
+            BOARD.with_borrow(|board| SHOWN.with_borrow_mut(|shown| shown.next(board, seen, now)));
+        if let Some((text, number)) = next {
+            seen = number;
+            events.send(&Sent::new(&text)).await?;
+        }
         if shutdown::until_begun(traps::sleep(EVERY)).await.transpose()?.is_none() {
             break;
         }
@@ -117,6 +165,11 @@ fn worker() -> String {
     id.chars().filter(char::is_ascii_digit).collect()
 }
 
+/// The number of tasks, descriptors and timers that the page hides now, for tests.
+pub fn hidden() -> usize {
+    BOARD.with_borrow(Board::hidden)
+}
+
 async fn hide_own() {
     let task = traps::current_task();
     BOARD.with_borrow_mut(|board| board.hide(task.0));
@@ -128,8 +181,8 @@ fn thread_ran() -> Option<u64> {
     Some(text.split(' ').next()?.parse::<u64>().ok()? / 1_000)
 }
 
-/// Returns all changes since the event `shown`, as JSON.
-fn snapshot(board: &Board, shown: Seq, now: Time) -> Value {
+/// Returns all changes after the event `shown`, as JSON, with the log lines up to the event `last`.
+fn snapshot(board: &Board, (shown, last): (Seq, Seq), now: Time) -> Value {
     let tasks = board.tasks.iter().take(TASKS);
     let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
     json!({
@@ -140,7 +193,7 @@ fn snapshot(board: &Board, shown: Seq, now: Time) -> Value {
         "cpu": { "thread": thread_ran(), "tasks": micros(board.ran), "page": micros(board.own) },
         "ids": tasks.map(|(id, _)| id).collect::<Vec<_>>(),
         "rows": rows.map(|(id, task)| row(*id, task)).collect::<Vec<_>>(),
-        "lines": board.after(shown).map(Kept::text).collect::<Vec<_>>(),
+        "lines": board.between(shown, last).map(Kept::text).collect::<Vec<_>>(),
     })
 }
 

@@ -66,17 +66,33 @@ pub struct Board {
     /// serve the page.
     pub ran: Duration,
     pub own: Duration,
-    /// The tasks that serve the page. `aliases` and `timers` are their descriptors and timers.
+    /// The tasks that serve the page.
     hidden: BTreeSet<u64>,
-    aliases: BTreeSet<Alias>,
-    timers: BTreeSet<Timer>,
+    /// The descriptors of these tasks, each with its task, and whether it is registered. A
+    /// registered one stays until it is unregistered, which may be after the end of its task.
+    aliases: BTreeMap<Alias, (u64, bool)>,
+    /// The timers of these tasks, each with its task.
+    timers: BTreeMap<Timer, u64>,
 }
 
 impl Board {
     pub fn hide(&mut self, task: u64) {
         self.hidden.insert(task);
         let known = self.remove(task);
-        self.aliases.extend(known.and_then(|known| known.alias));
+        let alias = known.and_then(|known| known.alias);
+        self.aliases.extend(alias.map(|alias| (alias, (task, true))));
+    }
+
+    /// The number of things that are hidden now: tasks, descriptors and timers.
+    pub fn hidden(&self) -> usize {
+        self.hidden.len() + self.aliases.len() + self.timers.len()
+    }
+
+    /// Forgets a hidden task that has ended.
+    fn unhide(&mut self, task: u64) {
+        self.hidden.remove(&task);
+        self.aliases.retain(|_, (of, is_registered)| *of != task || *is_registered);
+        self.timers.retain(|_, of| *of != task);
     }
 
     fn remove(&mut self, task: u64) -> Option<Task> {
@@ -125,11 +141,12 @@ impl Board {
 
     /// Returns whether an event comes from the work of serving this page.
     fn is_hidden(&mut self, line: &Line<'_>) -> bool {
-        if self.hidden.contains(&line.task) {
+        let task = line.task;
+        if self.hidden.contains(&task) {
             match &line.event {
                 Event::Block { op: Op::Sleep { .. }, wait: Some(wait) }
                 | Event::Await { op: Op::Sleep { .. }, wait } => {
-                    self.timers.insert(Timer::Sleep(wait.ticket));
+                    self.timers.insert(Timer::Sleep(wait.ticket), task);
                 }
                 Event::Wake { ticket: Some(ticket), .. }
                 | Event::Deliver { ticket, .. }
@@ -139,15 +156,19 @@ impl Board {
                 Event::Trap {
                     op: Op::SetTimeout { .. }, outcome: Outcome::Scope(scope), ..
                 } => {
-                    self.timers.insert(Timer::Scope(*scope));
+                    self.timers.insert(Timer::Scope(*scope), task);
                 }
                 Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
                     self.timers.remove(&Timer::Scope(*scope));
                 }
-                Event::Arm { timer, .. } => drop(self.timers.insert(*timer)),
-                Event::Io { alias, .. } => drop(self.aliases.insert(*alias)),
+                Event::Arm { timer, .. } => drop(self.timers.insert(*timer, task)),
+                Event::Disarm { timer } => drop(self.timers.remove(timer)),
+                Event::Io { alias, .. } => {
+                    drop(self.aliases.entry(*alias).or_insert((task, false)))
+                }
+                Event::Register { alias, .. } => drop(self.aliases.insert(*alias, (task, true))),
                 Event::Unregister { alias, .. } => drop(self.aliases.remove(alias)),
-                Event::Exit { .. } => drop(self.hidden.remove(&line.task)),
+                Event::Exit { .. } => self.unhide(task),
                 _ => {}
             }
             return true;
@@ -156,10 +177,11 @@ impl Board {
             return false;
         }
         match &line.event {
-            Event::Fire { timer, .. } => self.timers.remove(timer),
-            Event::Arrive(Arrival::Io { alias, .. })
-            | Event::Remember { alias, .. }
-            | Event::Unregister { alias, .. } => self.aliases.contains(alias),
+            Event::Fire { timer, .. } => self.timers.remove(timer).is_some(),
+            Event::Arrive(Arrival::Io { alias, .. }) | Event::Remember { alias, .. } => {
+                self.aliases.contains_key(alias)
+            }
+            Event::Unregister { alias, .. } => self.aliases.remove(alias).is_some(),
             Event::Tick { .. } => !self.hidden.is_empty(),
             _ => false,
         }
@@ -242,10 +264,11 @@ impl Board {
         found.filter(|kept| kept.seq == seq)
     }
 
-    /// Returns the kept log lines after the line with the number `shown`.
-    pub fn after(&self, shown: Seq) -> impl Iterator<Item = &Kept> {
+    /// Returns the kept log lines after the line with the number `shown`, up to that with the
+    /// number `last`.
+    pub fn between(&self, shown: Seq, last: Seq) -> impl Iterator<Item = &Kept> {
         let from = shown.max(self.last.saturating_sub(EVENTS as u64));
-        (from + 1..=self.last).filter_map(|seq| self.find(seq))
+        (from + 1..=last).filter_map(|seq| self.find(seq))
     }
 }
 
