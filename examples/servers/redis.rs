@@ -1,10 +1,10 @@
 //! A server for the Redis protocol (RESP2): strings that may expire, counters, and channels to
-//! publish in. `redis-cli -p 8080` and `redis-benchmark -p 8080 -t ping,set,get,incr` work with it.
+//! publish in. `redis-cli -p 6380` and `redis-benchmark -p 6380 -t ping,set,get,incr` work with it.
 //!
 //! A command runs to its end in one poll of its client's task. So no command sees half of another
 //! one, and the data need no lock. Whatever a client can fill is limited.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::process::ExitCode;
@@ -35,13 +35,20 @@ const ENTRY: usize = 128;
 const REPLIES: usize = 64 * 1024;
 /// The most channels of a subscriber.
 const CHANNELS: usize = 100;
-/// Messages that wait for a subscriber. A subscriber that falls further behind is disconnected.
-const MESSAGES: usize = 100;
+/// Subscribers at a time. They may be silent forever, so others must have places too.
+const SUBSCRIBERS: usize = 500;
+/// The most bytes of the messages that wait for a subscriber, unless it is a single one, and what a
+/// message costs in addition to its bytes. A subscriber that falls further behind is disconnected.
+const INBOX: usize = 512 * 1024;
+const MESSAGE: usize = 64;
+/// The most bytes of a line that has a number.
+const NUMBER: usize = 32;
 /// The time between two searches for expired values.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// The options of the command line.
 #[derive(clap::Args)]
+#[command(mut_arg("addr", |addr| addr.default_value("127.0.0.1:6380")))]
 struct Redis {
     /// Milliseconds that a client may be silent
     #[arg(long, value_name = "MS", default_value = "300000", value_parser = millis)]
@@ -55,11 +62,38 @@ struct Redis {
 
 // ---- Requests ----------------------------------------------------------------------------------
 
-/// Finds the line at `start`. Returns it without its end, and the start of the next line.
-fn line(input: &[u8], start: usize) -> Option<(&[u8], usize)> {
-    let end = start + input[start..].iter().position(|byte| *byte == b'\n')?;
-    let line = &input[start..end];
-    Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
+/// What is known of a request of which a part is missing, so that it is not read from its start
+/// again for each byte that comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The number of bytes in which no end of an inline request was found.
+    pub searched: usize,
+    /// The number of bytes that must be there before the request is read again.
+    pub needed: usize,
+}
+
+/// The reason why there is no request.
+enum Fault {
+    Missing(Part),
+    Wrong(&'static str),
+}
+
+impl From<&'static str> for Fault {
+    fn from(why: &'static str) -> Fault {
+        Fault::Wrong(why)
+    }
+}
+
+/// Finds the line at `start`, which has a number. Returns it without its end, and the start of the
+/// next line.
+fn line(input: &[u8], start: usize) -> Result<(&[u8], usize), Fault> {
+    let end = input.len().min(start + NUMBER);
+    let line = match input[start..end].iter().position(|byte| *byte == b'\n') {
+        Some(length) => &input[start..start + length],
+        None if end == start + NUMBER => return Err(Fault::Wrong("too long a number")),
+        None => return Err(Fault::Missing(Part { searched: 0, needed: input.len() + 1 })),
+    };
+    Ok((line.strip_suffix(b"\r").unwrap_or(line), start + line.len() + 1))
 }
 
 fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
@@ -70,31 +104,35 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
 type Request<'a> = (Vec<&'a [u8]>, usize);
 
 /// Reads the request at the start of `input`: `*2 $3 GET $1 k`, each in a line of its own, or an
-/// *inline* request, which is a line of words. Returns `None` if a part is still missing.
-fn request(input: &[u8]) -> Result<Option<Request<'_>>, &'static str> {
+/// *inline* request, which is a line of words. The first `searched` bytes have no end of line.
+fn request(input: &[u8], searched: usize) -> Result<Request<'_>, Fault> {
     if input.first() != Some(&b'*') {
-        return Ok(line(input, 0).map(|(line, used)| {
-            let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-            (words.collect(), used)
-        }));
+        let Some(end) = input[searched..].iter().position(|byte| *byte == b'\n') else {
+            let part = Part { searched: input.len(), needed: input.len() + 1 };
+            return Err(Fault::Missing(part));
+        };
+        let words = input[..searched + end].split(u8::is_ascii_whitespace);
+        return Ok((words.filter(|word| !word.is_empty()).collect(), searched + end + 1));
     }
-    let Some((count, mut used)) = line(input, 1) else { return Ok(None) };
+    let (count, mut used) = line(input, 1)?;
     let count: i64 = number(count).ok_or("invalid multibulk length")?;
     // Redis, too, ignores an array of no words, and the null array, whose length is -1.
     let count = count.max(0) as usize;
     if count > WORDS {
-        return Err("invalid multibulk length");
+        return Err(Fault::Wrong("invalid multibulk length"));
     }
     let mut words = Vec::with_capacity(count);
     for _ in 0..count {
-        let Some((length, start)) = line(input, used) else { return Ok(None) };
+        let (length, start) = line(input, used)?;
         let length = length.strip_prefix(b"$").ok_or("expected '$'")?;
         let length = number(length).filter(|length: &usize| *length <= REQUEST);
         used = start + length.ok_or("invalid bulk length")? + 2;
-        let Some(word) = input.get(start..used) else { return Ok(None) };
+        let Some(word) = input.get(start..used) else {
+            return Err(Fault::Missing(Part { searched: 0, needed: used }));
+        };
         words.push(word.strip_suffix(b"\r\n").ok_or("expected an end of line")?);
     }
-    Ok(Some((words, used)))
+    Ok((words, used))
 }
 
 // ---- Replies -----------------------------------------------------------------------------------
@@ -132,6 +170,31 @@ struct Value {
 struct Subscriber {
     channels: BTreeSet<Vec<u8>>,
     inbox: Sender<Rc<[u8]>>,
+    /// What the messages cost that the subscriber has not taken.
+    behind: Rc<Cell<usize>>,
+}
+
+impl Subscriber {
+    /// Leaves a message for the subscriber. Returns whether its inbox has room.
+    fn send(&self, message: &Rc<[u8]>) -> bool {
+        let behind = self.behind.get();
+        let has_room = behind == 0 || behind + MESSAGE + message.len() <= INBOX;
+        self.behind.set(behind + MESSAGE + message.len());
+        has_room && self.inbox.try_send(Rc::clone(message)).is_ok()
+    }
+}
+
+/// The messages for a subscriber, on the side of its task.
+pub struct Inbox {
+    messages: Receiver<Rc<[u8]>>,
+    behind: Rc<Cell<usize>>,
+}
+
+impl Inbox {
+    /// Notes that the subscriber has taken a message.
+    fn taken(&self, message: &[u8]) {
+        self.behind.set(self.behind.get() - MESSAGE - message.len());
+    }
 }
 
 /// The next step of a client's task after it has sent the replies.
@@ -143,7 +206,7 @@ pub enum Next {
     /// Close the connection.
     Close,
     /// Receive messages too: the client has become a subscriber.
-    Subscribed(Receiver<Rc<[u8]>>),
+    Subscribed(Inbox),
 }
 
 /// All data of the server.
@@ -164,19 +227,36 @@ impl Data {
     }
 
     /// Runs the whole requests at the start of `input`, and appends their replies to `out`. Returns
-    /// the length of these requests.
-    pub fn answer(&mut self, client: u64, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
+    /// the length of these requests. `part` is what is known of the rest.
+    pub fn answer(
+        &mut self,
+        client: u64,
+        input: &[u8],
+        part: &mut Part,
+        out: &mut Vec<u8>,
+    ) -> (usize, Next) {
         let mut used = 0;
         while out.len() < REPLIES {
             let rest = &input[used..];
-            let words = match request(rest) {
-                Ok(Some((words, length))) if length <= REQUEST => {
+            if rest.len() < part.needed {
+                return (used, Next::Read);
+            }
+            let found = request(rest, part.searched);
+            *part = Part::default();
+            let words = match found {
+                Ok((words, length)) if length <= REQUEST => {
                     used += length;
                     words
                 }
-                Ok(None) if rest.len() < REQUEST => return (used, Next::Read),
+                Err(Fault::Missing(missing)) if missing.needed <= REQUEST => {
+                    *part = missing;
+                    return (used, Next::Read);
+                }
                 wrong => {
-                    let why = wrong.err().unwrap_or("too big request");
+                    let why = match wrong {
+                        Err(Fault::Wrong(why)) => why,
+                        _ => "too big request",
+                    };
                     put(out, format_args!("-ERR Protocol error: {why}\r\n"));
                     return (used, Next::Close);
                 }
@@ -313,7 +393,7 @@ impl Data {
         let text = Rc::<[u8]>::from(text);
         self.subscribers.retain(|_, subscriber| {
             let is_meant = subscriber.channels.contains(channel);
-            let is_sent = is_meant && subscriber.inbox.try_send(Rc::clone(&text)).is_ok();
+            let is_sent = is_meant && subscriber.send(&text);
             count += i64::from(is_sent);
             is_sent || !is_meant
         });
@@ -327,10 +407,14 @@ impl Data {
         out: &mut Vec<u8>,
     ) -> Result<Next, Wrong> {
         let mut next = Next::Read;
+        if self.subscribers.len() == SUBSCRIBERS && !self.subscribers.contains_key(&client) {
+            return Err("ERR max number of subscribers reached");
+        }
         let subscriber = self.subscribers.entry(client).or_insert_with(|| {
-            let (inbox, messages) = mpsc::channel(MESSAGES);
-            next = Next::Subscribed(messages);
-            Subscriber { channels: BTreeSet::new(), inbox }
+            let (inbox, messages) = mpsc::unbounded();
+            let behind = Rc::new(Cell::new(0));
+            next = Next::Subscribed(Inbox { messages, behind: behind.clone() });
+            Subscriber { channels: BTreeSet::new(), inbox, behind }
         });
         for name in names {
             if subscriber.channels.len() == CHANNELS || name.len() > NAME {
@@ -360,27 +444,32 @@ pub async fn client<S: Stream>(
     data: &RefCell<Data>,
     [idle, write]: Patience,
 ) -> io::Result<()> {
-    let (mut reader, mut out) = (BufReader::new(stream), Vec::new());
-    let mut inbox = None::<Receiver<Rc<[u8]>>>;
+    let (mut reader, mut part, mut out) = (BufReader::new(stream), Part::default(), Vec::new());
+    let mut inbox = None::<Inbox>;
     loop {
         let read = match &mut inbox {
             None => {
                 until_begun(ignore_after(idle, reader.fill_more())).await.transpose()?.flatten()
             }
-            Some(inbox) => match until_begun(race(reader.fill_more(), inbox.recv())).await {
-                None | Some(Either::Right(Err(Error::SendersGone))) => None,
-                Some(Either::Left(read)) => Some(read?),
-                Some(Either::Right(message)) => {
-                    timeout_after(write, reader.stream().write_all(&message?)).await?;
-                    continue;
+            Some(inbox) => {
+                let message = inbox.messages.recv();
+                match until_begun(race(reader.fill_more(), message)).await {
+                    None | Some(Either::Right(Err(Error::SendersGone))) => None,
+                    Some(Either::Left(read)) => Some(read?),
+                    Some(Either::Right(message)) => {
+                        let message = message?;
+                        timeout_after(write, reader.stream().write_all(&message)).await?;
+                        inbox.taken(&message);
+                        continue;
+                    }
                 }
-            },
+            }
         };
         if matches!(read, None | Some(0)) {
             return Ok(());
         }
         loop {
-            let answered = data.borrow_mut().answer(number, reader.buffer(), &mut out);
+            let answered = data.borrow_mut().answer(number, reader.buffer(), &mut part, &mut out);
             let (used, next) = answered;
             reader.consume(used);
             if !out.is_empty() {
@@ -444,7 +533,8 @@ fn main() -> ExitCode {
         limit("memory", MEMORY, "bytes"),
         limit("replies", REPLIES, "bytes"),
         limit("channels", CHANNELS, "channels"),
-        limit("messages", MESSAGES, "messages"),
+        limit("subscribers", SUBSCRIBERS, "connections"),
+        limit("inbox", INBOX, "bytes"),
     ];
     let server = server.ready(0, &own);
     server::serve(&server, move |place| main_task(place, [idle, write]))

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use net::Stream;
 use net::pipe::{PipeEnd, duplex};
-use server::Data;
+use server::{Data, Part};
 use testing::child;
 use traps::{Time, clock, sleep, spawn};
 
@@ -194,6 +194,7 @@ fn what_is_no_request_or_too_large_gets_an_error_and_an_end() {
             (b"*1\r\nPING\r\n", "expected '$'"),
             (b"*1\r\n$x\r\n", "invalid bulk length"),
             (b"*1\r\n$-1\r\n", "invalid bulk length"),
+            (b"*00000000000000000000000000000000", "too long a number"),
             (b"*1\r\n$4\r\nPING..", "expected an end of line"),
             (&long, "invalid bulk length"),
             (&[b'x'; 512 * 1024], "too big request"),
@@ -241,16 +242,87 @@ fn a_subscriber_that_does_not_read_is_disconnected() {
         let mut slow = connect_with(&data, 1, 64).await;
         replies(&mut slow, b"SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n").await;
         let mut publisher = connect(&data, 2).await;
-        let mut reached = 0;
+        let (mut reached, large) = (0, "x".repeat(10_000));
         for _ in 0..200 {
-            publisher.write_all(b"PUBLISH c hi\r\n").await.unwrap();
+            publisher.write_all(&array(&["PUBLISH", "c", &large])).await.unwrap();
             let mut reply = [0; 4];
             publisher.read_exact(&mut reply).await.unwrap();
-            reached += u32::from(reply[1] - b'0');
+            reached += usize::from(reply[1] - b'0');
         }
-        // Those in its inbox, and a few that its task took before the pipe was full.
-        assert!((100..110).contains(&reached), "{reached}");
-        assert_eq!(rest(&mut slow).await, HEARD.repeat(reached as usize));
+        // Its inbox has room for 512 KiB. The one that its task is writing counts too.
+        assert_eq!(reached, 512 * 1024 / (10_000 + 64 + 37));
+        let said = rest(&mut slow).await;
+        assert_eq!(said.matches(&large).count(), reached);
+    });
+}
+
+#[test]
+fn an_inbox_takes_the_longest_message_and_has_room_again_once_it_is_read() {
+    testing::run(async {
+        let data = server::data().await;
+        let mut hears = connect_with(&data, 1, 1 << 20).await;
+        replies(&mut hears, b"SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n").await;
+        let mut publisher = connect(&data, 2).await;
+        let longest = "x".repeat(512 * 1024 - 100);
+        for _ in 0..10 {
+            replies(&mut publisher, &array(&["PUBLISH", "c", &longest]), ":1\r\n").await;
+            let message =
+                format!("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n${}\r\n{longest}\r\n", longest.len());
+            replies(&mut hears, b"", &message).await;
+        }
+    });
+}
+
+#[test]
+fn silent_subscribers_leave_places_for_others() {
+    testing::run(async {
+        let data = server::data().await;
+        let mut silent = Vec::new();
+        for number in 0..500 {
+            let mut client = connect_with(&data, number, 1000).await;
+            replies(&mut client, b"SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+                .await;
+            silent.push(client);
+        }
+        let mut client = connect(&data, 500).await;
+        let full = "-ERR max number of subscribers reached\r\n";
+        replies(&mut client, b"SUBSCRIBE c\r\nPING\r\n", &format!("{full}+PONG\r\n")).await;
+        // One that is a subscriber may still add a channel.
+        let more = "*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n";
+        replies(&mut silent[0], b"SUBSCRIBE d\r\n", more).await;
+    });
+}
+
+/// Otherwise a client that sends a request byte by byte costs the square of its length.
+#[test]
+fn a_request_without_an_end_is_not_searched_again_for_each_byte() {
+    testing::run(async {
+        let data = server::data().await;
+        let (mut part, mut out) = (Part::default(), Vec::new());
+        let mut answer = |input: &[u8], out: &mut Vec<u8>| {
+            let (used, _) = data.borrow_mut().answer(1, input, &mut part, out);
+            (used, part)
+        };
+        let none = Part::default();
+        let long = [b'x'; 100_000];
+        for length in [1, 50, 100_000] {
+            let part = Part { searched: length, needed: length + 1 };
+            assert_eq!(answer(&long[..length], &mut out), (0, part));
+        }
+        let whole = [&long[..], b"\r\n"].concat();
+        assert_eq!(answer(&whole, &mut out).0, whole.len());
+        assert_eq!(out, b"-ERR unknown command\r\n");
+        out.clear();
+        // A word that is not whole says how long it is. The reply to the request before is there.
+        let whole = array(&["ECHO", &"y".repeat(1000)]);
+        let begun = [b"PING\r\n", &whole[..30]].concat();
+        let part = Part { searched: 0, needed: whole.len() };
+        assert_eq!(answer(&begun, &mut out), (6, part));
+        assert_eq!(answer(&whole[..whole.len() - 1], &mut out), (0, part));
+        assert_eq!(out, b"+PONG\r\n");
+        let (used, part) = answer(&whole, &mut out);
+        assert_eq!((used, part.searched), (whole.len(), 0));
+        assert!(part.needed <= 1, "{part:?}, not {none:?}");
     });
 }
 

@@ -164,7 +164,7 @@ impl Board {
                 Event::Arm { timer, .. } => drop(self.timers.insert(*timer, task)),
                 Event::Disarm { timer } => drop(self.timers.remove(timer)),
                 Event::Io { alias, .. } => {
-                    drop(self.aliases.entry(*alias).or_insert((task, false)))
+                    self.aliases.entry(*alias).or_insert((task, false));
                 }
                 Event::Register { alias, .. } => drop(self.aliases.insert(*alias, (task, true))),
                 Event::Unregister { alias, .. } => drop(self.aliases.remove(alias)),

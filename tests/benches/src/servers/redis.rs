@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use traps::Time;
 
-use super::redis_example::{Data, Next, serve_clients};
+use super::redis_example::{Data, Next, Part, serve_clients};
 use super::{How, say_listening, tokio as tokio_peer, trapline};
 
 /// The time that a client may be silent, and the time that it may take to receive replies.
@@ -49,6 +49,7 @@ pub fn serve_on_tokio(listener: std::net::TcpListener, how: How) -> io::Result<(
 async fn client(mut stream: TcpStream, number: u64) -> io::Result<()> {
     let [idle, write] = PATIENCE;
     let (mut input, mut out) = (Vec::with_capacity(8 * 1024), Vec::new());
+    let mut part = Part::default();
     loop {
         match timeout(idle, stream.read_buf(&mut input)).await {
             Err(_) | Ok(Ok(0)) => return Ok(()),
@@ -57,7 +58,7 @@ async fn client(mut stream: TcpStream, number: u64) -> io::Result<()> {
         loop {
             // Whether the input is used up, or the connection has ended: no load subscribes.
             let (used, end) = DATA.with_borrow_mut(|data| {
-                let (used, next) = data.answer(number, &input, &mut out);
+                let (used, next) = data.answer(number, &input, &mut part, &mut out);
                 let end = match next {
                     Next::Read => Some(false),
                     Next::Continue => None,
