@@ -1,14 +1,14 @@
 //! A TCP proxy: what comes on a connection goes on to another server, and back.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use common::limits::{self, span};
 use common::values::{between, host_and_port, millis};
-use net::{Connection, Stream, TcpStream, copy_bidirectional, serve};
+use net::{Connection, Split, Stream, TcpStream, copy_bidirectional, serve};
 use serving::server::{self, Place, Server};
-use traps::timeout_after;
+use traps::{ConnectionDeadline, Site, connection_deadline, timeout_after};
 
 /// What the command line asks for.
 #[derive(clap::Args)]
@@ -20,6 +20,9 @@ struct Proxy {
     /// Milliseconds for the connection to UPSTREAM to be made
     #[arg(long, value_name = "MS", default_value = "5000", value_parser = millis)]
     connect: Duration,
+    /// Milliseconds that a connection may be silent on both sides
+    #[arg(long, value_name = "MS", default_value = "300000", value_parser = millis)]
+    idle: Duration,
     /// Connections at a time; others wait to be accepted
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = between(1, u32::MAX))]
     limit: u32,
@@ -27,25 +30,80 @@ struct Proxy {
     server: Server,
 }
 
+/// A stream, or a half of one, that puts a deadline off with each byte.
+struct Watched<'c, S>(S, &'c ConnectionDeadline, Duration);
+
+impl<S: Split> Split for Watched<'_, &mut S> {
+    fn split(&mut self) -> (impl Stream, impl Stream) {
+        let Watched(stream, deadline, idle) = self;
+        let (reader, writer) = stream.split();
+        (Watched(reader, deadline, *idle), Watched(writer, deadline, *idle))
+    }
+}
+
+impl<S: Stream> Stream for Watched<'_, S> {
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
+        let n = self.0.read_from(buf, site).await?;
+        self.1.arm(self.2);
+        Ok(n)
+    }
+
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        let n = self.0.write_from(bufs, site).await?;
+        self.1.arm(self.2);
+        Ok(n)
+    }
+
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.0.readable()
+    }
+
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.0.flush()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.0.shutdown()
+    }
+}
+
+/// Copies both ways until both have ended. Returns `false` if no byte went either way for `idle`.
+pub async fn exchange(
+    client: &mut impl Split,
+    server: &mut impl Split,
+    idle: Duration,
+) -> io::Result<bool> {
+    let deadline = connection_deadline().await;
+    let mut client = Watched(client, &deadline, idle);
+    let mut server = Watched(server, &deadline, idle);
+    match deadline.guard(idle, copy_bidirectional(&mut client, &mut server)).await {
+        Err(_) if deadline.fired() => Ok(false),
+        copied => copied.map(|_| true),
+    }
+}
+
+/// The time that a connection to the server may take, and that both sides may be silent.
+type Patience = [Duration; 2];
+
 async fn pass_on(
     mut client: Connection<TcpStream>,
     upstream: String,
-    patience: Duration,
+    [connect, idle]: Patience,
 ) -> io::Result<()> {
-    let mut server = timeout_after(patience, TcpStream::connect(upstream)).await?;
-    let copied = copy_bidirectional(&mut *client, &mut server).await;
-    if copied.is_err() {
+    let mut server = timeout_after(connect, TcpStream::connect(upstream)).await?;
+    let ended = exchange(&mut *client, &mut server, idle).await;
+    if !matches!(ended, Ok(true)) {
         // So that neither side takes a part for the whole.
         client.reset()?;
         server.reset()?;
     }
-    copied.map(drop)
+    ended.map(drop)
 }
 
 async fn main_task(
     place: Place,
     upstream: String,
-    patience: Duration,
+    patience: Patience,
     limit: u32,
 ) -> io::Result<()> {
     let mut listener = place.listen()?;
@@ -54,10 +112,14 @@ async fn main_task(
 }
 
 fn main() -> ExitCode {
-    let Proxy { upstream, connect, limit, server } = common::parse("proxy", "A TCP proxy");
-    let own = [span("connect", connect), limits::limit("limit", limit, "connections")];
+    let Proxy { upstream, connect, idle, limit, server } = common::parse("proxy", "A TCP proxy");
+    let own = [
+        span("connect", connect),
+        span("idle", idle),
+        limits::limit("limit", limit, "connections"),
+    ];
     let server = server.ready(0, &own);
     // It is there, or a list was printed.
     let upstream = upstream.unwrap_or_default();
-    server::serve(&server, move |place| main_task(place, upstream.clone(), connect, limit))
+    server::serve(&server, move |place| main_task(place, upstream.clone(), [connect, idle], limit))
 }

@@ -5,12 +5,21 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
+use net::Stream;
+use net::pipe::duplex;
 use testing::child::{self, Child};
 use testing::trace;
 
 use support::examples::build;
+use traps::{clock, sleep, spawn};
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/servers/proxy.rs"]
+mod proxy;
 
 /// A server that runs, and where.
 struct Server {
@@ -237,6 +246,44 @@ fn a_proxy_whose_server_is_not_there_closes_each_connection() {
     for _ in 0..2 {
         assert_eq!(server.connect().read(&mut [0]).unwrap(), 0);
     }
+    server.send("TERM");
+    server.ends_well();
+}
+
+/// Half of the time of silence passes between two bytes, in one direction alone.
+#[test]
+fn a_pair_that_is_silent_for_long_ends_and_one_that_talks_does_not() {
+    let idle = Duration::from_secs(300);
+    let ran = testing::run(async move {
+        let (mut client, mut near) = duplex(1000);
+        let (mut far, mut server) = duplex(1000);
+        let exchange = async move { proxy::exchange(&mut near, &mut far, idle).await };
+        let mut proxy = spawn("proxy", exchange).await;
+        for _ in 0..5 {
+            sleep(idle / 2).await.unwrap();
+            client.write_all(b"x").await.unwrap();
+            server.read_exact(&mut [0]).await.unwrap();
+        }
+        let last = clock().await;
+        let ended = proxy.join().await.unwrap().unwrap();
+        (ended, clock().await.since(last))
+    });
+    let (ended, after) = ran.output;
+    assert!(!ended && after >= idle && after < idle * 2, "{after:?}");
+}
+
+#[test]
+fn a_silent_pair_is_reset_on_both_sides() {
+    let (tell, told) = mpsc::channel();
+    let addr = upstream(move |mut stream| {
+        stream.write_all(b"!").unwrap();
+        tell.send(stream.read(&mut [0]).unwrap_err().kind()).unwrap();
+    });
+    let server = start("proxy", "proxy_idle", &[&addr, "--idle", "100"]);
+    let mut stream = server.connect();
+    stream.read_exact(&mut [0]).unwrap();
+    assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(told.recv_timeout(child::LIMIT), Ok(ErrorKind::ConnectionReset));
     server.send("TERM");
     server.ends_well();
 }

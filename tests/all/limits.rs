@@ -93,7 +93,11 @@ fn f29_what_the_command_line_sets_is_what_is_printed() {
         ("chat", "--patience 5", "patience 5 ms, line 1024 bytes"),
         ("chat", "--patience 1.5s --drain 5s", "patience 1500 ms, drain 5000 ms"),
         ("redis", "--idle 5 --write 6", "idle 5 ms, write 6 ms, words 1024 words"),
-        ("proxy", "--limit 7 --connect 9", "limit 7 connections, connect 9 ms"),
+        (
+            "proxy",
+            "--limit 7 --connect 9 --idle 5s",
+            "limit 7 connections, connect 9 ms, idle 5000 ms",
+        ),
         ("fetch", "--timeout 7 --policy lazy", "timeout 7 ms, piece 10000 ms, policy lazy -"),
     ] {
         let args: Vec<&str> = args.split(' ').chain(["--print-limits"]).collect();
