@@ -17,11 +17,11 @@ use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
 use serving::server::{self, Place, Server};
 use traps::channel::mpsc::{self, Receiver, Sender};
 use traps::shutdown::until_begun;
-use traps::{Either, Error, Time, connection_deadline, ignore_after, race};
+use traps::{ConnectionDeadline, Either, Error, Time, connection_deadline, ignore_after, race};
 use traps::{sleep, spawn, timeout_after};
 
-/// Clients at a time; others wait to be accepted.
-const CLIENTS: u32 = 1000;
+/// Clients at a time. For one more, the client leaves that has been silent longest.
+const CLIENTS: usize = 1000;
 /// The most bytes of a request.
 const REQUEST: usize = 512 * 1024;
 /// The most words of a request, the name of the command included.
@@ -35,8 +35,6 @@ const ENTRY: usize = 128;
 const REPLIES: usize = 64 * 1024;
 /// The most channels of a subscriber.
 const CHANNELS: usize = 100;
-/// Subscribers at a time. They may be silent forever, so others must have places too.
-const SUBSCRIBERS: usize = 500;
 /// The most bytes of the messages that wait for a subscriber, unless it is a single one, and what a
 /// message costs in addition to its bytes. A subscriber that falls further behind is disconnected.
 const INBOX: usize = 512 * 1024;
@@ -197,6 +195,15 @@ impl Inbox {
     }
 }
 
+/// The seat of a client. Its clones belong to the same client.
+#[derive(Clone)]
+struct Seat {
+    /// The turn in which the client last said something, or took a message.
+    last: Rc<Cell<u64>>,
+    /// Fires to send the client away: ends whatever its task waits for.
+    end: Rc<ConnectionDeadline>,
+}
+
 /// The next step of a client's task after it has sent the replies.
 pub enum Next {
     /// Read more: the rest of the input is no whole request.
@@ -216,14 +223,45 @@ pub struct Data {
     size: usize,
     /// In the order of the clients, so that a replay wakes them in the same order.
     subscribers: BTreeMap<u64, Subscriber>,
+    seats: BTreeMap<u64, Seat>,
+    /// The number of times that a client has said something.
+    turn: u64,
     now: Box<dyn Fn() -> Time>,
 }
 
 impl Data {
     /// Makes empty data. `now` reads the clock.
     pub fn new(now: impl Fn() -> Time + 'static) -> Data {
-        let (values, subscribers) = (HashMap::new(), BTreeMap::new());
-        Data { values, size: 0, subscribers, now: Box::new(now) }
+        Data {
+            values: HashMap::new(),
+            size: 0,
+            subscribers: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            turn: 0,
+            now: Box::new(now),
+        }
+    }
+
+    /// Gives a client a seat. If all are taken, sends the client away that has been silent longest.
+    fn enter(&mut self, client: u64, seat: Seat) {
+        if self.seats.len() == CLIENTS {
+            let silent = self.seats.iter().min_by_key(|(_, seat)| seat.last.get());
+            let silent = *silent.expect("there are seats").0;
+            self.leave(silent).inspect(|seat| seat.end.fire());
+        }
+        self.note(&seat);
+        self.seats.insert(client, seat);
+    }
+
+    fn leave(&mut self, client: u64) -> Option<Seat> {
+        self.subscribers.remove(&client);
+        self.seats.remove(&client)
+    }
+
+    /// Notes that a client is not silent.
+    fn note(&mut self, seat: &Seat) {
+        self.turn += 1;
+        seat.last.set(self.turn);
     }
 
     /// Runs the whole requests at the start of `input`, and appends their replies to `out`. Returns
@@ -407,9 +445,6 @@ impl Data {
         out: &mut Vec<u8>,
     ) -> Result<Next, Wrong> {
         let mut next = Next::Read;
-        if self.subscribers.len() == SUBSCRIBERS && !self.subscribers.contains_key(&client) {
-            return Err("ERR max number of subscribers reached");
-        }
         let subscriber = self.subscribers.entry(client).or_insert_with(|| {
             let (inbox, messages) = mpsc::unbounded();
             let behind = Rc::new(Cell::new(0));
@@ -442,6 +477,22 @@ pub async fn client<S: Stream>(
     stream: S,
     number: u64,
     data: &RefCell<Data>,
+    patience: Patience,
+) -> io::Result<()> {
+    let end = Rc::new(connection_deadline().await);
+    let seat = Seat { last: Rc::default(), end };
+    data.borrow_mut().enter(number, seat.clone());
+    let ended = talk(stream, number, data, &seat, patience).await;
+    data.borrow_mut().leave(number);
+    // One that was sent away is no failure.
+    if seat.end.fired() { Ok(()) } else { ended }
+}
+
+async fn talk<S: Stream>(
+    stream: S,
+    number: u64,
+    data: &RefCell<Data>,
+    seat: &Seat,
     [idle, write]: Patience,
 ) -> io::Result<()> {
     let (mut reader, mut part, mut out) = (BufReader::new(stream), Part::default(), Vec::new());
@@ -460,6 +511,7 @@ pub async fn client<S: Stream>(
                         let message = message?;
                         timeout_after(write, reader.stream().write_all(&message)).await?;
                         inbox.taken(&message);
+                        data.borrow_mut().note(seat);
                         continue;
                     }
                 }
@@ -468,6 +520,7 @@ pub async fn client<S: Stream>(
         if matches!(read, None | Some(0)) {
             return Ok(());
         }
+        data.borrow_mut().note(seat);
         loop {
             let answered = data.borrow_mut().answer(number, reader.buffer(), &mut part, &mut out);
             let (used, next) = answered;
@@ -508,13 +561,11 @@ pub async fn serve_clients(mut listener: TcpListener, patience: Patience) -> io:
     let handle = |mut stream: Connection<TcpStream>| {
         clients += 1;
         let (number, data) = (clients, data.clone());
-        async move {
-            let ended = client(&mut *stream, number, &data, patience).await;
-            data.borrow_mut().subscribers.remove(&number);
-            ended
-        }
+        async move { client(&mut *stream, number, &data, patience).await }
     };
-    serve(async || listener.accept_peer_until_shutdown().await, CLIENTS, handle).await
+    // One more, for which another leaves.
+    let limit = CLIENTS as u32 + 1;
+    serve(async || listener.accept_peer_until_shutdown().await, limit, handle).await
 }
 
 async fn main_task(place: Place, patience: Patience) -> io::Result<()> {
@@ -533,7 +584,6 @@ fn main() -> ExitCode {
         limit("memory", MEMORY, "bytes"),
         limit("replies", REPLIES, "bytes"),
         limit("channels", CHANNELS, "channels"),
-        limit("subscribers", SUBSCRIBERS, "connections"),
         limit("inbox", INBOX, "bytes"),
     ];
     let server = server.ready(0, &own);

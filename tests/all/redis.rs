@@ -273,23 +273,36 @@ fn an_inbox_takes_the_longest_message_and_has_room_again_once_it_is_read() {
     });
 }
 
+/// A thousand clients take all places: silent ones, subscribers, and one that does not read.
 #[test]
-fn silent_subscribers_leave_places_for_others() {
+fn for_one_more_client_the_one_leaves_that_has_been_silent_longest() {
     testing::run(async {
         let data = server::data().await;
-        let mut silent = Vec::new();
-        for number in 0..500 {
-            let mut client = connect_with(&data, number, 1000).await;
-            replies(&mut client, b"SUBSCRIBE c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-                .await;
-            silent.push(client);
+        let is_in = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+        let mut clients = Vec::new();
+        for number in 0..1000 {
+            let mut client = connect_with(&data, number, 100).await;
+            match number {
+                0 => {}
+                1 => client.write_all(&array(&["ECHO", &"x".repeat(300)])).await.unwrap(),
+                2..500 => replies(&mut client, b"SUBSCRIBE c\r\n", is_in).await,
+                _ => replies(&mut client, b"PING\r\n", "+PONG\r\n").await,
+            }
+            clients.push(client);
         }
-        let mut client = connect(&data, 500).await;
-        let full = "-ERR max number of subscribers reached\r\n";
-        replies(&mut client, b"SUBSCRIBE c\r\nPING\r\n", &format!("{full}+PONG\r\n")).await;
-        // One that is a subscriber may still add a channel.
-        let more = "*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n";
-        replies(&mut silent[0], b"SUBSCRIBE d\r\n", more).await;
+        // This one is not silent any more.
+        replies(&mut clients[2], b"PING\r\n", "+PONG\r\n").await;
+        for (newcomer, leaves) in [(1000, 0), (1001, 1), (1002, 3), (1003, 4)] {
+            let mut client = connect_with(&data, newcomer, 100).await;
+            replies(&mut client, b"PING\r\n", "+PONG\r\n").await;
+            clients.push(client);
+            sleep(SECOND).await.unwrap();
+            let said = rest(&mut clients[leaves]).await;
+            assert_eq!(said.len(), if leaves == 1 { 100 } else { 0 }, "{leaves}");
+        }
+        for stays in [2, 5, 500, 999, 1003] {
+            replies(&mut clients[stays], b"PING\r\n", "+PONG\r\n").await;
+        }
     });
 }
 
