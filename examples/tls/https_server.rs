@@ -62,5 +62,5 @@ fn main() -> ExitCode {
         let tls = tls.clone();
         async move { server(place.listen()?, tls).await }
     };
-    server::serve(&ready.with_seats(Config::default().limits.connections), main)
+    server::serve(&ready, main)
 }
