@@ -249,7 +249,7 @@ impl<M: Machine> Kernel<M> {
     fn start(&mut self) -> Result<(), Error> {
         let Kernel { core, services, .. } = self;
         // A replay has no time, and no thread that could watch it.
-        let watched = !(M::IS_TAPED && tape::is_playing());
+        let watched = !(M::IS_TAPED && tape::answers());
         let watchdog = core.options.watchdog.filter(|_| watched);
         services.watchdog.start(watchdog).map_err(Error::Machine)?;
         services.signals.watch_own(core).map_err(Error::Machine)?;
@@ -261,7 +261,7 @@ impl<M: Machine> Kernel<M> {
     /// from then on. A shutdown still handles the results of jobs, and wakes.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
         let is_idle = self.core.ready.is_empty() && self.core.next_timer().is_none();
-        let hangs = || match M::IS_TAPED && tape::is_playing() {
+        let hangs = || match M::IS_TAPED && tape::answers() {
             false => hangs(&self.core, &self.services.remotes, || self.counters()),
             true => tape::is_next("hang"),
         };
@@ -285,6 +285,7 @@ impl<M: Machine> Kernel<M> {
     /// Marks the kernel as shut down, because a replay has stopped in the middle of a step.
     pub(crate) fn halt_at_once(&mut self) {
         self.services.shutdown.stage = Stage::Halted;
+        self.core.log.end();
     }
 
     fn hang(&self) -> Error {

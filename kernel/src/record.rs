@@ -5,16 +5,15 @@
 //! the log of a replay with the log in the record, and ends a replay that has stopped.
 //!
 //! A replay stops where the program differs from its record, where the record ends, or at a line
-//! that its user has chosen. The place may be in the middle of a step of the kernel. So an observer
-//! of the log unwinds the run with a panic, and [`Kernel::until_stop`] turns the panic into an
-//! error with the table of tasks. The kernel has then no further step to take.
+//! that its user has chosen. The place may be in the middle of a step of the kernel. So the tape
+//! unwinds the run with a panic, and [`Kernel::until_stop`] turns the panic into an error with the
+//! table of tasks. The kernel has then no further step to take.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,7 +80,8 @@ impl Kernel<Taped> {
     }
 
     /// Makes a kernel that runs a record again. There is no socket, poller, clock or worker thread:
-    /// the record has all answers. The same program with the same options writes the same log.
+    /// the record has all answers. Only jobs have threads, because they run again. The same program
+    /// with the same options writes the same log.
     ///
     /// A replay compares each question of the program, and each line of its log, with the record.
     /// Added notes and spans, and other locations in the source, are not differences. At the first
@@ -122,8 +122,7 @@ impl Kernel<Taped> {
     pub fn stop_at(&mut self, line: u64) {
         self.observe(move |event: &Line<'_>| {
             if event.seq >= line && tape::mode() == Mode::Plays {
-                tape::stop(format!("the replay has stopped at line #{line:04}"));
-                unwind();
+                tape::stop(false, format!("the replay has stopped at line #{line:04}"));
             }
         });
     }
@@ -135,9 +134,9 @@ impl<M: Machine> Kernel<M> {
         &mut self,
         code: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let ran = catch_unwind(AssertUnwindSafe(|| code(self)));
-        let Some(stop) = tape::stopped() else {
-            return ran.unwrap_or_else(|panic| resume_unwind(panic));
+        let stop = match tape::until_stop(|| code(self)) {
+            Ok(ended) => return ended,
+            Err(stop) => stop,
         };
         self.halt_at_once();
         if stop.is_divergence {
@@ -223,10 +222,8 @@ struct Follower {
 
 impl Activation for Follower {
     fn event(&mut self, line: &Line<'_>) {
+        tape::unwind_if_stopped();
         self.follow(line);
-        if tape::mode() == Mode::Stopped {
-            unwind();
-        }
     }
 }
 
@@ -290,7 +287,30 @@ fn without_site(word: &str) -> &str {
     }
 }
 
-/// Ends a run whose tape has stopped.
-fn unwind() -> ! {
-    resume_unwind(Box::new("the replay has stopped"))
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use traps::run_in_thread;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_does_not_end_in_a_replay_ends_the_replay_with_its_name() {
+        let path = std::env::temp_dir().join(format!("trapline_{}.record", std::process::id()));
+        let mut kernel = Kernel::record_to(&path, Options::new()).unwrap();
+        kernel.run(async { run_in_thread(|| ()).await.unwrap() }).unwrap();
+        kernel.shutdown().unwrap();
+        drop(kernel);
+        let (sender, never) = mpsc::channel::<()>();
+        let mut kernel = Kernel::replay(&path, Options::new()).unwrap();
+        kernel.services.threads.patience = Duration::from_millis(250);
+        let waits = run_in_thread(move || _ = never.recv());
+        let ended = kernel.run(async { waits.await.unwrap() });
+        let Err(Error::Diverged(report)) = ended else { panic!("{ended:?}") };
+        let text = "the job o1 of task 2, called at ";
+        assert!(report.starts_with(text) && report.ends_with("when it runs again"), "{report}");
+        drop((kernel, sender));
+        std::fs::remove_file(path).unwrap();
+    }
 }

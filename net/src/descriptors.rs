@@ -128,7 +128,7 @@ macro_rules! conversions {
             /// Returns the system's error, and `Unsupported` in a replayed run. Then the socket is
             /// closed.
             pub fn into_std(self) -> io::Result<$std> {
-                if tape::is_playing() {
+                if tape::answers() {
                     return Err(ErrorKind::Unsupported.into());
                 }
                 // The kernel closes the original, once it has let go of it.

@@ -18,6 +18,7 @@ mod published;
 mod redis;
 mod replay;
 mod replay_bug;
+mod replay_ends;
 mod rows;
 mod servers;
 mod size;

@@ -17,18 +17,21 @@
 //!
 //! When a tape plays, the next line must be the answer to the next question, or the next line of
 //! the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
-//! report. A question may come from a `Drop`, which cannot fail. So after the stop every question
-//! gets an answer at once: zero, or an error. The kernel ends its run at its next line of the log.
+//! report. A question that the record cannot answer ends the run: it unwinds with a panic, up to
+//! [`until_stop`]. If the thread unwinds already, or is outside of `until_stop`, nothing can end. So
+//! there a question gets an answer at once: an error, zero, or the reading of a clock that moves on.
 //!
 //! A tape belongs to a thread. Without one, `take` costs one test.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Write};
 use std::mem;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::str::FromStr;
+use std::thread;
 
 use crate::core::gate;
+use crate::threads;
 
 /// The state of the tape of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub enum Mode {
     Records,
     /// The tape answers in place of the outside.
     Plays,
-    /// The tape was playing and has stopped. It answers every question with zero or an error.
+    /// The tape was playing and has stopped. A question ends the run, if there is one.
     Stopped,
 }
 
@@ -50,6 +53,8 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Off) };
     /// The last reading of the clock.
     static CLOCK: Cell<u64> = const { Cell::new(0) };
+    /// Whether a stop unwinds, because the thread is in [`until_stop`].
+    static UNWINDS: Cell<bool> = const { Cell::new(false) };
     static TAPE: RefCell<Tape> = RefCell::new(Tape::default());
 }
 
@@ -91,10 +96,18 @@ pub fn mode() -> Mode {
     MODE.get()
 }
 
-/// Returns whether a tape answers in place of the outside.
-#[inline]
+/// Returns whether this code runs in a replay: in its program, or in one of its jobs, which runs
+/// again on a thread of its own.
 #[must_use]
 pub fn is_playing() -> bool {
+    answers() || threads::is_in_replayed_job()
+}
+
+/// Returns whether the tape of this thread answers in place of the outside.
+#[doc(hidden)]
+#[inline]
+#[must_use]
+pub fn answers() -> bool {
     matches!(MODE.get(), Mode::Plays | Mode::Stopped)
 }
 
@@ -151,6 +164,7 @@ pub fn take<T>(
             value
         }
         Mode::Plays | Mode::Stopped => {
+            unwind_if_stopped();
             let words = with(|tape| tape.words(kind));
             let rest = words.as_deref().unwrap_or_default();
             let mut answer = Answer { rest, is_wrong: words.is_none() };
@@ -169,7 +183,9 @@ pub fn take<T>(
 pub fn clock(live: impl FnOnce() -> u64) -> u64 {
     let last = CLOCK.get();
     let live = || live().saturating_sub(last);
-    let now = last + take("now", live, |step, words| words.number(*step), |it| it.number());
+    let step = take("now", live, |step, words| words.number(*step), |it| it.number());
+    // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
+    let now = last + if MODE.get() == Mode::Stopped { 1000 } else { step };
     CLOCK.set(now);
     now
 }
@@ -221,6 +237,36 @@ pub fn follow(line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
     }
 }
 
+/// Calls `code`, which takes values from the tape of this thread.
+///
+/// # Errors
+///
+/// Returns the reason if the tape stops meanwhile. Then `code` was unwound.
+///
+/// # Panics
+///
+/// Panics if `code` panics and the tape does not stop.
+pub fn until_stop<T>(code: impl FnOnce() -> T) -> Result<T, Stop> {
+    let before = UNWINDS.replace(MODE.get() != Mode::Stopped);
+    let ran = catch_unwind(AssertUnwindSafe(code));
+    UNWINDS.set(before);
+    match with(|tape| tape.stop.take()) {
+        Some(stop) => {
+            threads::drop_quietly(ran);
+            Err(stop)
+        }
+        None => Ok(ran.unwrap_or_else(|panic| resume_unwind(panic))),
+    }
+}
+
+/// Unwinds the code in [`until_stop`] if the tape has stopped. Does nothing if the thread unwinds
+/// already: a second panic would end the process.
+pub fn unwind_if_stopped() {
+    if MODE.get() == Mode::Stopped && UNWINDS.get() && !thread::panicking() {
+        resume_unwind(Box::new("the replay has stopped"));
+    }
+}
+
 /// Stops a tape that plays, because the program differs from the record as `how` says.
 #[cold]
 pub fn diverge(how: &str) {
@@ -234,17 +280,21 @@ pub fn diverge(how: &str) {
         let is_divergence = !line.is_empty() && !line.starts_with("<end ");
         tape.stop(is_divergence, report);
     });
+    unwind_if_stopped();
 }
 
-/// Stops a tape that plays at a line of the log that its user has chosen.
-pub fn stop(report: String) {
-    with(|tape| tape.stop(false, report));
+/// Stops a tape that plays. `is_divergence` says whether the program differs from the record.
+#[cold]
+pub fn stop(is_divergence: bool, report: String) {
+    with(|tape| tape.stop(is_divergence, report));
+    unwind_if_stopped();
 }
 
-/// Returns why the tape of this thread has stopped playing, if it has.
+/// Returns why the tape of this thread has stopped playing, if it has and [`until_stop`] has not
+/// returned it.
 #[must_use]
 pub fn stopped() -> Option<Stop> {
-    if MODE.get() == Mode::Stopped { with(|tape| tape.stop.clone()) } else { None }
+    with(|tape| tape.stop.clone())
 }
 
 /// Computes the hash that a record has in place of sent bytes: FNV-1a over words of eight bytes,

@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use crate::combine::Either;
@@ -286,6 +286,8 @@ pub type ThreadClock = dyn Fn() -> Time + Send + Sync;
 pub struct ThreadContext {
     deadline: ThreadDeadline,
     locals: Crossing,
+    /// Whether a record is played, and the job runs again.
+    is_replayed: bool,
 }
 
 impl ThreadContext {
@@ -294,7 +296,15 @@ impl ThreadContext {
     #[must_use]
     pub fn new(until: Time, clock: &Arc<ThreadClock>, task: TaskRef) -> ThreadContext {
         let deadline = ThreadDeadline { until, clock: clock.clone(), abandoned: Arc::default() };
-        ThreadContext { deadline, locals: crossing(task) }
+        ThreadContext { deadline, locals: crossing(task), is_replayed: false }
+    }
+
+    /// Marks the job as one that runs again in a replay. Its clock starts at `since`, the recorded
+    /// time at which it got its tokens, and moves in real time.
+    pub fn replay(&mut self, since: Time) {
+        let begin = Instant::now();
+        self.deadline.clock = Arc::new(move || since + begin.elapsed());
+        self.is_replayed = true;
     }
 
     /// Returns the flag to set when the caller no longer waits for the job.
@@ -346,6 +356,13 @@ fn look<R>(read: impl FnOnce(&Entered) -> Option<R>) -> Option<R> {
 #[must_use]
 pub fn is_in_job() -> bool {
     look(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
+}
+
+/// Returns whether this thread runs a job of a replay again. `false` inside a kernel that the job
+/// runs.
+pub(crate) fn is_in_replayed_job() -> bool {
+    let is_it = |entered: &Entered| entered.context.is_replayed && entered.epoch == gate::epoch();
+    look(|entered| Some(is_it(entered))).unwrap_or(false)
 }
 
 /// Returns the inherited local values of the job on this thread. Returns `None` outside a job.

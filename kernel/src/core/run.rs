@@ -34,6 +34,7 @@ use traps::Time;
 use traps::internal::gate::Filed;
 use traps::internal::protocol::{End, Post, Reply};
 use traps::internal::table::{Site, Ticket};
+use traps::tape::{self, Mode};
 
 use super::tasks::State;
 use super::{Core, MainPoll, Services};
@@ -82,9 +83,10 @@ impl<M: Machine> Core<M> {
             // One `catch_unwind` for the whole turn is cheaper than one for each poll.
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(services, main)));
             let Err(panic) = ran else { return };
-            if !mem::take(&mut self.run.is_polling) {
-                // This is no panic of a task: a rule of the kernel was broken, or an observer
-                // failed.
+            let is_over = M::IS_TAPED && tape::mode() == Mode::Stopped;
+            if !mem::take(&mut self.run.is_polling) || is_over {
+                // This is no panic of a task: a rule of the kernel was broken, an observer failed,
+                // or a replay has stopped.
                 resume_unwind(panic);
             }
             self.end_by_panic(services, panic);

@@ -163,6 +163,12 @@ impl Log {
         self.look();
     }
 
+    /// Ends the log: no observer gets a further line.
+    pub(crate) fn end(&mut self) {
+        drop(self.activations.take());
+        self.look();
+    }
+
     /// Shows the state of the kernel to the observers.
     pub(crate) fn show(&self, state: &str, is_whole: bool) {
         self.tell(|activation| activation.state(state, is_whole));

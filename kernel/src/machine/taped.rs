@@ -84,6 +84,10 @@ impl Drop for Taped {
     }
 }
 
+fn at(nanos: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_nanos(nanos)
+}
+
 /// Converts a time of day for the record: nanoseconds since 1970.
 fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -185,10 +189,11 @@ impl Machine for Taped {
     fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
         let real = self.real.as_ref().map(Machine::wall_clock);
         Box::new(move || {
-            let live = || real.as_ref().map_or(0, |real| nanos(real()));
+            let live = || nanos(real.as_ref().map_or_else(SystemTime::now, |real| real()));
             let put = |nanos: &u64, words: &mut Words| words.number(*nanos);
             let nanos = tape::take("wall", live, put, |answer| answer.number());
-            UNIX_EPOCH + Duration::from_nanos(nanos)
+            // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
+            if tape::mode() == Mode::Stopped { SystemTime::now() } else { at(nanos) }
         })
     }
 
@@ -234,8 +239,8 @@ impl Machine for Taped {
         let real = self.real.as_ref().map(Machine::thread_clock);
         Box::new(move || {
             let live = || real.as_ref().map_or(Time::ZERO, |real| real());
-            // A job reads the clock on a thread that has no tape. While a record is played, the
-            // job runs on the thread of its kernel.
+            // A job reads the clock on a thread that has no tape. In a replay its context has a
+            // clock of its own.
             if is_in_job() || tape::mode() == Mode::Off {
                 return live();
             }

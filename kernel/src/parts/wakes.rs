@@ -163,7 +163,7 @@ impl<M: Machine> Core<M> {
 
     #[inline]
     fn has_messages(&self) -> bool {
-        if M::IS_TAPED && tape::is_playing() {
+        if M::IS_TAPED && tape::answers() {
             return tape::is_next(&format!("messages {}", self.turn));
         }
         !self.inbox.queue.is_empty()
@@ -224,8 +224,8 @@ impl<M: Machine> Core<M> {
     }
 }
 
-/// Records the messages that the kernel moves in this turn, or returns those of the record. While a
-/// record is played, jobs run on this thread, and the record has the messages that they send.
+/// Records the messages that the kernel moves in this turn, or returns those of the record, which
+/// has those of the jobs too.
 fn taped(turn: u64, messages: Vec<Message>) -> Vec<Message> {
     let put = |messages: &Vec<Message>, words: &mut Words| {
         words.number(turn);

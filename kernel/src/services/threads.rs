@@ -34,11 +34,14 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{io, mem, thread};
+use std::{io, mem};
 
 use traps::Time;
 use traps::internal::protocol::{EndedJob, LimiterCore, NewJob, Reply};
@@ -70,6 +73,10 @@ pub struct Orphan {
     pub outcome: Result<Box<dyn Any + Send>, String>,
 }
 
+/// The time after which a replay begins another job, because the one that it waits for has not
+/// ended.
+const PAUSE: Duration = Duration::from_millis(100);
+
 type Clock = dyn Fn() -> Time + Send + Sync;
 
 /// The jobs of a kernel, and its worker threads.
@@ -81,6 +88,9 @@ pub(crate) struct Threads {
     pub(crate) on_orphan: Option<Box<dyn FnMut(Orphan)>>,
     /// Whether the retry timer is set, because a thread could not be started.
     retries: bool,
+    /// How long a replay waits for a job at least. It waits for ten times as long as the job has
+    /// run in the record, in addition.
+    pub(crate) patience: Duration,
 }
 
 impl Threads {
@@ -98,6 +108,7 @@ impl Threads {
             clock: Arc::from(clock),
             on_orphan: None,
             retries: false,
+            patience: Duration::from_secs(60),
         }
     }
 
@@ -203,9 +214,8 @@ impl Threads {
 /// The end of jobs.
 impl Threads {
     pub(crate) fn done<M: Machine>(&mut self, core: &mut Core<M>, job: u64) {
-        if M::IS_TAPED && tape::is_playing() {
-            // No worker has run it.
-            self.pool.run(job);
+        if M::IS_TAPED && tape::answers() {
+            self.run_again(core, job);
         }
         let Some(ended) = self.tokens.end(job, core.now) else { return };
         self.count(core);
@@ -224,6 +234,32 @@ impl Threads {
         }
         drop_quietly(ended.work);
         self.grant_all(core);
+    }
+
+    /// Runs a job again, because a record is played and the job ends here. It has a thread of its
+    /// own and runs alone. If it does not end soon, it may wait for another job, so one after the
+    /// other of those that hold tokens begins too.
+    fn run_again<M: Machine>(&mut self, core: &mut Core<M>, number: u64) {
+        let Threads { tokens, pool, .. } = self;
+        let Some(job) = tokens.jobs.get(&number) else { return };
+        let most = self.patience + 10 * core.now.since(job.since);
+        let mut next = Some(number);
+        // Whole pauses are counted, so that a program that stands still in a debugger has time.
+        for _ in 0..most.as_micros() / PAUSE.as_micros() {
+            let begun =
+                next.take().and_then(|next| pool.begin(next, tokens.jobs.get(&next)?.since));
+            if let Some(Err(error)) = begun {
+                let text = format!("the replay has stopped: no thread could be started: {error}");
+                return tape::stop(false, text);
+            }
+            if pool.has_ended(number) {
+                return;
+            }
+            next = pool.first();
+        }
+        let (task, site) = (job.task.1, words::place_of(job.site));
+        let text = "has ended in the record, and does not end when it runs again";
+        tape::stop(true, format!("the job o{number} of task {task}, called at {site}, {text}"));
     }
 
     fn grant_all<M: Machine>(&mut self, core: &mut Core<M>) {
@@ -327,6 +363,9 @@ pub(crate) struct Pool {
     /// The stack size of a worker, in bytes.
     pub(super) stack_size: usize,
     floor: Arc<Floor>,
+    /// The jobs of a replay that have begun again, each with its thread, which drops the sender of
+    /// the channel when the job has ended.
+    again: BTreeMap<u64, (JoinHandle<()>, Receiver<Infallible>)>,
 }
 
 /// The state that the kernel's thread and the workers share.
@@ -361,7 +400,8 @@ impl Pool {
     pub(crate) fn new(idle: Duration, deliver: Deliver) -> Pool {
         let (called, left) = (Condvar::new(), Condvar::new());
         let floor = Floor { board: Mutex::default(), called, left, idle, deliver };
-        Pool { started: 0, stack_size: WORKER_STACK, floor: Arc::new(floor) }
+        let (floor, again) = (Arc::new(floor), BTreeMap::new());
+        Pool { started: 0, stack_size: WORKER_STACK, floor, again }
     }
 
     /// Queues a job, and wakes an idle worker. If there is none, [`Pool::staff`] starts one.
@@ -398,13 +438,14 @@ impl Pool {
     /// Starts one detached worker. `Board::threads` has the number of workers.
     fn start_worker(&mut self) -> io::Result<()> {
         let floor = self.floor.clone();
+        self.start_thread(move || floor.work()).map(drop)
+    }
+
+    fn start_thread(&mut self, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let name = format!("trapline-worker-{}", self.started + 1);
-        thread::Builder::new()
-            .name(name)
-            .stack_size(self.stack_size)
-            .spawn(move || floor.work())?;
+        let thread = thread::Builder::new().name(name).stack_size(self.stack_size).spawn(run)?;
         self.started += 1;
-        Ok(())
+        Ok(thread)
     }
 
     /// Returns the number of workers, idle or not.
@@ -421,15 +462,36 @@ impl Pool {
         mem::take(&mut board.queue)
     }
 
-    /// Runs a job on this thread, because a record is played.
-    fn run(&mut self, job: u64) {
+    /// Begins a queued job of a replay on a thread of its own. Returns `None` if it has begun.
+    /// `since` is the time at which it got its tokens in the record.
+    fn begin(&mut self, job: u64, since: Time) -> Option<io::Result<()>> {
         let mut board = self.floor.enter();
-        let at = board.queue.iter().position(|(queued, _)| *queued == job);
-        let found = at.and_then(|at| board.queue.remove(at));
+        let at = board.queue.iter().position(|(queued, _)| *queued == job)?;
+        let (_, mut parcel) = board.queue.remove(at)?;
         drop(board);
-        if let Some((_, parcel)) = found {
+        parcel.context.replay(since);
+        let (alive, end) = mpsc::channel::<Infallible>();
+        let run = move || {
+            let _alive = alive;
             quietly(|| parcel.run());
+        };
+        Some(self.start_thread(run).map(|thread| _ = self.again.insert(job, (thread, end))))
+    }
+
+    /// Waits for a job that [`begin`](Pool::begin) has begun, for a short time. Returns whether its
+    /// thread has ended.
+    fn has_ended(&mut self, job: u64) -> bool {
+        let Some((_, end)) = self.again.get(&job) else { return true };
+        if end.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+            return false;
         }
+        // The end of the thread is near: it may run destructors of its thread-locals.
+        self.again.remove(&job).is_none_or(|(thread, _)| thread.join().is_ok())
+    }
+
+    /// Returns the oldest job that no thread has begun.
+    fn first(&self) -> Option<u64> {
+        self.floor.enter().queue.front().map(|(job, _)| *job)
     }
 
     /// Records which jobs no worker has begun, and returns them. While a record is played, no

@@ -1,0 +1,226 @@
+//! Each replay ends, tells, and is the same: jobs on threads of their own, and programs that ask on
+//! after the end of their record.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use kernel::{Error, Kernel, Options, Record, Taped};
+use net::process::Process;
+use testing::Text;
+use traps::tape;
+use traps::threads::thread_deadline;
+use traps::{is_traced, join, note, run_in_thread, sleep, timeout_after, wall_clock, yield_now};
+
+/// How long a replay may take, however busy the machine is.
+const LIMIT: Duration = Duration::from_secs(120);
+const MS: Duration = Duration::from_millis(1);
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("ends_{name}.record"))
+}
+
+/// Runs `run` on a thread of its own, and fails if it does not end.
+#[track_caller]
+fn within_limit<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, ended) = mpsc::channel();
+    let thread = thread::spawn(move || sender.send(run()));
+    match ended.recv_timeout(LIMIT) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end"),
+        Err(_) => std::panic::resume_unwind(thread.join().expect_err("it has sent nothing")),
+    }
+}
+
+/// Runs to the end, and gives the log.
+fn log_of(mut kernel: Kernel<Taped>, main: impl Future<Output = ()>) -> Result<String, Error> {
+    let text = Text::default();
+    kernel.trace_to(text.clone());
+    kernel.run(main)?;
+    kernel.shutdown()?;
+    drop(kernel);
+    Ok(text.take())
+}
+
+fn record<F: Future<Output = ()>>(path: &Path, main: impl FnOnce() -> F) -> String {
+    let kernel = Kernel::record_to(Record::from(path), Options::new()).unwrap();
+    log_of(kernel, main()).unwrap()
+}
+
+fn replay<F: Future<Output = ()> + 'static>(
+    path: &Path,
+    main: impl FnOnce() -> F + Send + 'static,
+) -> Result<String, Error> {
+    let path = path.to_owned();
+    within_limit(move || log_of(Kernel::replay(path, Options::new()).unwrap(), main()))
+}
+
+/// Records a program and replays it, and compares the logs.
+#[track_caller]
+fn is_replayed<F: Future<Output = ()> + 'static>(name: &str, main: fn() -> F) {
+    let path = path(name);
+    let log = record(&path, main);
+    assert_eq!(replay(&path, main).unwrap(), log);
+}
+
+#[test]
+fn a_job_that_waits_for_its_deadline_ends_in_a_replay() {
+    is_replayed("deadline", || async {
+        let job = run_in_thread(|| {
+            let deadline = thread_deadline().unwrap();
+            while !deadline.is_expired() {}
+        });
+        assert!(timeout_after(20 * MS, job).await.is_err());
+    });
+}
+
+#[test]
+fn a_job_has_as_much_time_left_in_a_replay_as_in_the_record() {
+    is_replayed("left", || async {
+        let left = run_in_thread(|| thread_deadline().unwrap().remaining().unwrap().as_secs());
+        sleep(MS).await.unwrap();
+        let left = timeout_after(Duration::from_secs(1000), left).await;
+        note(format!("{left:?}"));
+    });
+}
+
+#[test]
+fn jobs_that_wait_for_each_other_end_in_a_replay() {
+    is_replayed("barrier", || async {
+        let all = Arc::new(Barrier::new(3));
+        let wait = || {
+            let all = all.clone();
+            run_in_thread(move || _ = all.wait())
+        };
+        assert_eq!(join(join(wait(), wait()), wait()).await, ((Ok(()), Ok(())), Ok(())));
+    });
+}
+
+#[test]
+fn a_job_sees_no_kernel_in_a_replay_either() {
+    is_replayed("alone", || async {
+        let job = run_in_thread(|| {
+            note("a job has no log");
+            let inner = kernel::run(async {
+                sleep(MS).await.unwrap();
+                note("nor has its kernel");
+                run_in_thread(|| 2).await.unwrap()
+            });
+            (is_traced(), inner.unwrap(), thread::current().name().is_some())
+        });
+        note(format!("{:?}", job.await));
+    });
+}
+
+thread_local! {
+    static SEEN: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn a_job_has_thread_locals_of_its_own_in_a_replay() {
+    is_replayed("locals", || async {
+        SEEN.set(7);
+        let job = run_in_thread(|| SEEN.replace(1));
+        note(format!("{:?} {}", job.await, SEEN.get()));
+    });
+}
+
+#[test]
+fn a_job_reads_no_clock_of_the_record_and_can_ask_whether_it_is_replayed() {
+    let path = path("clock");
+    let program = || async {
+        let job = run_in_thread(|| {
+            let _ = catch_unwind(wall_clock);
+            tape::is_playing()
+        });
+        let is_playing = job.await.unwrap();
+        assert_eq!(is_playing, tape::is_playing());
+        sleep(MS).await.unwrap();
+        note(format!("{:?}", wall_clock()));
+    };
+    let log = record(&path, program);
+    assert_eq!(replay(&path, program).unwrap(), log);
+}
+
+/// A program that goes on when its record has ended.
+fn cut(name: &str) -> PathBuf {
+    let path = path(name);
+    record(&path, || async {
+        sleep(MS).await.unwrap();
+        note(format!("{:?}", wall_clock()));
+    });
+    let text = std::fs::read_to_string(&path).unwrap();
+    let at = text.find("<wall").unwrap();
+    let kept = text[..at].lines().count();
+    let lines: Vec<&str> = text.lines().take(kept).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    path
+}
+
+#[track_caller]
+fn stops<F: Future<Output = ()> + 'static>(name: &str, main: impl FnOnce() -> F + Send + 'static) {
+    match replay(&cut(name), main) {
+        Err(Error::Stopped(report)) => {
+            assert!(report.contains(" of the record ends:\n"), "{report}");
+            assert!(report.contains(" main "), "{report}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_loop_over_the_time_of_day_ends_where_the_record_ends() {
+    stops("wall", || async {
+        sleep(MS).await.unwrap();
+        let until = wall_clock() + Duration::from_secs(3600);
+        while wall_clock() < until {}
+    });
+}
+
+#[test]
+fn a_loop_in_a_drop_ends_where_the_record_ends() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let until = wall_clock() + 10 * MS;
+            while wall_clock() < until {}
+        }
+    }
+    stops("drop", || async {
+        let _waits = Waits;
+        sleep(MS).await.unwrap();
+        let _ = wall_clock();
+    });
+}
+
+#[test]
+fn a_loop_over_the_end_of_a_process_ends_where_the_record_ends() {
+    let path = path("process");
+    let program = |waits: bool| async move {
+        let mut cat = std::process::Command::new("cat");
+        let mut cat = Process::spawn(cat.stdin(Stdio::piped())).unwrap();
+        while cat.try_wait().unwrap().is_none() && waits {}
+    };
+    record(&path, || program(false));
+    match replay(&path, move || program(true)) {
+        Err(Error::Diverged(report)) => assert!(report.contains("asks for `exit`"), "{report}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_task_that_catches_panics_ends_where_the_record_ends() {
+    stops("caught", || async {
+        sleep(MS).await.unwrap();
+        loop {
+            assert!(catch_unwind(wall_clock).is_err());
+            yield_now().await.unwrap();
+        }
+    });
+}
