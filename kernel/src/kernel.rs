@@ -14,7 +14,7 @@ use std::{fmt, io, mem};
 use traps::Site;
 use traps::internal::protocol::{End, ScopeKind};
 use traps::tape;
-use traps::threads::drop_quietly;
+use traps::threads::{drop_quietly, into_panic_message};
 use traps::{Signal, Time};
 
 use crate::core::dispatch::OVER;
@@ -91,12 +91,14 @@ impl<M: Machine> Kernel<M> {
     /// The kernel's loop writes the trace. An `out` that stalls, such as a pipe without a reader,
     /// stalls the kernel. Lines that `out` refuses are dropped without an error.
     ///
-    /// In a [recording](Kernel::record_to) kernel, the lines also go into the record. Call this
-    /// once there, with [`io::sink`] if only the record is to have them.
+    /// In a [recording](Kernel::record_to) kernel, the first call also writes the lines into the
+    /// record, if it comes before the first run: a record has the log from its first line, or not
+    /// at all. If only the record is to have the log, `out` is [`io::sink`].
     pub fn trace_to(&mut self, out: impl io::Write + 'static) {
-        let Core { machine, options, .. } = &self.core;
+        let Core { machine, options, log, wakeup, .. } = &mut self.core;
+        let is_first = !mem::replace(&mut log.is_recorded, true) && !wakeup.has_begun;
         let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
-        let mut out = Teed(out);
+        let mut out = Teed(out, M::IS_TAPED && is_first);
         let _ = io::Write::write_all(&mut out, format!("{head}\n").as_bytes());
         self.observe(Writer::new(out));
     }
@@ -126,7 +128,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Panics
     ///
-    /// If main panics, shuts the kernel down and then panics with main's panic. If an
+    /// If main panics, shuts the kernel down and then panics with main's panic. If the shutdown
+    /// fails, too, panics with a text that has the message of main and the error. If an
     /// [observer](Kernel::observe) panics, panics with that panic. This kernel can then only be
     /// dropped; running it or shutting it down panics.
     #[track_caller]
@@ -157,8 +160,10 @@ impl<M: Machine> Kernel<M> {
             self.running(|kernel| kernel.run_main(&mut poll, site))
         };
         if let Some(panic) = self.core.main_panic.take() {
-            let _ = self.shutdown_because("main_panicked");
-            resume_unwind(panic);
+            match ended.and(self.shutdown_because("main_panicked")) {
+                Ok(()) => resume_unwind(panic),
+                Err(error) => panic!("main panicked: {}\n{error}", into_panic_message(panic)),
+            }
         }
         ended?;
         Ok(output.expect("a run ends when main has ended"))
@@ -268,6 +273,9 @@ impl<M: Machine> Kernel<M> {
         if is_idle && hangs() {
             tape::mark("hang");
             return Err(self.hang());
+        }
+        if M::IS_TAPED {
+            self.warn_of_tape();
         }
         let Kernel { core, services, .. } = self;
         match core.turn(services, main) {
@@ -463,6 +471,12 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
 /// threads.
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
+        if M::IS_TAPED { self.drop_taped() } else { self.drop_all() }
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn drop_all(&mut self) {
         let Kernel { core, services, .. } = self;
         let running = Running::enter(core);
         // A panic may have stopped the kernel while a task ran.

@@ -201,6 +201,9 @@ pub enum Error {
     /// A replay differs from its record. The report has what the record has, what the program did,
     /// and where.
     Diverged(String),
+    /// The log of a replay has ended before the line of
+    /// [`Kernel::stop_at`](crate::Kernel::stop_at).
+    Unreached(String),
     /// A replay has stopped, because its record ends, or at the line of
     /// [`Kernel::stop_at`](crate::Kernel::stop_at). The report has the table of tasks.
     Stopped(String),
@@ -213,7 +216,7 @@ impl fmt::Display for Error {
             Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
             Error::Shut => f.write_str("the kernel was shut down and does not run again"),
             Error::Diverged(report) => write!(f, "the program differs from its record\n{report}"),
-            Error::Stopped(report) => f.write_str(report),
+            Error::Stopped(report) | Error::Unreached(report) => f.write_str(report),
             Error::Overdue => f.write_str("main did not end within the grace of the shutdown"),
         }
     }

@@ -11,17 +11,18 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use traps::tape::{self, Answer, Mode, Words, escaped, unescaped};
 
 use crate::kernel::Kernel;
-use crate::log::Activation;
-use crate::machine::{Machine, Real, Taped, command, sealed};
+use crate::log::{Activation, KERNEL, Log, announce};
+use crate::machine::{Machine, Real, Taped, command, sealed, survive_file_limit};
 use crate::options::{Error, Options};
 use crate::trace::{Event, Line};
 
@@ -65,18 +66,21 @@ impl Kernel<Taped> {
     ///
     /// Panics in the same cases as [`Kernel::new`].
     pub fn record_to(record: impl Into<Record>, options: Options) -> io::Result<Kernel<Taped>> {
+        tape::claim();
         let Record { path, limit, is_timed } = record.into();
         let real = Real::new()?;
+        survive_file_limit()?;
         let mut how = OpenOptions::new();
-        let file = how.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = how.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         // The file may have been there before. It may also be a device, which has no owner.
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
-        tape::record(Box::new(file), limit);
+        tape::record(Box::new(Named { path, file }), limit);
         let tick = sealed::Machine::tick(&real);
+        let machine = Taped::new(Some(real), tick);
         head(is_timed, tick, &options);
-        Ok(Kernel::taped(Taped::new(Some(real), tick), options, is_timed))
+        Ok(Kernel::taped(machine, options, is_timed))
     }
 
     /// Makes a kernel that runs a record again. There is no socket, poller, clock or worker thread:
@@ -97,6 +101,7 @@ impl Kernel<Taped> {
     ///
     /// Panics in the same cases as [`Kernel::new`].
     pub fn replay(path: impl AsRef<Path>, options: Options) -> io::Result<Kernel<Taped>> {
+        tape::claim();
         tape::play(Box::new(BufReader::new(File::open(path)?)));
         let (is_timed, tick) = head(false, None, &options);
         if let Some(stop) = tape::stopped() {
@@ -117,9 +122,11 @@ impl Kernel<Taped> {
     }
 
     /// Makes a replay stop at this line of the log, counted from 1. The run then returns
-    /// [`Error::Stopped`] with the table of tasks. To have that line in a trace, call this after
+    /// [`Error::Stopped`] with the table of tasks. If the log ends before that line, the shutdown
+    /// returns [`Error::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
     pub fn stop_at(&mut self, line: u64) {
+        self.core.log.until = line;
         self.observe(move |event: &Line<'_>| {
             if event.seq >= line && tape::mode() == Mode::Plays {
                 tape::stop(false, format!("the replay has stopped at line #{line:04}"));
@@ -147,9 +154,57 @@ impl<M: Machine> Kernel<M> {
 
     /// Ends the tape of a kernel that has halted.
     pub(crate) fn end_tape(&mut self, ended: Result<(), Error>) -> Result<(), Error> {
-        tape::mark("end");
-        let ended = ended.and(self.until_stop(|_| Ok(())));
-        ended.and(tape::end().map_err(Error::Machine))
+        let marked = self.until_stop(|_| Ok(tape::mark("end")));
+        let Log { until, seq, .. } = self.core.log;
+        ended.and(marked).and(tape::end().map_err(Error::Machine))?;
+        if seq >= until {
+            return Ok(());
+        }
+        let text = format!("the log of the replay ends at line #{seq:04}, before line #{until:04}");
+        Err(Error::Unreached(text))
+    }
+
+    /// Warns once if the record ends before the program.
+    pub(crate) fn warn_of_tape(&mut self) {
+        if tape::mode() == Mode::Off
+            && let Some(why) = tape::lost()
+        {
+            let text = format!("{why}; the program goes on without a record");
+            announce!(self.core, KERNEL, Event::Warn { text: text.into() });
+        }
+    }
+
+    /// Drops what the kernel has left. The tape's last report has no result to be returned in: a
+    /// difference panics, and everything else is written to standard error.
+    pub(crate) fn drop_taped(&mut self) {
+        let dropped = self.until_stop(|kernel| Ok(kernel.drop_all()));
+        if dropped.is_err() {
+            self.drop_all();
+        }
+        match dropped.and(tape::end().map_err(Error::Machine)) {
+            Err(error @ Error::Diverged(_)) if !thread::panicking() => panic!("{error}"),
+            Err(error) => _ = writeln!(io::stderr(), "trapline: {error}"),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// The file of a record, whose errors have its name.
+struct Named {
+    path: PathBuf,
+    file: File,
+}
+
+impl Write for Named {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.file.write(lines).map_err(|error| {
+            let text = format!("cannot write the record {}: {error}", self.path.display());
+            io::Error::new(error.kind(), text)
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

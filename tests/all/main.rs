@@ -19,6 +19,7 @@ mod redis;
 mod replay;
 mod replay_bug;
 mod replay_ends;
+mod replay_tells;
 mod rows;
 mod servers;
 mod size;

@@ -337,6 +337,9 @@ fn a_replay_stops_at_a_line_with_the_table_of_tasks() {
     assert!(out.starts_with(&format!("the replay has stopped at line {number}\n")), "{out}");
     assert!(out.contains(" conn-1 "), "{out}");
     assert_eq!(fs::read_to_string(trace).unwrap().lines().last(), Some(line));
+    let (code, _, told) = ended(&["--until", "9999"], &record);
+    let is_told = told.contains("error: the log of the replay ends at line #00");
+    assert_eq!((code, is_told), (Some(1), true), "{told}");
 }
 
 #[test]

@@ -25,7 +25,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Write};
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::str::FromStr;
 use std::thread;
@@ -55,10 +55,12 @@ thread_local! {
     static CLOCK: Cell<u64> = const { Cell::new(0) };
     /// Whether a stop unwinds, because the thread is in [`until_stop`].
     static UNWINDS: Cell<bool> = const { Cell::new(false) };
-    static TAPE: RefCell<Tape> = RefCell::new(Tape::default());
+    /// Without a destructor: a kernel in a thread-local of its owner needs its tape to its end. A
+    /// tape that has ended owns nothing.
+    static TAPE: ManuallyDrop<RefCell<Tape>> =
+        const { ManuallyDrop::new(RefCell::new(Tape::NONE)) };
 }
 
-#[derive(Default)]
 struct Tape {
     out: Option<Box<dyn Write>>,
     from: Option<Box<dyn BufRead>>,
@@ -70,6 +72,8 @@ struct Tape {
     room: u64,
     /// The first error of the file.
     failed: Option<io::Error>,
+    /// Why the record ends before the program, until somebody was told.
+    lost: Option<String>,
     /// The serial numbers of the newest wait, scope and descriptor before the tape began.
     serials: [u32; 3],
     /// The call site of the last operation.
@@ -78,6 +82,22 @@ struct Tape {
     has_log: bool,
     /// The reason why the tape stopped.
     stop: Option<Stop>,
+}
+
+impl Tape {
+    const NONE: Tape = Tape {
+        out: None,
+        from: None,
+        line: Vec::new(),
+        number: 0,
+        room: 0,
+        failed: None,
+        lost: None,
+        serials: [0; 3],
+        site: None,
+        has_log: false,
+        stop: None,
+    };
 }
 
 /// The reason why a tape has stopped playing.
@@ -114,17 +134,17 @@ pub fn answers() -> bool {
 /// Begins to record what this thread takes from outside. The record ends with a line when it has
 /// taken `room` bytes.
 pub fn record(out: Box<dyn Write>, room: u64) {
-    begin(Mode::Records, Tape { out: Some(out), room, ..Tape::default() });
+    begin(Mode::Records, Tape { out: Some(out), room, ..Tape::NONE });
 }
 
 /// Begins to answer this thread's questions from a record.
 pub fn play(from: Box<dyn BufRead>) {
-    begin(Mode::Plays, Tape { from: Some(from), ..Tape::default() });
+    begin(Mode::Plays, Tape { from: Some(from), ..Tape::NONE });
     with(Tape::advance);
 }
 
 fn begin(mode: Mode, tape: Tape) {
-    drop(TAPE.replace(Tape { serials: gate::serials(), ..tape }));
+    drop(with(|old| mem::replace(old, Tape { serials: gate::serials(), ..tape })));
     MODE.set(mode);
     CLOCK.set(0);
     gate::listen(true);
@@ -138,8 +158,26 @@ fn begin(mode: Mode, tape: Tape) {
 pub fn end() -> io::Result<()> {
     flush();
     MODE.set(Mode::Off);
-    let Tape { failed, .. } = TAPE.take();
+    let Tape { failed, .. } = with(|tape| mem::replace(tape, Tape::NONE));
     failed.map_or(Ok(()), Err)
+}
+
+/// Checks that this thread has no kernel: a new tape would replace that of the kernel.
+///
+/// # Panics
+///
+/// Panics if this thread has a kernel.
+pub fn claim() {
+    let rule = "rule: a thread has one kernel at a time, and this thread has one already";
+    assert!(gate::with_shared(|_| ()).is_none(), "{rule}");
+}
+
+/// Returns once why the record of this thread ends before its program: its file has failed, or it
+/// has reached its limit.
+#[cold]
+#[must_use]
+pub fn lost() -> Option<String> {
+    with(|tape| tape.lost.take())
 }
 
 /// Writes what was recorded to its file.
@@ -310,7 +348,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 }
 
 fn with<R>(use_it: impl FnOnce(&mut Tape) -> R) -> R {
-    TAPE.with_borrow_mut(use_it)
+    TAPE.with(|tape| use_it(&mut tape.borrow_mut()))
 }
 
 fn write(kind: &str, put: impl FnOnce(&mut Words)) {
@@ -334,6 +372,7 @@ impl Tape {
         if size > self.room {
             self.line.truncate(start);
             self.line.extend_from_slice(b"<end the record has reached its limit\n");
+            self.lost = Some("the record has reached its limit".to_owned());
             MODE.set(Mode::Off);
         }
         self.room = self.room.saturating_sub(size);
@@ -345,7 +384,9 @@ impl Tape {
     fn flush(&mut self) {
         let Some(out) = &mut self.out else { return };
         if let Err(error) = out.write_all(&self.line) {
+            self.lost = Some(error.to_string());
             self.failed.get_or_insert(error);
+            self.out = None;
             MODE.set(Mode::Off);
         }
         self.line.clear();

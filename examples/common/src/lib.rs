@@ -239,17 +239,22 @@ where
     match kernel {
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
-            Err(error) => {
-                // Ends the tasks that are left, and the log says so.
-                drop(kernel.shutdown());
-                text(error)
-            }
+            // The shutdown ends the tasks that are left, and the log says so.
+            Err(error) => both(text(error), kernel.shutdown().err().and_then(text)),
             Ok(output) => {
                 let error = output.error();
-                let error = error.or(kernel.shutdown().err().and_then(text));
+                let error = both(error, kernel.shutdown().err().and_then(text));
                 error.or_else(|| cut_off(kernel.counters().cut_off))
             }
         },
+    }
+}
+
+/// Returns the texts of two errors as one.
+fn both(one: Option<String>, two: Option<String>) -> Option<String> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(format!("{one}\nerror: {two}")),
+        (one, two) => one.or(two),
     }
 }
 

@@ -141,6 +141,10 @@ pub(crate) struct Log {
     pub(crate) turn: u64,
     /// The log line of the event that is being handled, which is the cause of the next line.
     pub(crate) cause: Seq,
+    /// The line at which a replay stops, or 0.
+    pub(crate) until: Seq,
+    /// Whether a record has the log.
+    pub(crate) is_recorded: bool,
     /// Whether an observer wants every event. Always false without the feature `trace`.
     pub(crate) listening: bool,
     pub(crate) timed: bool,

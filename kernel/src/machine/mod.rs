@@ -23,7 +23,7 @@ mod signals;
 mod sim;
 mod sys;
 mod taped;
-pub(crate) use sys::{CpuClock, keep_statuses};
+pub(crate) use sys::{CpuClock, keep_statuses, survive_file_limit};
 
 /// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {

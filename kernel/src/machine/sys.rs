@@ -159,6 +159,17 @@ pub(crate) fn keep_statuses() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a write beyond the process's limit of file sizes an error. By default `SIGXFSZ` ends the
+/// process. A handler, unlike an ignored signal, is not inherited by started programs.
+pub(crate) fn survive_file_limit() -> io::Result<()> {
+    // SAFETY: all zeros must be a sigaction, as above.
+    let mut action = unsafe { mem::zeroed::<libc::sigaction>() };
+    // SAFETY: the first pointer may be null. The second must be valid for a write of one
+    // sigaction: it is to our own local.
+    check(unsafe { libc::sigaction(libc::SIGXFSZ, ptr::null(), &raw mut action) })?;
+    if action.sa_sigaction == libc::SIG_DFL { handle_signal(libc::SIGXFSZ) } else { Ok(()) }
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;

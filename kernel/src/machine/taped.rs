@@ -58,12 +58,14 @@ impl Taped {
     }
 }
 
-/// A writer of a trace that also writes into the record.
-pub(crate) struct Teed<W>(pub(crate) W);
+/// A writer of a trace that also writes into the record, if it is told to.
+pub(crate) struct Teed<W>(pub(crate) W, pub(crate) bool);
 
 impl<W: Write> Write for Teed<W> {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        tape::log(lines);
+        if self.1 {
+            tape::log(lines);
+        }
         self.0.write_all(lines).map(|()| lines.len())
     }
 
@@ -77,7 +79,7 @@ pub fn command() -> Vec<OsString> {
     env::args_os().skip(1).collect()
 }
 
-/// The tape ends with its kernel, also if the kernel did not halt.
+/// The tape ends with its kernel, also if the kernel was not made.
 impl Drop for Taped {
     fn drop(&mut self) {
         let _ = tape::end();
