@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use kernel::{Error, Kernel, Options, Record, Taped};
+use net::TcpStream;
 use net::process::Process;
 use testing::Text;
 use traps::tape;
@@ -148,6 +149,22 @@ fn a_job_reads_no_clock_of_the_record_and_can_ask_whether_it_is_replayed() {
     assert_eq!(replay(&path, program).unwrap(), log);
 }
 
+#[test]
+fn errors_have_their_kinds_in_a_replay() {
+    is_replayed("errors", || async {
+        // No name server is asked about these.
+        for name in [&format!("{}:80", "a".repeat(70)), "a\0b:80", "nothing"] {
+            let error = net::resolve(name).await.unwrap_err();
+            note(format!("{:?}: {error}", error.kind()));
+        }
+        let found = Process::spawn(&mut Command::new("/no/such/program"));
+        note(format!("{:?}", found.map_err(|error| error.kind()).err()));
+        let found = Process::spawn(Command::new("cat").arg("a\0b"));
+        note(format!("{:?}", found.map_err(|error| error.kind()).err()));
+        note(format!("{:?}", TcpStream::connect("127.0.0.1:0").await.map(drop)));
+    });
+}
+
 /// A program that goes on when its record has ended.
 fn cut(name: &str) -> PathBuf {
     let path = path(name);
@@ -203,7 +220,7 @@ fn a_loop_in_a_drop_ends_where_the_record_ends() {
 fn a_loop_over_the_end_of_a_process_ends_where_the_record_ends() {
     let path = path("process");
     let program = |waits: bool| async move {
-        let mut cat = std::process::Command::new("cat");
+        let mut cat = Command::new("cat");
         let mut cat = Process::spawn(cat.stdin(Stdio::piped())).unwrap();
         while cat.try_wait().unwrap().is_none() && waits {}
     };

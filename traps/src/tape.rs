@@ -24,7 +24,7 @@
 //! A tape belongs to a thread. Without one, `take` costs one test.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, ErrorKind, Write};
 use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::str::FromStr;
@@ -484,7 +484,8 @@ impl Words {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Writes a result: `ok` and its value, or `error`, its number and its text.
+    /// Writes a result: `ok` and its value, or `error`, its number and its text. An error that is
+    /// none of the system has the name of its kind in place of the number.
     pub fn result<T>(&mut self, result: &io::Result<T>, put: impl FnOnce(&T, &mut Words)) {
         match result {
             Ok(value) => {
@@ -493,7 +494,10 @@ impl Words {
             }
             Err(error) => {
                 self.word("error");
-                self.number(error.raw_os_error().unwrap_or(0).unsigned_abs().into());
+                match error.raw_os_error() {
+                    Some(number) => self.number(number.unsigned_abs().into()),
+                    None => self.word(&format!("{:?}", error.kind())),
+                }
                 self.bytes(error.to_string().as_bytes());
             }
         }
@@ -558,10 +562,13 @@ impl<'a> Answer<'a> {
         match self.word() {
             "ok" => Ok(get(self)),
             "error" => {
-                let (number, text) = (self.parsed(), self.bytes());
-                Err(match number {
-                    0 => io::Error::other(String::from_utf8_lossy(&text).into_owned()),
-                    number => io::Error::from_raw_os_error(number),
+                let (which, text) = (self.word(), self.bytes());
+                let text = String::from_utf8_lossy(&text).into_owned();
+                Err(match (which.parse(), kind(which)) {
+                    (Ok(number), _) => io::Error::from_raw_os_error(number),
+                    (_, Some(kind)) if io::Error::from(kind).to_string() == text => kind.into(),
+                    (_, Some(kind)) => io::Error::new(kind, text),
+                    (_, None) => (self.wrong::<()>(), io::Error::other(text)).1,
                 })
             }
             _ => {
@@ -576,6 +583,20 @@ impl<'a> Answer<'a> {
         self.is_wrong = true;
         T::default()
     }
+}
+
+/// Returns the kind of error of this name. The system's errors are of nearly all kinds, those
+/// without a stable name too.
+fn kind(name: &str) -> Option<ErrorKind> {
+    let of_system = (0..200).map(|number| io::Error::from_raw_os_error(number).kind());
+    let others = [
+        ErrorKind::InvalidData,
+        ErrorKind::Other,
+        ErrorKind::UnexpectedEof,
+        ErrorKind::Unsupported,
+        ErrorKind::WriteZero,
+    ];
+    of_system.chain(others).find(|kind| format!("{kind:?}") == name)
 }
 
 /// Returns bytes as a word, with escapes as in a byte string of Rust.
@@ -638,13 +659,26 @@ mod tests {
         for number in [0, 9, 10, 99, 100, u64::MAX] {
             assert_eq!(replayed(|(), words| words.number(number), |it| it.number()), number);
         }
-        let errors = [io::Error::from_raw_os_error(104), io::Error::other("no such name\n")];
+        let uncategorized = io::Error::from_raw_os_error(0).kind();
+        let errors = [
+            io::Error::from_raw_os_error(104),
+            io::Error::other("no such name\n"),
+            io::Error::new(uncategorized, "no such name"),
+            io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT"),
+            io::Error::new(ErrorKind::UnexpectedEof, ""),
+            ErrorKind::TimedOut.into(),
+            ErrorKind::InvalidFilename.into(),
+            ErrorKind::WriteZero.into(),
+        ];
         for error in errors {
-            let (text, code) = (error.to_string(), error.raw_os_error());
+            let same = |error: &io::Error| {
+                (error.to_string(), error.kind(), error.raw_os_error(), format!("{error:?}"))
+            };
+            let before = same(&error);
             let failed: io::Result<()> = Err(error);
             let put = |(): &(), words: &mut Words| words.result(&failed, |(), _| ());
             let read = replayed(put, |answer| answer.result(|_| ())).unwrap_err();
-            assert_eq!((read.to_string(), read.raw_os_error()), (text, code));
+            assert_eq!(same(&read), before);
         }
     }
 
