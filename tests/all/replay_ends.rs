@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::io;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
@@ -17,7 +19,10 @@ use net::process::Process;
 use testing::Text;
 use traps::tape;
 use traps::threads::thread_deadline;
-use traps::{is_traced, join, note, run_in_thread, sleep, timeout_after, wall_clock, yield_now};
+use traps::universal::{UniversalEvent, UniversalQueue};
+use traps::{
+    is_traced, join, note, run_in_thread, sleep, spawn, timeout_after, wall_clock, yield_now,
+};
 
 /// How long a replay may take, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -163,6 +168,47 @@ fn errors_have_their_kinds_in_a_replay() {
         note(format!("{:?}", found.map_err(|error| error.kind()).err()));
         note(format!("{:?}", TcpStream::connect("127.0.0.1:0").await.map(drop)));
     });
+}
+
+#[test]
+fn a_replay_says_that_it_has_no_values_of_threads() {
+    type Use = Option<Box<dyn FnOnce() + Send>>;
+    // The task that starts the thread runs when main waits.
+    let begin = |thread: Use| async move { thread.map(thread::spawn).map(drop) };
+    let get = move |put: Use, queue: UniversalQueue<u32>| async move {
+        spawn("begin", begin(put)).detached().await;
+        assert_eq!(queue.get().await.unwrap(), 7);
+    };
+    let set = move |set: Use, event: UniversalEvent| async move {
+        spawn("begin", begin(set)).detached().await;
+        event.wait().await.unwrap();
+    };
+    for has_log in [false, true] {
+        let path = path("universal");
+        let record = |main: Pin<Box<dyn Future<Output = ()>>>| {
+            let mut kernel = Kernel::record_to(&*path, Options::new()).unwrap();
+            if has_log {
+                kernel.trace_to(io::sink());
+            }
+            kernel.run(main).unwrap();
+            kernel.shutdown().unwrap();
+        };
+        let differs = |ended: Result<String, Error>| match ended {
+            Err(Error::Diverged(why)) => {
+                assert!(why.contains("a replay has no values of threads, in task 2"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        };
+        let queue = UniversalQueue::bounded(1);
+        let theirs = queue.clone();
+        let put = move || theirs.put_blocking(7).unwrap();
+        record(Box::pin(get(Some(Box::new(put)), queue)));
+        differs(replay(&path, move || get(None, UniversalQueue::bounded(1))));
+        let event = UniversalEvent::new();
+        let theirs = event.clone();
+        record(Box::pin(set(Some(Box::new(move || theirs.set())), event)));
+        differs(replay(&path, move || set(None, UniversalEvent::new())));
+    }
 }
 
 /// A program that goes on when its record has ended.

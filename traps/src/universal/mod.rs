@@ -34,6 +34,7 @@ use crate::core::protocol::{Act, Parked};
 use crate::core::{gate, wait};
 use crate::error::{Error, Rejected};
 use crate::outside::{OutsideWaker, Wait};
+use crate::tape;
 use crate::verbs::{Budget, budget};
 
 #[cfg(all(test, loom))]
@@ -381,6 +382,10 @@ pub struct Waiting<T, R> {
     output: Output<T, R>,
 }
 
+/// The difference if the wake of a thread is in a record.
+const NO_VALUES: &str = "\
+the program waits at a queue or an event that a thread has used: a replay has no values of threads";
+
 /// A function that makes the output from the item of an operation and from its end.
 type Output<T, R> = fn(Option<T>, Ended) -> R;
 
@@ -420,10 +425,15 @@ impl<T, R> Waiting<T, R> {
         let stand_in_line = |waker| operation.advance(queue, Some(Waiter::Task(waker)));
         Poll::Ready(match ready!(wait.poll(cx, stand_in_line)) {
             Either::Left(ended) => Ok(ended),
-            Either::Right(woken) => woken.map(|()| {
-                let ended = operation.advance(queue, None);
-                ended.expect("rule: a woken operation finds its result")
-            }),
+            Either::Right(Err(interrupt)) => Err(interrupt),
+            Either::Right(Ok(())) => match operation.advance(queue, None) {
+                Some(ended) => Ok(ended),
+                None => {
+                    tape::diverge(NO_VALUES);
+                    assert!(tape::answers(), "rule: a woken operation finds its result");
+                    return Poll::Pending;
+                }
+            },
         })
     }
 }
