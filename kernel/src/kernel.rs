@@ -487,6 +487,19 @@ impl<M: Machine> Kernel<M> {
         drop(running);
         self.drop_messages();
     }
+
+    /// Drops the futures of the tasks and nothing else, because a replay has stopped in the middle
+    /// of a step.
+    pub(crate) fn drop_futures(&mut self) {
+        let Kernel { core, services, .. } = self;
+        let running = Running::enter(core);
+        for index in core.tasks.newest_first(0) {
+            drop_quietly(core.tasks[index].body.take());
+        }
+        services.threads.drop_all(core);
+        drop(running);
+        self.drop_messages();
+    }
 }
 
 /// Runs `main` on the operating system with the default options, then shuts down.

@@ -140,7 +140,7 @@ pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped};
 pub use options::Policy;
 pub use options::{Error, Options};
 pub use parts::sweep::{Injected, Trap};
-pub use record::{Record, recorded_command};
+pub use record::{Record, recorded_command, recorded_program};
 pub use services::remote::{Remote, RemoteTask};
 pub use services::threads::Orphan;
 pub use services::watchdog::Stuck;

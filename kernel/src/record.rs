@@ -10,8 +10,9 @@
 //! table of tasks. The kernel has then no further step to take.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -147,7 +148,17 @@ impl<M: Machine> Kernel<M> {
         };
         self.halt_at_once();
         if stop.is_divergence {
-            return Err(Error::Diverged(stop.report));
+            let mut report = stop.report;
+            if let Some(task) =
+                self.core.run.task.filter(|task| self.core.tasks.state(*task).is_some())
+            {
+                let (number, name) = self.core.tasks.label(task);
+                let _ = write!(report, "\ntask {number} is {name}");
+            }
+            if stop.last > 0 {
+                let _ = write!(report, "\nthe last line of the log is #{:04}", stop.last);
+            }
+            return Err(Error::Diverged(report));
         }
         Err(Error::Stopped(format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned()))
     }
@@ -177,9 +188,11 @@ impl<M: Machine> Kernel<M> {
     /// Drops what the kernel has left. The tape's last report has no result to be returned in: a
     /// difference panics, and everything else is written to standard error.
     pub(crate) fn drop_taped(&mut self) {
-        let dropped = self.until_stop(|kernel| Ok(kernel.drop_all()));
-        if dropped.is_err() {
-            self.drop_all();
+        let has_stopped = tape::mode() == Mode::Stopped;
+        let drop_all = |kernel: &mut Self| Ok(kernel.drop_all());
+        let dropped = if has_stopped { Ok(()) } else { self.until_stop(drop_all) };
+        if tape::mode() == Mode::Stopped {
+            self.drop_futures();
         }
         match dropped.and(tape::end().map_err(Error::Machine)) {
             Err(error @ Error::Diverged(_)) if !thread::panicking() => panic!("{error}"),
@@ -251,8 +264,23 @@ fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
 ///
 /// Returns the error of the file, and `InvalidData` if it is no record.
 pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
+    Ok(recorded_arguments(path.as_ref())?.skip(1).collect())
+}
+
+/// Returns the name of the program that made a record.
+///
+/// # Errors
+///
+/// Returns the errors of [`recorded_command`].
+pub fn recorded_program(path: impl AsRef<Path>) -> io::Result<OsString> {
+    Ok(recorded_arguments(path.as_ref())?.next().unwrap_or_default())
+}
+
+/// Returns the words of the command line in a record: the program's name, and its arguments.
+fn recorded_arguments(path: &Path) -> io::Result<impl Iterator<Item = OsString>> {
     let mut line = Vec::new();
-    let mut file = BufReader::new(File::open(path)?);
+    // No system has a longer command line.
+    let mut file = BufReader::new(File::open(path)?.take(1 << 24));
     for start in ["<trapline-record ", "<command"] {
         line.clear();
         file.read_until(b'\n', &mut line)?;
@@ -261,7 +289,8 @@ pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
         }
     }
     let words = line.trim_ascii_end().split(|byte| *byte == b' ').skip(1);
-    Ok(words.map(|word| OsString::from_vec(unescaped(word))).collect())
+    let words: Vec<_> = words.map(|word| OsString::from_vec(unescaped(word))).collect();
+    Ok(words.into_iter())
 }
 
 /// An observer of a replay: it compares the log with the record, and unwinds a run whose tape has
@@ -291,7 +320,7 @@ impl Follower {
             Event::Leave { .. } => Some("leave"),
             _ => None,
         };
-        tape::follow(&text, |recorded| match (verb, std::str::from_utf8(recorded)) {
+        tape::follow(line.seq, &text, |recorded| match (verb, std::str::from_utf8(recorded)) {
             (_, Ok(recorded)) if recorded == text && self.shifts.is_empty() => Some(true),
             (Some(verb), recorded) => {
                 let recorded = recorded.unwrap_or_default().split_ascii_whitespace();
@@ -352,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_job_that_does_not_end_in_a_replay_ends_the_replay_with_its_name() {
-        let path = std::env::temp_dir().join(format!("trapline_{}.record", std::process::id()));
+        let path = Path::new("/tmp").join(format!("trapline_{}.record", std::process::id()));
         let mut kernel = Kernel::record_to(&path, Options::new()).unwrap();
         kernel.run(async { run_in_thread(|| ()).await.unwrap() }).unwrap();
         kernel.shutdown().unwrap();

@@ -20,6 +20,9 @@ use traps::tape::{self, Answer, Words, escaped, take, unescaped};
 /// The result of an attempt: `None` if the operation would block.
 pub(crate) type Attempt<T> = Option<io::Result<T>>;
 
+/// The number of bytes that a report shows of what was sent.
+const MOST_SHOWN: usize = 100;
+
 /// An owned descriptor, or none while a record is played. `KIND` is the letter of its alias in the
 /// log.
 pub(crate) struct Handle<const KIND: char = 'f'>(Option<OwnedFd>);
@@ -231,7 +234,10 @@ pub(crate) fn received<T: Told>(
         let mut buf = buf.borrow_mut();
         match buf.get_mut(..n) {
             Some(buf) if n == bytes.len() => buf.copy_from_slice(&bytes),
-            _ => tape::diverge(&format!("the program asks for `{kind}` with less room")),
+            _ => {
+                let how = format!("the program asks for `{kind}` with less room");
+                tape::differ(&how, &format!("the record has {n} bytes, and {} fit", buf.len()));
+            }
         }
         // The run goes on up to the next line of its log.
         (n.min(buf.len()), more)
@@ -269,7 +275,9 @@ pub(crate) fn sent(
         let (n, recorded) = (answer.parsed(), answer.number());
         let all = slices.iter().map(|slice| slice.len()).sum::<usize>();
         if n > all || recorded != hash(n) {
-            tape::diverge("the program sends other bytes");
+            let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
+            let bytes: Vec<u8> = bytes.take(MOST_SHOWN).collect();
+            tape::differ("the program sends other bytes", &bytes.escape_ascii().to_string());
         }
         n.min(all)
     };

@@ -28,6 +28,11 @@ type Drive<'a> = &'a dyn Fn(&str, &(dyn Fn() + Sync));
 
 /// Records a server while `drive` uses it, up to its end by SIGTERM. Gives the log, if it has one.
 fn record(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -> String {
+    record_and_tell(name, record, args, drive).0
+}
+
+/// As [`record`]. Gives what the server told, too.
+fn record_and_tell(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -> (String, String) {
     let mut command = Command::new(build(name));
     command.args(["--addr", "127.0.0.1:0", "--record"]).arg(record).args(args);
     let mut process = child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -43,7 +48,7 @@ fn record(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -> String 
     let text = fs::read_to_string(record).unwrap();
     assert_eq!(text.lines().last(), Some("<end"), "{name}");
     let log = text.lines().filter(|line| !line.starts_with('<'));
-    log.map(|line| format!("{line}\n")).collect()
+    (log.map(|line| format!("{line}\n")).collect(), told)
 }
 
 /// Replays a record, and gives what the replay logs.
@@ -389,9 +394,34 @@ fn a_record_that_was_cut_off_is_replayed_to_its_end() {
         assert!(out.contains(" of the record ends:\n"), "{out}");
         assert!(log.starts_with(&fs::read_to_string(trace).unwrap()));
     }
+    let mut command = Command::new(build("http"));
+    let output = child::output(command.arg("--replay").arg(&record));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains(": expected a record of http, found one of echo"), "{told}");
+    assert_eq!(output.status.code(), Some(2));
     fs::write(&cut, "hello\n").unwrap();
     let (code, _, told) = ended(&[], &cut);
     assert_eq!((code, told.contains("this is no record")), (Some(2), true), "{told}");
+}
+
+#[test]
+fn an_access_log_has_the_recorded_time_in_a_replay() {
+    let path = file("replay_access.record");
+    let (_, told) = record_and_tell("http", &path, &["--access-log"], &|addr, end| {
+        let mut stream = connect(addr);
+        stream.write_all(b"GET /plaintext HTTP/1.0\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        end();
+    });
+    let access = |told: &str| {
+        let line = told.lines().find(|line| line.contains("GET /plaintext"));
+        line.unwrap_or_else(|| panic!("no line of the access log: {told}")).to_owned()
+    };
+    // The log has whole seconds.
+    thread::sleep(Duration::from_millis(1100));
+    let output = child::output(Command::new(build("http")).arg("--replay").arg(&path));
+    let replayed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(access(&replayed), access(&told));
 }
 
 #[test]

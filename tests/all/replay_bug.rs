@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Options};
 use net::{BufReader, Stream, TcpListener};
+use testing::child;
 use traps::channel::broadcast;
 use traps::{Either, note, race, spawn};
 
@@ -24,12 +26,25 @@ fn the_patch_of_the_guide_applies_to_the_chat() {
     let page = fs::read_to_string(root.join("kernel/src/guide/replay.md")).unwrap();
     let chat = fs::read_to_string(root.join("examples/servers/chat.rs")).unwrap();
     let patch = page.split("```diff\n").nth(1).unwrap().split("```").next().unwrap();
-    let hunks: Vec<&str> = patch.split("\n@@ ").skip(1).collect();
-    assert_eq!(hunks.len(), 4);
-    for hunk in hunks {
-        let lines = hunk.lines().skip(1).filter_map(|line| line.strip_prefix([' ', '-']));
-        let before: String = lines.map(|line| format!("{line}\n")).collect();
-        assert!(chat.contains(&before), "the chat has no\n{before}");
+    // As somebody does who tries it. A folder that is no repository is patched, too.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay_patch");
+    let file = folder.join("examples/servers/chat.rs");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, &chat).unwrap();
+    fs::write(folder.join("page.diff"), patch).unwrap();
+    let mut git = Command::new("git");
+    // Not the repository around the folder.
+    git.current_dir(&folder).env("GIT_DIR", folder.join("none")).args(["apply", "page.diff"]);
+    let output = child::output(&mut git);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let patched = fs::read_to_string(&file).unwrap();
+    assert!(patched.contains("SPEAKER.replace(name.clone());"), "{patched}");
+    // The page adds notes to these lines.
+    for added in page.split("```rust,ignore\n").skip(1) {
+        let added = added.split("```").next().unwrap();
+        let lines = added.lines().filter(|line| !line.contains("traps::note"));
+        let kept: String = lines.map(|line| format!("{line}\n")).collect();
+        assert!(patched.contains(&kept), "the patched chat has no\n{kept}");
     }
 }
 

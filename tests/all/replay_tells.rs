@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use kernel::{Error, Kernel, Options, Real, Record, Taped};
+use net::UnixStream;
 use support::examples::build;
 use testing::{Text, child};
 use traps::threads::panic_message;
@@ -166,6 +167,45 @@ fn a_record_that_ends_before_its_program_is_a_warning_at_once() {
         let ended = kernel.shutdown();
         assert_eq!(ended.is_err(), why == full);
     }
+}
+
+#[test]
+fn a_difference_has_the_task_by_name_the_line_of_the_log_and_the_bytes() {
+    let path = path("report");
+    let program = |bytes: &'static [u8]| async move {
+        let (mut a, _b) = UnixStream::pair().unwrap();
+        let send = async move { a.write_all(bytes).await.unwrap() };
+        spawn("sender", send).await.join().await.unwrap();
+    };
+    let mut kernel = recording(&path);
+    kernel.run(program(b"one\n")).unwrap();
+    kernel.shutdown().unwrap();
+    drop(kernel);
+    let ended = replaying(&path).run(program(b"two\n"));
+    let Err(Error::Diverged(why)) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("the program sends other bytes, in task 3, after tests/"), "{why}");
+    assert!(why.contains("\n  two\\n\ntask 3 is sender\nthe last line of the log is #00"), "{why}");
+}
+
+#[test]
+fn a_long_line_of_a_record_is_cut_in_a_report() {
+    let path = recorded("long");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("<wait ", &format!("<wait {} ", "x".repeat(1 << 20)), 1))
+        .unwrap();
+    let ended = replaying(&path).run(program());
+    let Err(Error::Diverged(why)) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("  <wait xxx") && why.contains("xxx...\n") && why.len() < 1000, "{why}");
+}
+
+/// A file without an end, such as a device, must not fill the memory.
+#[test]
+fn a_line_without_an_end_is_no_record() {
+    let why = Kernel::replay("/dev/zero", Options::new()).unwrap_err();
+    assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    assert!(why.to_string().len() < 1000, "{why}");
+    let why = kernel::recorded_command("/dev/zero").unwrap_err();
+    assert_eq!(why.to_string(), "this is no record");
 }
 
 /// A limit of 4 blocks, of 512 or 1,024 bytes.

@@ -18,13 +18,13 @@
 //! When a tape plays, the next line must be the answer to the next question, or the next line of
 //! the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
 //! report. A question that the record cannot answer ends the run: it unwinds with a panic, up to
-//! [`until_stop`]. If the thread unwinds already, or is outside of `until_stop`, nothing can end. So
-//! there a question gets an answer at once: an error, zero, or the reading of a clock that moves on.
+//! [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a question gets
+//! an answer at once: an error, zero, or the reading of a clock that moves on.
 //!
 //! A tape belongs to a thread. Without one, `take` costs one test.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::str::FromStr;
@@ -45,6 +45,12 @@ pub enum Mode {
     /// The tape was playing and has stopped. A question ends the run, if there is one.
     Stopped,
 }
+
+/// The largest number of bytes in a line of a record.
+const LINE: usize = 1 << 28;
+
+/// The number of bytes that a report shows of a line.
+const SHOWN: usize = 300;
 
 /// The number of bytes that a record keeps before it writes them to its file.
 const KEPT: usize = 1 << 16;
@@ -80,6 +86,8 @@ struct Tape {
     site: Option<&'static Location<'static>>,
     /// Whether the record has the log.
     has_log: bool,
+    /// The number of the last line of the log that the program has written.
+    last: u64,
     /// The reason why the tape stopped.
     stop: Option<Stop>,
 }
@@ -96,6 +104,7 @@ impl Tape {
         serials: [0; 3],
         site: None,
         has_log: false,
+        last: 0,
         stop: None,
     };
 }
@@ -107,6 +116,8 @@ pub struct Stop {
     pub is_divergence: bool,
     /// What the record has, what the program did, and where.
     pub report: String,
+    /// The number of the last line of the log, or 0.
+    pub last: u64,
 }
 
 /// Returns the state of the tape of this thread.
@@ -239,6 +250,12 @@ pub fn is_next(words: &str) -> bool {
     MODE.get() == Mode::Plays && with(|tape| tape.has(words))
 }
 
+/// Returns whether the record ends here, before its program.
+#[must_use]
+pub fn is_cut_off() -> bool {
+    MODE.get() == Mode::Plays && with(|tape| is_cut(&tape.line))
+}
+
 /// Returns the serial numbers of the newest wait, scope and descriptor before the tape began. An
 /// earlier kernel of the thread may have made some, so a record has the differences to these.
 #[must_use]
@@ -264,12 +281,17 @@ pub fn log(line: &[u8]) {
 }
 
 /// Compares a line of the log with the next line of a record that has the log, and takes that if
-/// they are the same. `compare` returns `None` for a line that need not be in the record.
-pub fn follow(line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
+/// they are the same. `compare` returns `None` for a line that need not be in the record. `number`
+/// is the number of the line in the log.
+pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
+    with(|tape| tape.last = number);
     if MODE.get() == Mode::Plays && with(|tape| tape.has_log) {
         match with(|tape| compare(&tape.line)) {
             Some(true) => with(Tape::advance),
-            Some(false) => diverge(&format!("the log of the program has:\n  {}", line.trim_end())),
+            Some(false) => {
+                let line = shown(line.trim_end().as_bytes());
+                diverge(&format!("the log of the program has:\n  {line}"));
+            }
             None => {}
         }
     }
@@ -305,17 +327,40 @@ pub fn unwind_if_stopped() {
     }
 }
 
+/// Returns whether this is the end of a record in place of a line.
+fn is_cut(line: &[u8]) -> bool {
+    line.is_empty() || line.starts_with(b"<end ")
+}
+
+/// Returns bytes for a report, cut if they are many.
+#[must_use]
+pub fn shown(bytes: &[u8]) -> String {
+    let (cut, dots) = if bytes.len() > SHOWN { (SHOWN, "...") } else { (bytes.len(), "") };
+    let text = String::from_utf8_lossy(&bytes[..cut]);
+    let plain =
+        |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    text.chars().map(plain).chain(dots.chars()).collect()
+}
+
 /// Stops a tape that plays, because the program differs from the record as `how` says.
 #[cold]
 pub fn diverge(how: &str) {
+    differ(how, "");
+}
+
+/// Stops a tape that plays, as [`diverge`] does. The report also has what the program has done.
+#[cold]
+pub fn differ(how: &str, done: &str) {
+    let done = if done.is_empty() { String::new() } else { format!("\n  {done}") };
     let task = gate::task_number().map_or(String::new(), |task| format!(", in task {task}"));
     with(|tape| {
         let site = tape.site.map_or(String::new(), |site| format!(", after {site}"));
-        let (number, line) = (tape.number, String::from_utf8_lossy(&tape.line));
+        let (number, line) = (tape.number, shown(&tape.line));
         let has = if line.is_empty() { "ends" } else { "has" };
-        let report = format!("line {number} of the record {has}:\n  {line}\n{how}{task}{site}");
+        let report =
+            format!("line {number} of the record {has}:\n  {line}\n{how}{task}{site}{done}");
         // A record that was cut off ends where the program goes on.
-        let is_divergence = !line.is_empty() && !line.starts_with("<end ");
+        let is_divergence = !is_cut(&tape.line);
         tape.stop(is_divergence, report);
     });
     unwind_if_stopped();
@@ -369,7 +414,7 @@ impl Tape {
     /// recording with a line.
     fn keep(&mut self, start: usize) {
         let size = (self.line.len() - start) as u64;
-        if size > self.room {
+        if size > self.room || size > LINE as u64 {
             self.line.truncate(start);
             self.line.extend_from_slice(b"<end the record has reached its limit\n");
             self.lost = Some("the record has reached its limit".to_owned());
@@ -405,7 +450,7 @@ impl Tape {
         self.line.clear();
         self.number += 1;
         let Some(from) = &mut self.from else { return };
-        if let Err(error) = from.read_until(b'\n', &mut self.line) {
+        if let Err(error) = from.take(LINE as u64).read_until(b'\n', &mut self.line) {
             self.line = format!("<end the record cannot be read: {error}\n").into_bytes();
         }
         if self.line.pop() != Some(b'\n') {
@@ -429,7 +474,7 @@ impl Tape {
     fn stop(&mut self, is_divergence: bool, report: String) {
         if MODE.get() == Mode::Plays {
             MODE.set(Mode::Stopped);
-            self.stop = Some(Stop { is_divergence, report });
+            self.stop = Some(Stop { is_divergence, report, last: self.last });
         }
     }
 }

@@ -54,7 +54,7 @@ pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     let command = T::augment_args(Command::new(name));
     let command = command.about(about).version(env!("CARGO_PKG_VERSION"));
     let is_taped = command.get_arguments().any(|arg| arg.get_id() == "replay");
-    let arguments = if is_taped { taped::arguments() } else { std::env::args_os().collect() };
+    let arguments = if is_taped { taped::arguments(name) } else { std::env::args_os().collect() };
     // An option of a replay wins against the recorded one.
     let command = command.args_override_self(arguments.len() > std::env::args_os().count());
     let parsed = command.try_get_matches_from(arguments);

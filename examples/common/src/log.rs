@@ -138,22 +138,23 @@ fn now() -> String {
     if !TIME.load(Ordering::Relaxed) {
         return String::new();
     }
-    let [day, month, year, time] = date();
+    let [day, month, year, time] = date(SystemTime::now());
     let months = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let month = months.find(&month).unwrap_or(0) / 3 + 1;
     format!("{year}-{month:02}-{day} {time}Z ")
 }
 
-/// Returns the time in the form of an access log: `31/Jan/2026:23:59:59 +0000`.
+/// Returns the time in the form of an access log: `31/Jan/2026:23:59:59 +0000`. In a replay it is
+/// the recorded time.
 pub fn access_time() -> String {
-    let [day, month, year, time] = date();
+    let [day, month, year, time] = date(traps::wall_clock());
     format!("{day}/{month}/{year}:{time} +0000")
 }
 
 /// Returns the day, the month by name, the year and the time of day, in UTC.
-fn date() -> [String; 4] {
+fn date(time: SystemTime) -> [String; 4] {
     // `Sat, 31 Jan 2026 23:59:59 GMT`
-    let text = httpdate::fmt_http_date(SystemTime::now());
+    let text = httpdate::fmt_http_date(time);
     let mut words = text.split(' ').skip(1).map(str::to_owned);
     std::array::from_fn(|_| words.next().unwrap_or_default())
 }

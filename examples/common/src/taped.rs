@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use kernel::{Kernel, Options, Record, Taped, recorded_command};
+use kernel::{Kernel, Options, Record, Taped, recorded_command, recorded_program};
 
 use super::{Common, complain, fail};
 
@@ -73,13 +73,19 @@ impl Tape {
 }
 
 /// Returns the arguments of this process. For a replay, the recorded arguments come first, without
-/// `--record`, `--trace` and `--timed`.
-pub fn arguments() -> Vec<OsString> {
+/// `--record`, `--trace` and `--timed`. If the record is that of another program than `name`, ends
+/// the process with an error.
+pub fn arguments(name: &str) -> Vec<OsString> {
     let own: Vec<OsString> = std::env::args_os().collect();
     let Some(path) = value_of("--replay", &own) else { return own };
-    let recorded = recorded_command(&path).unwrap_or_else(|error| {
-        fail(format_args!("error: {}: {error}", path.to_string_lossy()));
-    });
+    let named = path.to_string_lossy();
+    let wrong = |error: io::Error| -> ! { fail(format_args!("error: {named}: {error}")) };
+    let program = recorded_program(&path).unwrap_or_else(|error| wrong(error));
+    if program != name {
+        let program = program.to_string_lossy();
+        fail(format_args!("error: {named}: expected a record of {name}, found one of {program}"));
+    }
+    let recorded = recorded_command(&path).unwrap_or_else(|error| wrong(error));
     let mut all = vec![own[0].clone()];
     let mut recorded = recorded.into_iter();
     while let Some(arg) = recorded.next() {

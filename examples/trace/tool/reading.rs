@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 use testing::trace::{self, Line, ParseError};
 
@@ -60,12 +60,19 @@ pub fn plain(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// The largest number of bytes in a line. What has more is no log.
+const MOST: usize = 1 << 24;
+
+const RECORD: &str = "\
+this is a record and no log: `grep -v '^<'` prints the log in it, if it has one, and a replay with \
+`--trace` writes it";
+
 /// Reads a trace line by line.
 ///
 /// # Errors
 ///
-/// Returns the errors of the input, and an error for a header of another version, since then no
-/// line means what it says.
+/// Returns the errors of the input. Returns an error for a header of another version, since then no
+/// line means what it says, for a record, and for a line that is too long for a log.
 pub fn read_lines(
     mut input: impl BufRead,
     mut seen: impl FnMut(Read<'_>),
@@ -73,9 +80,17 @@ pub fn read_lines(
     let (mut bytes, mut next, mut header) = (Vec::new(), Origin::default(), None);
     loop {
         bytes.clear();
-        let size = input.read_until(b'\n', &mut bytes)?;
+        let size = input.by_ref().take(MOST as u64).read_until(b'\n', &mut bytes)?;
         if size == 0 {
             return Ok(header);
+        }
+        let wrong = |text| Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        if next.number == 0 && bytes.starts_with(b"<trapline-record ") {
+            return wrong(RECORD.to_owned());
+        }
+        if size == MOST {
+            let number = next.number + 1;
+            return wrong(format!("line {number} has 16 MiB and no end: this is no log"));
         }
         next = Origin { number: next.number + 1, offset: next.offset + next.size as u64, size };
         let is_cut = bytes.pop_if(|byte| *byte == b'\n').is_none();

@@ -9,6 +9,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{env, io};
@@ -74,9 +75,12 @@ impl<W: Write> Write for Teed<W> {
     }
 }
 
-/// Returns the arguments of this process.
+/// Returns the name of this program, without its folder, and its arguments.
 pub fn command() -> Vec<OsString> {
-    env::args_os().skip(1).collect()
+    let mut arguments = env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_owned();
+    std::iter::once(name).chain(arguments).collect()
 }
 
 /// The tape ends with its kernel, also if the kernel was not made.

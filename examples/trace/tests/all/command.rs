@@ -53,6 +53,29 @@ fn check_fails_for_a_log_that_is_not_whole_and_other_commands_warn() {
 }
 
 #[test]
+fn a_record_and_a_line_without_an_end_have_one_sentence() {
+    let path = file("a.record");
+    fs::write(&path, "<trapline-record 1\n<command echo\n".to_owned() + &"<now 1\n".repeat(999))
+        .unwrap();
+    for (path, is_told) in [
+        (path.to_str().unwrap(), "this is a record and no log: "),
+        ("/dev/zero", "line 1 has 16 MiB and no end: this is no log"),
+    ] {
+        for command in ["summary", "check", "tasks"] {
+            let output = tool(&[command, path]);
+            let told = text(&output.stderr);
+            assert_eq!((output.status.success(), told.lines().count()), (false, 1), "{told}");
+            assert!(told.contains(is_told), "{told}");
+        }
+    }
+    // What was found is cut.
+    let path = file("long.trace");
+    fs::write(&path, "x".repeat(1 << 20) + "\n").unwrap();
+    let told = text(&tool(&["summary", path.to_str().unwrap()]).stderr);
+    assert!(told.contains(&format!("`{}...`", "x".repeat(80))) && told.len() < 1000, "{told}");
+}
+
+#[test]
 fn a_picture_is_not_written_over_its_log() {
     let path = file("itself.trace");
     let link = file("itself.link");

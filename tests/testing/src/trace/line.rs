@@ -140,11 +140,18 @@ pub struct ParseError {
     pub found: String,
 }
 
+/// The number of characters that an error shows of what was found.
+const SHOWN: usize = 80;
+
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ParseError { column, expected, found } = self;
         write!(f, "column {column}: expected {expected}, found ")?;
-        if found.is_empty() { f.write_str("the end of the line") } else { write!(f, "`{found}`") }
+        match found.char_indices().nth(SHOWN) {
+            _ if found.is_empty() => f.write_str("the end of the line"),
+            None => write!(f, "`{found}`"),
+            Some((cut, _)) => write!(f, "`{}...`", &found[..cut]),
+        }
     }
 }
 
