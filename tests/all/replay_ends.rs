@@ -1,13 +1,14 @@
 //! Each replay ends, tells, and is the same: jobs on threads of their own, and programs that ask on
 //! after the end of their record.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -84,6 +85,56 @@ fn a_job_that_waits_for_its_deadline_ends_in_a_replay() {
         });
         assert!(timeout_after(20 * MS, job).await.is_err());
     });
+}
+
+#[test]
+fn a_job_is_told_in_a_replay_what_it_was_told() {
+    let path = path("told");
+    let run = |mut kernel: Kernel<Taped>| {
+        let counts = Rc::new(RefCell::new(Vec::new()));
+        let seen = counts.clone();
+        kernel.on_orphan(move |orphan| {
+            seen.borrow_mut().push(*orphan.outcome.unwrap().downcast::<[u64; 2]>().unwrap());
+        });
+        let main = async {
+            let job = run_in_thread(|| {
+                let deadline = thread_deadline().unwrap();
+                let expired = (0_u64..).find(|_| deadline.is_expired());
+                [expired.unwrap(), (0_u64..).find(|_| deadline.is_abandoned()).unwrap()]
+            });
+            assert!(timeout_after(MS, job).await.is_err());
+        };
+        kernel.run(main).unwrap();
+        kernel.shutdown().unwrap();
+        drop(kernel);
+        counts.take()
+    };
+    let told = run(Kernel::record_to(&*path, Options::new()).unwrap());
+    assert!(told.len() == 1 && told[0][0] > 0, "{told:?}");
+    assert_eq!(run(Kernel::replay(&path, Options::new()).unwrap()), told);
+}
+
+#[test]
+fn a_job_whose_end_is_the_last_line_of_a_record_does_not_run_again() {
+    let path = path("cut_told");
+    let program = || async {
+        let job = run_in_thread(|| while thread_deadline().unwrap().check().is_ok() {});
+        assert!(timeout_after(MS, job).await.is_err());
+        sleep(MS).await.unwrap();
+    };
+    record(&path, program);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, _) = text.split_once("<told").unwrap();
+    let kept: String = before
+        .lines()
+        .filter(|line| line.starts_with('<'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(&path, kept).unwrap();
+    match replay(&path, program) {
+        Err(Error::Stopped(report)) => assert!(report.contains("the job o1 has ended"), "{report}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

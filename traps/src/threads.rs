@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -280,14 +280,61 @@ impl Limiter {
 /// The clock of a kernel, in the form in which its jobs read it.
 pub type ThreadClock = dyn Fn() -> Time + Send + Sync;
 
+/// What a job can learn about its caller. Each answer changes once, from no to yes.
+#[derive(Debug, Default)]
+pub struct Caller {
+    is_gone: AtomicBool,
+    gone: Tally,
+    expired: Tally,
+}
+
+impl Caller {
+    /// Tells the job that its caller no longer waits.
+    pub fn leave(&self) {
+        self.is_gone.store(true, Ordering::Release);
+    }
+
+    /// Returns the number of the first question of the job that was told that the deadline had
+    /// passed, and of the first that was told that the caller had gone, or 0.
+    #[must_use]
+    pub fn told(&self) -> [u64; 2] {
+        [&self.expired, &self.gone].map(|tally| tally.first.load(Ordering::Relaxed))
+    }
+
+    /// Sets what the job is told in a replay.
+    pub fn tell(&self, [expired, gone]: [u64; 2]) {
+        self.expired.first.store(expired, Ordering::Relaxed);
+        self.gone.first.store(gone, Ordering::Relaxed);
+    }
+}
+
+/// A count of the questions of a job, so that a replay can give the same answers.
+#[derive(Debug, Default)]
+struct Tally {
+    asked: AtomicU64,
+    /// The first question with the answer yes, or 0. In a replay, that of the record.
+    first: AtomicU64,
+}
+
+impl Tally {
+    /// Counts a question, and returns its answer. `replayed` is whether the record has the answer.
+    fn answer(&self, is_it: impl FnOnce() -> bool, replayed: bool) -> bool {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let first = self.first.load(Ordering::Relaxed);
+        if first == 0 && !replayed && is_it() {
+            self.first.store(number, Ordering::Relaxed);
+            return true;
+        }
+        first != 0 && number >= first
+    }
+}
+
 /// The data that a job takes to its thread: the deadline in force at its call, and the inherited
 /// locals of its task.
 #[derive(Debug)]
 pub struct ThreadContext {
     deadline: ThreadDeadline,
     locals: Crossing,
-    /// Whether a record is played, and the job runs again.
-    is_replayed: bool,
 }
 
 impl ThreadContext {
@@ -295,8 +342,9 @@ impl ThreadContext {
     /// [`Time::NEVER`].
     #[must_use]
     pub fn new(until: Time, clock: &Arc<ThreadClock>, task: TaskRef) -> ThreadContext {
-        let deadline = ThreadDeadline { until, clock: clock.clone(), abandoned: Arc::default() };
-        ThreadContext { deadline, locals: crossing(task), is_replayed: false }
+        let (clock, caller) = (clock.clone(), Arc::default());
+        let deadline = ThreadDeadline { until, clock, caller, is_replayed: false };
+        ThreadContext { deadline, locals: crossing(task) }
     }
 
     /// Marks the job as one that runs again in a replay. Its clock starts at `since`, the recorded
@@ -304,13 +352,13 @@ impl ThreadContext {
     pub fn replay(&mut self, since: Time) {
         let begin = Instant::now();
         self.deadline.clock = Arc::new(move || since + begin.elapsed());
-        self.is_replayed = true;
+        self.deadline.is_replayed = true;
     }
 
-    /// Returns the flag to set when the caller no longer waits for the job.
+    /// Returns what the job can learn about its caller.
     #[must_use]
-    pub fn abandoned(&self) -> Arc<AtomicBool> {
-        self.deadline.abandoned.clone()
+    pub fn caller(&self) -> Arc<Caller> {
+        self.deadline.caller.clone()
     }
 
     /// Runs a job in this context, on this thread, and drops the context afterwards.
@@ -361,8 +409,8 @@ pub fn is_in_job() -> bool {
 /// Returns whether this thread runs a job of a replay again. `false` inside a kernel that the job
 /// runs.
 pub(crate) fn is_in_replayed_job() -> bool {
-    let is_it = |entered: &Entered| entered.context.is_replayed && entered.epoch == gate::epoch();
-    look(|entered| Some(is_it(entered))).unwrap_or(false)
+    let is_it = |entered: &Entered| entered.context.deadline.is_replayed;
+    look(|entered| Some(is_it(entered) && entered.epoch == gate::epoch())).unwrap_or(false)
 }
 
 /// Returns the inherited local values of the job on this thread. Returns `None` outside a job.
@@ -398,7 +446,9 @@ pub fn thread_deadline() -> Option<ThreadDeadline> {
 pub struct ThreadDeadline {
     until: Time,
     clock: Arc<ThreadClock>,
-    abandoned: Arc<AtomicBool>,
+    caller: Arc<Caller>,
+    /// Whether a record is played, and the job runs again.
+    is_replayed: bool,
 }
 
 impl ThreadDeadline {
@@ -407,7 +457,13 @@ impl ThreadDeadline {
     /// takes tens of nanoseconds.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        (self.until != Time::NEVER).then(|| self.until.since((self.clock)()))
+        if self.until == Time::NEVER {
+            return None;
+        }
+        let left = self.until.since((self.clock)());
+        let is_expired = self.caller.expired.answer(|| left.is_zero(), self.is_replayed);
+        // In a replay the real clock may be slower or faster.
+        Some(if is_expired { Duration::ZERO } else { left.max(Duration::from_micros(1)) })
     }
 
     /// Returns whether the caller's deadline has passed.
@@ -417,10 +473,11 @@ impl ThreadDeadline {
     }
 
     /// Returns whether the caller no longer waits for the job: its deadline or a cancellation ended
-    /// its wait, or the caller is gone. Costs one load.
+    /// its wait, or the caller is gone. Costs a load and an atomic addition.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire)
+        let is_gone = || self.caller.is_gone.load(Ordering::Acquire);
+        self.caller.gone.answer(is_gone, self.is_replayed)
     }
 
     /// Returns an error if the caller will not use the result, for use with `?`.

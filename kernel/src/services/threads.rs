@@ -36,7 +36,6 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -46,8 +45,8 @@ use std::{io, mem};
 use traps::Time;
 use traps::internal::protocol::{EndedJob, LimiterCore, NewJob, Reply};
 use traps::internal::table::{Site, TaskId, TaskRef, Ticket};
-use traps::tape::{self, Answer, Words};
-use traps::threads::{ThreadContext, Work, drop_quietly, quietly};
+use traps::tape::{self, Answer, Mode, Words};
+use traps::threads::{Caller, ThreadContext, Work, drop_quietly, quietly};
 
 use crate::core::Core;
 use crate::core::tasks::Tasks;
@@ -131,7 +130,7 @@ impl Threads {
         let context = ThreadContext::new(until, &self.clock, task);
         let named = limiter.as_ref().map(|limiter| limiter.name);
         let queued = Job {
-            abandoned: context.abandoned(),
+            caller: context.caller(),
             parcel: Some(Parcel { work: work.clone(), context }),
             work,
             ticket: Some(ticket),
@@ -214,8 +213,8 @@ impl Threads {
 /// The end of jobs.
 impl Threads {
     pub(crate) fn done<M: Machine>(&mut self, core: &mut Core<M>, job: u64) {
-        if M::IS_TAPED && tape::answers() {
-            self.run_again(core, job);
+        if M::IS_TAPED && tape::mode() != Mode::Off {
+            self.taped_end(core, job);
         }
         let Some(ended) = self.tokens.end(job, core.now) else { return };
         self.count(core);
@@ -234,6 +233,30 @@ impl Threads {
         }
         drop_quietly(ended.work);
         self.grant_all(core);
+    }
+
+    /// Records what a job that has ended was told about its caller, or runs the job again.
+    fn taped_end<M: Machine>(&mut self, core: &mut Core<M>, number: u64) {
+        let Some(job) = self.tokens.jobs.get(&number) else { return };
+        let put = |told: &[u64; 2], words: &mut Words| {
+            words.number(number);
+            told.iter().for_each(|it| words.number(*it));
+        };
+        let get = |answer: &mut Answer<'_>| {
+            answer.number();
+            [answer.number(), answer.number()]
+        };
+        let told = job.caller.told();
+        let is_told = told != [0, 0] || tape::is_next(&format!("told {number}"));
+        if is_told {
+            job.caller.tell(tape::take("told", || told, put, get));
+        }
+        if tape::is_cut_off() {
+            // What the job was told may have been in the part that is missing.
+            tape::diverge(&format!("the job o{number} has ended"));
+        } else if tape::answers() {
+            self.run_again(core, number);
+        }
     }
 
     /// Runs a job again, because a record is played and the job ends here. It has a thread of its
@@ -320,7 +343,14 @@ impl Threads {
 
     /// Abandons all jobs, because the kernel is dropped.
     pub(crate) fn drop_all<M: Machine>(&mut self, core: &mut Core<M>) {
-        self.tokens.abandon_all().for_each(drop_quietly);
+        let is_played = M::IS_TAPED && tape::answers();
+        for job in self.tokens.abandon_all() {
+            if is_played {
+                // The record does not say when it was told so.
+                job.caller.tell([1, 1]);
+            }
+            drop_quietly(job);
+        }
         core.machine.take_jobs().into_iter().for_each(drop_quietly);
     }
 
@@ -568,8 +598,8 @@ pub(crate) struct Job {
     pub(crate) work: Arc<dyn Work>,
     /// The wait of the caller. `None` once the job was abandoned.
     pub(crate) ticket: Option<Ticket>,
-    /// Whether the job was abandoned, for the job itself, which reads this on its thread.
-    pub(crate) abandoned: Arc<AtomicBool>,
+    /// What the job can learn about its caller on its thread.
+    pub(crate) caller: Arc<Caller>,
     /// The task that asked for the job, and its number.
     pub(crate) task: (TaskRef, u64),
     /// The name of the task, set when the job is abandoned, because the task may end first.
@@ -649,7 +679,7 @@ impl Tokens {
             return false;
         }
         job.name = Some(name.to_owned());
-        job.abandoned.store(true, Ordering::Release);
+        job.caller.leave();
         true
     }
 
@@ -690,7 +720,7 @@ impl Tokens {
     /// kernel can use them. Returns the jobs, oldest first.
     pub(crate) fn abandon_all(&mut self) -> impl Iterator<Item = Job> + use<> {
         for job in self.jobs.values() {
-            job.abandoned.store(true, Ordering::Release);
+            job.caller.leave();
             job.limiter.iter().for_each(|limiter| limiter.reset());
         }
         std::mem::take(&mut self.jobs).into_values()
