@@ -1,14 +1,17 @@
 //! Random programs over real sockets, threads, processes and signals, recorded and replayed: the
 //! logs are the same, byte for byte.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::fs;
 use std::future::Future;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,14 +20,26 @@ use net::process::{Collected, Process};
 use net::{TcpListener, UdpSocket, UnixStream};
 use testing::{Text, child, trace};
 use traps::tape::{self, Mode};
-use traps::threads::panic_message;
+use traps::threads::{Limiter, panic_message, thread_deadline};
 use traps::{
-    Signal, ignore_after, note, outside, run_in_thread, sleep, span, spawn, timeout_after,
-    wait_signal, wall_clock, yield_now,
+    Signal, ignore_after, is_traced, iterate_in_thread, join, note, outside, run_in_thread, sleep,
+    span, spawn, timeout_after, wait_signal, wall_clock, yield_now,
 };
 
 const US: Duration = Duration::from_micros(1);
-const PROGRAMS: u64 = 100;
+/// How long a replay may take, however busy the machine is.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How many random programs a test makes; `REPLAY_SEEDS=10000` asks for more, and
+/// `REPLAY_SEEDS=FROM..TO` for those.
+fn seeds(usual: u64) -> Range<u64> {
+    let asked = std::env::var("REPLAY_SEEDS").ok();
+    let number = |text: &str| text.parse().expect("REPLAY_SEEDS is a number, or FROM..TO");
+    match asked.as_deref().map(|asked| asked.split_once("..").unwrap_or(("0", asked))) {
+        Some((from, to)) => number(from)..number(to),
+        None => 0..usual,
+    }
+}
 
 /// Numbers that look random, from a seed.
 #[derive(Clone)]
@@ -88,16 +103,65 @@ async fn server(mut dice: Dice, seen: Rc<dyn Fn(SocketAddr)>) -> io::Result<()> 
     Ok(())
 }
 
+thread_local! {
+    static SEEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A job of some kind. Its value is that of the replay, however long it takes.
+async fn job(dice: &mut Dice) -> Result<u64, traps::Error> {
+    let spins = dice.roll(20_000);
+    match dice.roll(7) {
+        0 => run_in_thread(move || (0..spins).fold(0_u64, u64::wrapping_add)).await,
+        // To its deadline, as long as there is one.
+        1 => {
+            let until = || thread_deadline().is_none_or(|it| !it.is_expired());
+            run_in_thread(move || (0..spins).take_while(|_| until()).last().map_or(0, |_| 1)).await
+        }
+        2 => run_in_thread(|| (while thread_deadline().unwrap().check().is_ok() {}, 2).1).await,
+        // Jobs that wait for each other, as far as both have tokens.
+        3 => {
+            let (sender, there) = mpsc::channel();
+            let waits = run_in_thread(move || u64::from(there.recv() == Ok(3)));
+            let says = run_in_thread(move || _ = sender.send(3));
+            let (waited, said) = join(says, waits).await;
+            waited.and(said)
+        }
+        // A job does not see its task, nor the kernel, and may have one of its own.
+        4 => {
+            SEEN.set(4);
+            note("before a job");
+            run_in_thread(|| {
+                note("in a job");
+                let inner = kernel::run(async { sleep(50 * US).await.is_ok() });
+                SEEN.get() + u64::from(inner.unwrap() && !is_traced())
+            })
+            .await
+        }
+        5 => {
+            thread_local! {
+                static DISK: Limiter = Limiter::new("disk", 1);
+            }
+            DISK.with(Clone::clone).run_in_thread(move || spins).await
+        }
+        _ => {
+            let mut items = iterate_in_thread(0..3_u64);
+            let mut sum = 0;
+            while let Some(item) = items.next().await? {
+                sum += item;
+            }
+            Ok(sum)
+        }
+    }
+}
+
 /// One act of a task.
 async fn act(dice: &mut Dice) -> io::Result<()> {
     match dice.roll(10) {
         0 => drop(sleep(dice.roll(500) as u32 * US).await),
         1 => drop(yield_now().await),
         2 => {
-            let spins = dice.roll(20_000);
-            let job = run_in_thread(move || (0..spins).fold(0_u64, u64::wrapping_add));
             let patience = dice.roll(300) as u32 * US;
-            let ended = timeout_after(patience, job).await;
+            let ended = timeout_after(patience, job(dice)).await;
             note(format!("job {:?}", ended.map_err(|error: traps::Error| error.to_string())));
         }
         3 => {
@@ -130,6 +194,23 @@ async fn act(dice: &mut Dice) -> io::Result<()> {
             note(format!("signal {}", signal.is_some()));
         }
         7 => note(format!("at {:?}", wall_clock())),
+        8 if dice.roll(8) == 0 => {
+            // Until the system has it, and without a wait of the kernel.
+            let mut command = Command::new("cat");
+            let mut cat = Process::spawn(command.stdin(Stdio::piped()))?;
+            note(format!("{:?}", cat.try_wait()));
+            match dice.roll(3) {
+                0 => cat.kill()?,
+                1 => drop(cat.stdin.take()),
+                _ => return Ok(()),
+            }
+            let status = loop {
+                if let Some(status) = cat.try_wait()? {
+                    break status;
+                }
+            };
+            note(format!("{status}"));
+        }
         8 if dice.roll(4) == 0 => {
             let mut command = Command::new("cat");
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -166,8 +247,11 @@ async fn program(seed: u64, seen: Rc<dyn Fn(SocketAddr)>) {
 }
 
 /// Runs to the end and gives the log.
-fn log_of(mut kernel: Kernel<Taped>, main: impl Future<Output = ()>) -> Result<String, Error> {
-    let text = Text::default();
+fn log_of(
+    mut kernel: Kernel<Taped>,
+    text: Text,
+    main: impl Future<Output = ()>,
+) -> Result<String, Error> {
     kernel.trace_to(text.clone());
     kernel.run(main)?;
     kernel.shutdown()?;
@@ -198,7 +282,7 @@ fn record(seed: u64, path: &Path, with_log: bool) -> String {
     kernel.on_signal(Signal::User1, |_| ());
     let main = program(seed, seen);
     let log = if with_log {
-        log_of(kernel, main).unwrap()
+        log_of(kernel, Text::default(), main).unwrap()
     } else {
         kernel.run(main).unwrap();
         kernel.shutdown().unwrap();
@@ -208,16 +292,32 @@ fn record(seed: u64, path: &Path, with_log: bool) -> String {
     log
 }
 
+/// Replays a program. Gives its log and, if it has stopped, its log so far.
+fn replay(seed: u64, path: &Path) -> (Result<String, Error>, String) {
+    let path = path.to_owned();
+    let (sender, ended) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let text = Text::default();
+        let mut kernel = Kernel::replay(&path, options(seed)).unwrap();
+        kernel.on_signal(Signal::User1, |_| ());
+        let ended = log_of(kernel, text.clone(), program(seed, Rc::new(|_| ())));
+        drop(sender.send((ended, text.take())));
+    });
+    match ended.recv_timeout(LIMIT) {
+        Ok(ended) => ended,
+        Err(RecvTimeoutError::Timeout) => panic!("the replay of program {seed} does not end"),
+        Err(_) => resume_unwind(thread.join().expect_err("it has sent nothing")),
+    }
+}
+
 #[test]
 fn random_programs_are_replayed() {
-    for seed in 0..PROGRAMS {
+    for seed in seeds(100) {
         let name = format!("random_{seed}.record");
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let log = record(seed, &path, seed % 2 == 0);
         let replayed = || {
-            let mut kernel = Kernel::replay(&path, options(seed)).unwrap();
-            kernel.on_signal(Signal::User1, |_| ());
-            let replayed = log_of(kernel, program(seed, Rc::new(|_| ())));
+            let (replayed, _) = replay(seed, &path);
             replayed.unwrap_or_else(|error| panic!("program {seed}: {error}"))
         };
         let first = replayed();
@@ -225,7 +325,65 @@ fn random_programs_are_replayed() {
         let differs = log.lines().zip(first.lines()).find(|(a, b)| a != b);
         assert!(log == first, "program {seed}: {differs:?}");
         trace::check(&trace::trace(&first).unwrap()).unwrap();
-        std::fs::remove_file(path).unwrap();
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Cuts a record off, as a full disk or the end of the process does.
+#[test]
+fn random_programs_are_replayed_up_to_where_their_record_was_cut_off() {
+    for seed in seeds(100) {
+        let name = format!("random_cut_{seed}.record");
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let log = record(seed, &path, seed % 2 == 0);
+        let bytes = fs::read(&path).unwrap();
+        let head = 1 + bytes.iter().enumerate().filter(|it| *it.1 == b'\n').nth(2).unwrap().0;
+        let mut dice = Dice(seed);
+        for _ in 0..3 {
+            let at = head + dice.roll((bytes.len() - head) as u64) as usize;
+            fs::write(&path, &bytes[..at]).unwrap();
+            let (ended, text) = replay(seed, &path);
+            match ended {
+                Err(Error::Stopped(why)) => {
+                    assert!(why.contains(" of the record ends:\n"), "program {seed}: {why}");
+                }
+                other => panic!("program {seed}, cut at {at}: {other:?}"),
+            }
+            assert!(log.is_empty() || log.starts_with(&text), "program {seed}, cut at {at}");
+        }
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Changes a record, so that the program differs from it.
+#[test]
+fn random_programs_that_differ_from_their_record_are_told_where() {
+    for seed in seeds(100) {
+        let name = format!("random_differs_{seed}.record");
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        record(seed, &path, seed % 2 == 0);
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let answers = (0..lines.len()).filter(|at| lines[*at].starts_with('<')).skip(3);
+        // A job that is not told that its deadline has passed takes a minute to be given up.
+        let answers = answers.filter(|at| !lines[*at].starts_with("<told"));
+        let answers: Vec<usize> = answers.collect();
+        let mut dice = Dice(seed);
+        for _ in 0..3 {
+            let left_out = answers[dice.roll(answers.len() as u64) as usize];
+            let kept = lines.iter().enumerate().filter(|(at, _)| *at != left_out);
+            let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+            fs::write(&path, kept).unwrap();
+            // A reading of a clock, and an answer that is followed by an equal one, may be missed.
+            match replay(seed, &path).0 {
+                Err(Error::Diverged(why) | Error::Stopped(why)) => {
+                    assert!(why.starts_with("line ") || why.starts_with("the job "), "{why}");
+                }
+                Ok(_) => {}
+                other => panic!("program {seed} without line {left_out}: {other:?}"),
+            }
+        }
+        fs::remove_file(path).unwrap();
     }
 }
 
