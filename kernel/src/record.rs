@@ -165,7 +165,10 @@ impl<M: Machine> Kernel<M> {
 
     /// Ends the tape of a kernel that has halted.
     pub(crate) fn end_tape(&mut self, ended: Result<(), Error>) -> Result<(), Error> {
-        let marked = self.until_stop(|_| Ok(tape::mark("end")));
+        let marked = self.until_stop(|_| {
+            tape::mark("end");
+            Ok(())
+        });
         let Log { until, seq, .. } = self.core.log;
         ended.and(marked).and(tape::end().map_err(Error::Machine))?;
         if seq >= until {
@@ -189,7 +192,10 @@ impl<M: Machine> Kernel<M> {
     /// difference panics, and everything else is written to standard error.
     pub(crate) fn drop_taped(&mut self) {
         let has_stopped = tape::mode() == Mode::Stopped;
-        let drop_all = |kernel: &mut Self| Ok(kernel.drop_all());
+        let drop_all = |kernel: &mut Self| {
+            kernel.drop_all();
+            Ok(())
+        };
         let dropped = if has_stopped { Ok(()) } else { self.until_stop(drop_all) };
         if tape::mode() == Mode::Stopped {
             self.drop_futures();

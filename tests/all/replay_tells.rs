@@ -240,15 +240,22 @@ fn a_kernel_in_a_thread_local_records_to_its_end() {
         static KERNEL: RefCell<Option<Kernel<Taped>>> = const { RefCell::new(None) };
     }
     let path = path("local");
-    let file = path.clone();
-    let ended = thread::spawn(move || {
-        KERNEL.set(Some(recording(&file)));
-        KERNEL.with_borrow_mut(|kernel| kernel.as_mut().unwrap().run(program())).unwrap();
-    });
-    ended.join().unwrap();
-    let mut kernel = replaying(&path);
-    kernel.run(program()).unwrap();
-    assert!(last_line(&path).starts_with('<'));
+    for is_first in [false, true] {
+        let file = path.clone();
+        // The destructors of a thread run in the order in which they were registered, or back.
+        let ended = thread::spawn(move || {
+            if is_first {
+                assert!(KERNEL.take().is_none());
+            }
+            let mut kernel = recording(&file);
+            kernel.run(program()).unwrap();
+            KERNEL.set(Some(kernel));
+        });
+        ended.join().unwrap();
+        let mut kernel = replaying(&path);
+        kernel.run(program()).unwrap();
+        assert!(last_line(&path).starts_with('<'));
+    }
 }
 
 #[test]
