@@ -77,7 +77,7 @@ impl Kernel<Taped> {
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
-        tape::record(Box::new(Named { path, file }), limit);
+        tape::record(Box::new(file), limit, path.display().to_string());
         let tick = sealed::Machine::tick(&real);
         let machine = Taped::new(Some(real), tick);
         head(is_timed, tick, &options);
@@ -180,7 +180,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Warns once if the record ends before the program.
     pub(crate) fn warn_of_tape(&mut self) {
-        if tape::mode() == Mode::Off
+        if tape::has_lost()
             && let Some(why) = tape::lost()
         {
             let text = format!("{why}; the program goes on without a record");
@@ -205,25 +205,6 @@ impl<M: Machine> Kernel<M> {
             Err(error) => _ = writeln!(io::stderr(), "trapline: {error}"),
             Ok(()) => {}
         }
-    }
-}
-
-/// The file of a record, whose errors have its name.
-struct Named {
-    path: PathBuf,
-    file: File,
-}
-
-impl Write for Named {
-    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        self.file.write(lines).map_err(|error| {
-            let text = format!("cannot write the record {}: {error}", self.path.display());
-            io::Error::new(error.kind(), text)
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -307,7 +307,7 @@ mod tests {
     /// Records what `run` does, and runs it again.
     fn twice<T>(run: impl Fn() -> T) -> (T, T, String) {
         let file = File::default();
-        tape::record(Box::new(file.clone()), 1 << 20);
+        tape::record(Box::new(file.clone()), 1 << 20, String::new());
         let first = run();
         tape::end().unwrap();
         let bytes = file.0.take();

@@ -69,6 +69,7 @@ thread_local! {
 
 struct Tape {
     out: Option<Box<dyn Write>>,
+    name: String,
     from: Option<Box<dyn BufRead>>,
     /// The lines for the file, or the next line of the record, without its end.
     line: Vec<u8>,
@@ -95,6 +96,7 @@ struct Tape {
 impl Tape {
     const NONE: Tape = Tape {
         out: None,
+        name: String::new(),
         from: None,
         line: Vec::new(),
         number: 0,
@@ -143,9 +145,9 @@ pub fn answers() -> bool {
 }
 
 /// Begins to record what this thread takes from outside. The record ends with a line when it has
-/// taken `room` bytes.
-pub fn record(out: Box<dyn Write>, room: u64) {
-    begin(Mode::Records, Tape { out: Some(out), room, ..Tape::NONE });
+/// taken `room` bytes. `name` is that of its file, for errors.
+pub fn record(out: Box<dyn Write>, room: u64, name: String) {
+    begin(Mode::Records, Tape { out: Some(out), room, name, ..Tape::NONE });
 }
 
 /// Begins to answer this thread's questions from a record.
@@ -181,6 +183,12 @@ pub fn end() -> io::Result<()> {
 pub fn claim() {
     let rule = "rule: a thread has one kernel at a time, and this thread has one already";
     assert!(gate::with_shared(|_| ()).is_none(), "{rule}");
+}
+
+/// Returns whether [`lost`] has something to tell.
+#[must_use]
+pub fn has_lost() -> bool {
+    MODE.get() == Mode::Off && with(|tape| tape.lost.is_some())
 }
 
 /// Returns once why the record of this thread ends before its program: its file has failed, or it
@@ -417,7 +425,7 @@ impl Tape {
         if size > self.room || size > LINE as u64 {
             self.line.truncate(start);
             self.line.extend_from_slice(b"<end the record has reached its limit\n");
-            self.lost = Some("the record has reached its limit".to_owned());
+            self.lost = Some(format!("the record {} has reached its limit", self.name));
             MODE.set(Mode::Off);
         }
         self.room = self.room.saturating_sub(size);
@@ -429,8 +437,9 @@ impl Tape {
     fn flush(&mut self) {
         let Some(out) = &mut self.out else { return };
         if let Err(error) = out.write_all(&self.line) {
-            self.lost = Some(error.to_string());
-            self.failed.get_or_insert(error);
+            let text = format!("cannot write the record {}: {error}", self.name);
+            self.lost = Some(text.clone());
+            self.failed = Some(io::Error::new(error.kind(), text));
             self.out = None;
             MODE.set(Mode::Off);
         }

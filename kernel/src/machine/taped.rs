@@ -206,6 +206,10 @@ impl Machine for Taped {
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
         if until != Until::Now {
             tape::flush();
+            if tape::has_lost() {
+                // The kernel warns in the next turn, so that turn must come.
+                return Ok(());
+            }
         }
         let live = || {
             let Some(real) = &mut self.real else { return Ok(Arrivals::default()) };
