@@ -380,7 +380,7 @@ mod tests {
         let ended = kernel.run(async { waits.await.unwrap() });
         let Err(Error::Diverged(report)) = ended else { panic!("{ended:?}") };
         let text = "the job o1 of task 2, called at ";
-        assert!(report.starts_with(text) && report.ends_with("when it runs again"), "{report}");
+        assert!(report.starts_with(text) && report.contains("when it runs again"), "{report}");
         drop((kernel, sender));
         std::fs::remove_file(path).unwrap();
     }
