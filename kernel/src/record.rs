@@ -59,6 +59,9 @@ impl Kernel<Taped> {
     /// The record begins here. What the program takes from outside before, on another thread, or
     /// not through a kernel or `net`, is not in it. See the [guide](crate::guide::replay).
     ///
+    /// If the file cannot be written, or has reached its limit, the program goes on without a
+    /// record, and the log has a warning. For this, `SIGXFSZ` gets a handler if it has none.
+    ///
     /// # Errors
     ///
     /// Returns the error of the file, and the errors of [`Real::new`].
@@ -91,7 +94,8 @@ impl Kernel<Taped> {
     /// A replay compares each question of the program, and each line of its log, with the record.
     /// Added notes and spans, and other locations in the source, are not differences. At the first
     /// difference, a run or a shutdown returns [`Error::Diverged`]; if the record ends before the
-    /// program does, it returns [`Error::Stopped`].
+    /// program does, it returns [`Error::Stopped`]. A difference in the drop of a kernel that was
+    /// not shut down panics.
     ///
     /// # Errors
     ///

@@ -333,8 +333,11 @@ impl Threads {
         core.timers.set_service(Service::Retry, Time::NEVER);
         self.retries = false;
         let queued = self.pool.close();
-        let queued = if M::IS_TAPED { self.pool.unbegun(queued) } else { queued };
-        for (job, parcel) in queued.into_iter().chain(core.machine.take_jobs()) {
+        let whole =
+            |queued: VecDeque<_>| queued.into_iter().map(|(job, it)| (job, Some(it))).collect();
+        let queued: Vec<_> = if M::IS_TAPED { self.pool.unbegun(queued) } else { whole(queued) };
+        let scripted = core.machine.take_jobs().into_iter().map(|(job, it)| (job, Some(it)));
+        for (job, parcel) in queued.into_iter().chain(scripted) {
             drop_quietly(self.tokens.end(job, core.now));
             emit_for!(core, KERNEL, Event::Drop { what: never_ran(job).into() });
             drop_quietly(parcel);
@@ -524,9 +527,10 @@ impl Pool {
         self.floor.enter().queue.front().map(|(job, _)| *job)
     }
 
-    /// Records which jobs no worker has begun, and returns them. While a record is played, no
-    /// worker has begun any: keeps the jobs that the record does not have, because they end later.
-    fn unbegun(&mut self, queued: VecDeque<(u64, Parcel)>) -> VecDeque<(u64, Parcel)> {
+    /// Records which jobs no worker has begun, and returns them. In a replay the record has their
+    /// numbers. The other queued jobs stay, because they end later. One that has begun in a replay
+    /// has no parcel: another job did not end soon.
+    fn unbegun(&mut self, mut queued: VecDeque<(u64, Parcel)>) -> Vec<(u64, Option<Parcel>)> {
         let numbers: Vec<u64> = queued.iter().map(|(job, _)| *job).collect();
         let put = |jobs: &Vec<u64>, words: &mut Words| jobs.iter().for_each(|it| words.number(*it));
         let get = |answer: &mut Answer<'_>| {
@@ -537,9 +541,12 @@ impl Pool {
             jobs
         };
         let unbegun = tape::take("unbegun", || numbers, put, get);
-        let is_unbegun = |(job, _): &(u64, Parcel)| unbegun.contains(job);
-        let (unbegun, begun) = queued.into_iter().partition(is_unbegun);
-        self.floor.enter().queue = begun;
+        let mut parcel_of = |job: u64| {
+            let at = queued.iter().position(|(queued, _)| *queued == job)?;
+            Some(queued.remove(at)?.1)
+        };
+        let unbegun = unbegun.into_iter().map(|job| (job, parcel_of(job))).collect();
+        self.floor.enter().queue = queued;
         unbegun
     }
 
@@ -946,6 +953,18 @@ mod pool_tests {
         drop(gate);
         assert_eq!(shut_down(&mut pool, LONG), 0);
         assert_eq!(delivered.try_recv(), Ok(1), "delivered before the worker had left");
+    }
+
+    #[test]
+    fn a_replay_drops_the_jobs_that_the_record_has_even_if_one_has_begun() {
+        let (mut pool, _delivered) = pool(LONG);
+        [3, 4].into_iter().for_each(|job| pool.submit(job, call(|| ())));
+        let queued = pool.close();
+        tape::play(Box::new(std::io::Cursor::new("<unbegun 2 3\n<end\n")));
+        let unbegun = pool.unbegun(queued);
+        assert!(tape::stopped().is_none() && tape::end().is_ok());
+        let found: Vec<_> = unbegun.iter().map(|(job, parcel)| (*job, parcel.is_some())).collect();
+        assert_eq!((found, pool.first()), (vec![(2, false), (3, true)], Some(4)));
     }
 
     #[test]
