@@ -63,6 +63,10 @@ pub(crate) const TURNED_AWAY: usize = 1024;
 /// request may be under way.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 
+/// The length of each wait for a peer once the grace of a drain is over: for a piece of a body, or
+/// for room to write. A peer that takes longer would hold up the end of the process.
+pub(crate) const DRAIN_WAIT: Duration = Duration::from_secs(2);
+
 /// The time that a handler has left once its client has gone. The client may have closed its
 /// sending side only.
 pub(crate) const LEFT: Duration = Duration::from_millis(250);

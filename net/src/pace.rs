@@ -37,6 +37,11 @@ impl Pace {
         rate.before_wait().unwrap_or(Duration::MAX)
     }
 
+    /// Whether the peer was too slow for the rate that was asked for last.
+    pub(crate) fn is_late(&self) -> bool {
+        self.rate.as_ref().is_some_and(|rate| rate.before_wait() == Some(Duration::ZERO))
+    }
+
     /// Records `bytes` more bytes that the peer has sent or taken.
     pub(crate) fn count(&mut self, bytes: usize) {
         if let Some(rate) = &mut self.rate {
@@ -110,7 +115,8 @@ impl Slowness {
 }
 
 /// Writes some of the slices, and waits until there is room. Returns `None` if the peer took too
-/// few bytes, or if it must make room for other peers.
+/// few bytes, if it must make room for other peers, or if it takes nothing until `last`, which is
+/// asked with the time at which the wait began.
 ///
 /// Also tries again at intervals within the limit. The system reports room only when a third of its
 /// buffer is free, and reports nothing about room that appears right after a write has filled the
@@ -120,20 +126,23 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     bufs: &[IoSlice<'_>],
     (deadline, least): (&ConnectionDeadline, MinRate),
     (pace, seen): (&mut Pace, Option<&Slowness>),
+    last: impl Fn(Time) -> Time,
 ) -> io::Result<Option<usize>> {
-    let window = least.window();
+    let (window, mut begun) = (least.window(), None);
     loop {
         if let Some(done) = write_now(stream, bufs).await? {
             let n = done?;
             pace.count(n);
             return Ok(Some(n));
         }
-        let patience = pace.patience(least.clone());
+        let now = deadline.now();
+        let last = last(*begun.get_or_insert(now)).since(now);
+        let patience = pace.patience(least.clone()).min(last);
         let gives_way = seen.is_some_and(|it| it.gives_way.get());
         if patience.min(window).is_zero() || gives_way {
             return Ok(None);
         }
-        let again = deadline.now() + patience.min(window / TRIES);
+        let again = now + patience.min(window / TRIES);
         let wait = pace.waits(deadline, seen);
         let written = guard(deadline, ("write", again), stream.write_vectored(bufs)).await;
         drop(wait);
@@ -148,18 +157,19 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     }
 }
 
-/// Waits until the stream holds back no bytes, for `span` at most. Returns `None` if that time has
+/// Waits until the stream holds back no bytes. If that takes a wait, `begin` is called with the
+/// time, and returns the end of the wait, and a value to drop then. Returns `None` if that end has
 /// passed.
-pub(crate) async fn flush_within<S: Stream>(
+pub(crate) async fn flush_within<S: Stream, B>(
     stream: &mut S,
     deadline: &ConnectionDeadline,
-    span: Duration,
+    begin: impl FnOnce(Time) -> (Time, B),
 ) -> io::Result<Option<()>> {
     // A stream that holds nothing back pays for no guard.
     if let Some(flushed) = now(|| stream.flush()).await {
         return flushed.map(Some);
     }
-    let until = deadline.now() + span;
+    let (until, _begun) = begin(deadline.now());
     match guard(deadline, ("write", until), stream.flush()).await {
         Err(error) if is_timeout(&error) => Ok(None),
         flushed => flushed.map(Some),

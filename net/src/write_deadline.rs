@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, connection_deadline};
+use traps::{ConnectionDeadline, Time, connection_deadline};
 
 use crate::limits::PIECE;
 use crate::min_rate::MinRate;
@@ -100,7 +100,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
                 n => rest = &rest[n..],
             }
         }
-        match flush_within(stream, self.deadline.borrow(), self.span).await? {
+        match flush_within(stream, self.deadline.borrow(), |now| (now + self.span, ())).await? {
             Some(()) => Ok(()),
             None => {
                 stream.reset()?;
@@ -116,7 +116,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         pace: &mut Pace,
     ) -> io::Result<usize> {
         let limit = (self.deadline.borrow(), MinRate::at_least(1, self.span));
-        match write_until_stalled(stream, bufs, limit, (pace, None)).await? {
+        match write_until_stalled(stream, bufs, limit, (pace, None), |_| Time::NEVER).await? {
             Some(n) => Ok(n),
             None => {
                 stream.reset()?;

@@ -86,8 +86,9 @@ pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
     UntilBegun { wait }
 }
 
-/// A guard that keeps the drain of a shutdown waiting; see [`hold`]. Belongs to its thread.
-#[derive(Debug)]
+/// A guard that keeps the drain of a shutdown waiting; see [`hold`]. Belongs to its thread. The
+/// default holds nothing.
+#[derive(Debug, Default)]
 #[must_use = "a hold that is dropped holds nothing"]
 pub struct Hold {
     /// The number of holds in the kernel.

@@ -72,8 +72,10 @@ impl Config {
 
     /// Begins to close all connections, for a server that stops. Idle connections close at once.
     /// New connections close if they send nothing within half a second, the *grace*. A request that
-    /// was sent before gets its response, with `Connection: close`. If the last byte of a head
-    /// comes after the grace, the request is refused with 503 and `Retry-After`. Does not trap.
+    /// was sent before gets its response, with `Connection: close`. A head that is not whole when
+    /// the grace ends is refused with 503 and `Retry-After`. From then on, a wait for a piece of a
+    /// body, for room in memory, or for a client to take some of its response lasts two seconds at
+    /// most, and ends as by its own deadline. Does not trap.
     #[track_caller]
     pub fn drain(&self) {
         self.open.drain();

@@ -27,12 +27,12 @@
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
+//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, the end of the grace: 503, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
 //! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
 //! | Leaving | the next run of its task | One last look in Head |
 //! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has left for a moment: Asked, without a response |
-//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. Then Sending. If the body is thrown away, the response of the handler stands |
-//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, or other bodies wait for its room and it is slow: Closed |
+//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. Then Sending. If the body is thrown away, the response of the handler stands |
+//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, or other bodies wait for its room and it is slow: Closed |
 //! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has come. TurnedAway: its place is needed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
@@ -41,8 +41,12 @@
 //!
 //! Once some of a response has gone out, the connection breaks it off instead of sending a status.
 //! It ends with a reset if only a reset tells the peer so. The cancellation of the task ends every
-//! state; a request whose response has not begun gets 503 first. An error of the stream ends every
-//! state, too.
+//! state; a request whose response has not begun gets 503 first, and a wait for the peer to stop
+//! sending is held in a shield, because it is the clean-up of the connection. An error of the stream
+//! ends every state, too.
+//!
+//! During a wait in Head or Request, the entry in the server's list shows what it is for: Partial,
+//! Body, Room or Write.
 //!
 //! Every status that is the server's own, and why:
 //!
@@ -57,7 +61,7 @@
 //! | 421 | a target with `https` | `head` |
 //! | 500 | the handler failed or panicked, and its response has not begun to go out | `answer` |
 //! | 501 | an unknown method or transfer coding | `head` |
-//! | 503 | too many connections; a request after the grace of a drain, or cut by the end of the drain; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
+//! | 503 | too many connections; a head that is not whole at the end of the grace of a drain; a request that the end of the drain cuts off; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
 //! | 505 | a version other than 1.x | `head` |
 //!
 //! All other statuses are the handlers'. Of the handlers in this crate, the router sends 404, 405
@@ -75,6 +79,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use traps::shutdown::Hold;
 use traps::threads::into_panic_message;
 use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
@@ -178,6 +183,11 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
         (entry, config): (Rc<Entry>, C),
     ) -> Connection<S, C> {
         Connection { stream, peer: peer.map(Box::new), entry, config }
+    }
+
+    /// Delays the shutdown by `hold` as long as the connection has work that should finish.
+    pub(super) fn hold(&self, hold: Hold) {
+        self.entry.hold(hold);
     }
 
     /// Makes the deadline that all phases of the connection share, in the task of the connection. A
@@ -514,6 +524,7 @@ impl<S: Stream> Busy<'_, S> {
             Ok(_) => Refusal::bad("the head breaks off\n"),
             Err(error) => match Expired::phase(&error) {
                 Some(Phase::Head) => Refusal::new(408, "the head took too long\n"),
+                Some(Phase::DrainHead) => STOPS,
                 Some(Phase::Memory) => Refusal::new(503, "there is no room for the head\n"),
                 _ => return Err(error),
             },
@@ -875,6 +886,8 @@ fn is_from_outside(error: &io::Error) -> bool {
 impl<S: Stream> Busy<'_, S> {
     /// Sends the response that reports a refusal, and lingers.
     async fn refuse(&mut self, refusal: Refusal, end: State) -> io::Result<State> {
+        // A refusal is no work that a shutdown should wait for.
+        self.entry.let_go();
         if let Some(cap) = refusal.cap {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
         }
@@ -916,20 +929,26 @@ impl<S: Stream> Busy<'_, S> {
             }
         }
         transport.shutdown()?;
+        transport.entry.let_go();
         let until = transport.entry.now() + self.config.deadlines.linger;
         // The request of a refused connection is not read, and there may be many such connections.
         let mut left = if end == State::TurnedAway { self.config.limits.drain } else { LINGER };
-        while left > 0 {
-            input.clear();
-            input.shrink();
-            let room = input.room(0);
-            match transport.read_until(room, (Phase::Linger, until), self.config).await {
-                Ok(0) => break,
-                Ok(n) => left = left.saturating_sub(n as u64),
-                Err(error) if Expired::is(&error) => break,
-                Err(error) => return Err(error),
+        // In a shield: this is the clean-up of the connection, for which no hold delays the
+        // shutdown.
+        shield(async {
+            while left > 0 {
+                input.clear();
+                input.shrink();
+                let room = input.room(0);
+                match transport.read_until(room, (Phase::Linger, until), self.config).await {
+                    Ok(0) => break,
+                    Ok(n) => left = left.saturating_sub(n as u64),
+                    Err(error) if Expired::is(&error) => break,
+                    Err(error) => return Err(error),
+                }
             }
-        }
-        Ok(State::Closed)
+            Ok(State::Closed)
+        })
+        .await
     }
 }

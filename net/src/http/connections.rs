@@ -4,13 +4,15 @@
 //! This module knows a connection by its deadline. It must not touch a stream.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use traps::shutdown::Hold;
 use traps::{ConnectionDeadline, Time};
 
 use super::limits::Caps;
-use crate::limits::FIRST_BYTE;
+use crate::limits::{DRAIN_WAIT, FIRST_BYTE};
 
 /// The state of a connection. The head of `connection` draws the states, and says what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +26,16 @@ pub(crate) enum State {
     /// The connection reads a head.
     #[default]
     Head,
+    /// The connection waits for the rest of a head.
+    Partial,
     /// The connection has a request: its handler runs, its body comes, or its response goes out.
     Request,
+    /// The connection waits for a piece of a body.
+    Body,
+    /// The connection waits for room in memory for more of a body.
+    Room,
+    /// The connection waits for the peer to take some of what was written.
+    Write,
     /// The connection lingers because no request came. It owes no further response.
     Silent,
     /// The connection lingers after the last response, because the peer asked for the end or is
@@ -83,6 +93,35 @@ pub(crate) struct Entry {
     pub(crate) much: Cell<bool>,
     /// The number of requests on this connection so far.
     requests: Cell<u64>,
+    /// The hold that delays the shutdown, as long as the connection has work that should finish.
+    hold: Held,
+}
+
+/// The hold of a connection, until the connection lets it go.
+#[derive(Default)]
+struct Held(Cell<Hold>);
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+/// A wait of a connection under its deadline. Dropping it ends the wait.
+pub(crate) struct Shown<'w> {
+    open: &'w Connections,
+    entry: &'w Entry,
+    before: State,
+    during: State,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        // The connection may have been told to leave in the meantime.
+        if self.entry.state.get() == self.during {
+            self.open.enter(self.entry, self.before);
+        }
+    }
 }
 
 impl Connections {
@@ -125,6 +164,25 @@ impl Connections {
         self.count(state).set(self.count(state).get() + 1);
     }
 
+    /// Begins a wait in the state `during`, under the deadline of the connection. A connection that
+    /// leaves or was turned away keeps its state.
+    pub(crate) fn wait<'w>(&'w self, entry: &'w Entry, during: State) -> Shown<'w> {
+        let before = entry.state.get();
+        if !matches!(before, State::Leaving | State::TurnedAway) {
+            self.enter(entry, during);
+        }
+        Shown { open: self, entry, before, during }
+    }
+
+    /// The time until which a drain allows a wait in `state` that began at `begun`.
+    pub(crate) fn bound(&self, state: State, begun: Time) -> Time {
+        match (self.is_draining(), state) {
+            (false, _) => Time::NEVER,
+            (true, State::Partial) => self.end_of_grace(begun),
+            (true, _) => begun.max(self.end_of_grace(begun)) + DRAIN_WAIT,
+        }
+    }
+
     /// The number of connections being served.
     pub(crate) fn serving(&self) -> usize {
         let others = self.count(State::Leaving).get() + self.count(State::TurnedAway).get();
@@ -151,20 +209,23 @@ impl Connections {
         end
     }
 
-    /// Begins a drain: ends the wait of each idle connection, and shortens the wait of each new
-    /// one.
+    /// Begins a drain: ends the wait of each idle connection, and shortens all other waits for a
+    /// peer.
     #[track_caller]
     pub(crate) fn drain(&self) {
         let is_first = !self.draining.replace(true);
         self.caps.sum_up(self.now().unwrap_or_default(), true);
         for entry in &*self.entries.borrow() {
             let Some(deadline) = entry.deadline.get() else { continue };
-            self.end_of_grace(deadline.now());
+            let grace = self.end_of_grace(deadline.now());
             match entry.state.get() {
                 State::New if is_first => {
                     deadline.arm((deadline.now() + FIRST_BYTE).min(deadline.until()));
                 }
                 State::Idle => deadline.fire(),
+                state @ (State::Partial | State::Body | State::Room | State::Write) if is_first => {
+                    deadline.arm(self.bound(state, grace).min(deadline.until()));
+                }
                 _ => {}
             }
         }
@@ -265,6 +326,16 @@ impl Entry {
     /// The point in time for which the deadline was armed last.
     pub(crate) fn until(&self) -> Time {
         self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
+    }
+
+    /// Delays the shutdown until the connection [lets go](Entry::let_go) or ends.
+    pub(crate) fn hold(&self, hold: Hold) {
+        self.hold.0.set(hold);
+    }
+
+    /// Lets the shutdown continue, because no response to a request is left to send.
+    pub(crate) fn let_go(&self) {
+        drop(self.hold.0.take());
     }
 
     /// Counts a request. Returns the number so far.

@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use traps::connection_deadline;
+use traps::shutdown::Hold;
 
 use super::config::Config;
 use super::connection::{Connection, open};
@@ -30,6 +31,12 @@ pub(super) struct Opening<C: Deref<Target = Config>> {
 impl<C: Deref<Target = Config>> Opening<C> {
     pub(super) fn new(accepted: (TcpStream, Option<SocketAddr>), config: C) -> Opening<C> {
         Opening { accepted: Some(accepted), place: Some((open(&config), config)) }
+    }
+
+    /// Delays the shutdown by `hold` as long as the connection has work that should finish.
+    pub(super) fn hold(&self, hold: Hold) {
+        let (entry, _) = self.place.as_ref().expect("the handshake has not begun");
+        entry.hold(hold);
     }
 
     /// Runs the handshake. Returns `None` if it took too long, or had to make room for another

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use traps::{Time, note_cap};
 
-use crate::limits::CAP_PAUSE;
+use crate::limits::{CAP_PAUSE, DRAIN_WAIT};
 
 /// Bounds on the bytes and requests of a peer. Each has a default. The largest value means no
 /// limit, except for `fields`.
@@ -276,9 +276,25 @@ pub(crate) enum Phase {
     Linger,
     /// The wait for room in memory for more bytes from the peer.
     Memory,
+    /// The wait for the rest of a head, when the grace of a drain is over.
+    DrainHead,
+    /// The wait for a piece of a body, in a drain.
+    DrainBody,
+    /// The wait for the peer to take some of the response, in a drain.
+    DrainWrite,
 }
 
 impl Phase {
+    /// The phase for a wait that a drain ended before its own limit.
+    pub(crate) fn cut(self) -> Phase {
+        match self {
+            Phase::Head => Phase::DrainHead,
+            Phase::Body | Phase::SlowBody(_) => Phase::DrainBody,
+            Phase::Write | Phase::SlowWrite(_) => Phase::DrainWrite,
+            phase => phase,
+        }
+    }
+
     /// The name and the value of the limit, as a `cap` line shows them. `None` for a phase that is
     /// no fault of the peer.
     pub(crate) fn limit(
@@ -298,7 +314,8 @@ impl Phase {
                 let window = deadlines.write;
                 return Some(("write_rate", format!("{rate} window={window:?}")));
             }
-            Phase::Linger => return None,
+            Phase::DrainBody | Phase::DrainWrite => ("drain_wait", DRAIN_WAIT),
+            Phase::Linger | Phase::DrainHead => return None,
             Phase::Memory => return Some(("memory_bytes", limits.memory.to_string())),
         };
         Some((name, format!("{span:?}")))

@@ -294,7 +294,9 @@ impl<'r, S: Stream> Request<'r, S> {
     fn expired(&mut self, error: io::Error) -> io::Error {
         let refusal = match Expired::phase(&error) {
             Some(Phase::Memory) => Refusal::new(503, "there is no room for the body\n"),
-            Some(Phase::Body | Phase::SlowBody(_)) => Refusal::new(408, "the body took too long\n"),
+            Some(Phase::Body | Phase::SlowBody(_) | Phase::DrainBody) => {
+                Refusal::new(408, "the body took too long\n")
+            }
             _ => return self.writer.lose(error),
         };
         if !self.writer.is_open() {

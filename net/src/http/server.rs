@@ -6,10 +6,9 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::ops::Deref;
 use std::rc::Rc;
 
-use traps::shutdown::{Hold, has_begun, hold};
+use traps::shutdown::{has_begun, hold};
 use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
@@ -20,22 +19,6 @@ use super::limits::Conn;
 use crate::listener::TcpListener;
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
-
-/// The share of a connection in its server: the configuration, and a hold that delays the shutdown
-/// until the connection has ended.
-#[derive(Debug)]
-struct Share {
-    config: Rc<Config>,
-    _hold: Hold,
-}
-
-impl Deref for Share {
-    type Target = Config;
-
-    fn deref(&self) -> &Config {
-        &self.config
-    }
-}
 
 /// Returns whether one more connection can be served. At the limit, makes room by telling a waiting
 /// connection to close, and logs a `cap` line that names the waiting connection.
@@ -108,9 +91,13 @@ pub async fn serve<H: Handler + 'static>(
     handler: Rc<H>,
     config: Rc<Config>,
 ) -> io::Result<()> {
-    // Make the connection here: others may be accepted before the task first runs.
-    let live = |accepted, share| live(Connection::accepted(accepted, share), handler.clone());
-    let refused = |accepted, share| async { refuse(Connection::accepted(accepted, share)).await };
+    let live = |accepted, config| {
+        // Make the connection here: others may be accepted before the task first runs.
+        let connection = Connection::accepted(accepted, config);
+        connection.hold(hold());
+        live(connection, handler.clone())
+    };
+    let refused = |accepted, config| async { refuse(Connection::accepted(accepted, config)).await };
     accept_all(listener, config, live, refused).await
 }
 
@@ -162,8 +149,9 @@ where
     H: Handler + 'static,
 {
     let wrap = &Rc::new(wrap);
-    let live = |accepted, share| {
-        let (opening, wrap) = (Opening::new(accepted, share), wrap.clone());
+    let live = |accepted, config| {
+        let (opening, wrap) = (Opening::new(accepted, config), wrap.clone());
+        opening.hold(hold());
         let handler = handler.clone();
         async move {
             // In a box, so that a waiting connection is small.
@@ -173,10 +161,10 @@ where
             }
         }
     };
-    let refused = |accepted, share| {
+    let refused = |accepted, config| {
         let wrap = wrap.clone();
         async move {
-            match Opening::new(accepted, share).wrap(&*wrap, State::TurnedAway).await? {
+            match Opening::new(accepted, config).wrap(&*wrap, State::TurnedAway).await? {
                 Some(connection) => refuse(connection).await,
                 None => Ok(()),
             }
@@ -193,8 +181,8 @@ type Accepted = (TcpStream, Option<SocketAddr>);
 async fn accept_all<L, R>(
     mut listener: TcpListener,
     config: Rc<Config>,
-    live: impl Fn(Accepted, Share) -> L,
-    refused: impl Fn(Accepted, Share) -> R,
+    live: impl Fn(Accepted, Rc<Config>) -> L,
+    refused: impl Fn(Accepted, Rc<Config>) -> R,
 ) -> io::Result<()>
 where
     L: Future<Output = io::Result<()>> + 'static,
@@ -216,7 +204,6 @@ where
             }
         }
         config.open.caps.sum_up(clock.now(), false);
-        let share = Share { config: config.clone(), _hold: hold() };
         let mut is_free = has_capacity(&config);
         if !is_free {
             // Connections accepted in this turn have not run yet, and may turn out to be silent.
@@ -224,12 +211,12 @@ where
             is_free = has_capacity(&config);
         }
         if !is_free {
-            spawn("refused", refused(accepted, share)).detached().await;
+            spawn("refused", refused(accepted, config.clone())).detached().await;
             continue;
         }
         served += 1;
         // No task joins the connection, so its failures end with it.
-        let connection = live(accepted, share);
+        let connection = live(accepted, config.clone());
         // The number is for the log alone, and costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
             true => format!("conn-{served}").into(),
@@ -244,11 +231,21 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use kernel::{Kernel, Sim};
+    use traps::shutdown::begun;
+    use traps::{Time, clock, shield, sleep};
+
     use super::super::answer::Response;
     use super::super::connection::busy;
     use super::super::connections::Entry;
     use super::super::request::Request;
     use super::*;
+    use crate::pipe::duplex;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     struct Hello;
 
@@ -265,10 +262,77 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
-        let live = size(live::<TcpStream, Share, Hello, Rc<Hello>>);
+        let live = size(live::<TcpStream, Rc<Config>, Hello, Rc<Hello>>);
         // Beside it the body of a task has 8 bytes for its cell, an entry 16 for its counts, and
         // each allocation 8, in multiples of 16.
-        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (128, 88, 32));
+        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (120, 96, 32));
+    }
+
+    /// Sends `request` on a connection, and does nothing more. Shuts the kernel down a second later.
+    /// Returns what came back, the time at which the kernel was down, and the number of connections
+    /// whose work was cut off.
+    fn shut_down_beside(request: &'static [u8], reads: bool) -> (String, Time, u64) {
+        struct Large;
+
+        impl Handler for Large {
+            async fn handle<S: Stream>(
+                &self,
+                request: &mut Request<'_, S>,
+            ) -> io::Result<Response> {
+                request.body_to_vec(usize::MAX).await?;
+                Ok(Response::new(200).with_body(vec![b'x'; 100_000]))
+            }
+        }
+
+        let mut kernel = Kernel::new(Sim::new());
+        let seen = Rc::new(RefCell::new((String::new(), Time::ZERO)));
+        let shown = seen.clone();
+        let main = async {
+            let config = Rc::new(Config::default());
+            let (server, mut client) = duplex(1000);
+            let theirs = config.clone();
+            let conn = async move {
+                let connection = Connection::new(server, theirs);
+                connection.hold(hold());
+                let _ = live(connection, Rc::new(Large)).await;
+            };
+            spawn("conn", conn).detached().await;
+            spawn("drain", async move { begun().await.map(|()| config.drain()) }).detached().await;
+            let client = async move {
+                client.write_all(request).await.unwrap();
+                let mut buf = [0; 1000];
+                while reads && let Ok(n @ 1..) = shield(client.read(&mut buf)).await {
+                    shown.borrow_mut().0.push_str(&String::from_utf8_lossy(&buf[..n]));
+                    shown.borrow_mut().1 = clock().await;
+                }
+                while shield(client.write(b"")).await.is_ok() {
+                    shown.borrow_mut().1 = clock().await;
+                    let _ = shield(sleep(SECOND / 10)).await;
+                }
+            };
+            spawn("client", client).detached().await;
+            sleep(SECOND).await.unwrap();
+        };
+        kernel.run(main).unwrap();
+        kernel.shutdown().unwrap();
+        let (text, end) = seen.borrow().clone();
+        (text, end, kernel.counters().cut_off)
+    }
+
+    #[test]
+    fn f17_a_peer_that_does_nothing_holds_no_shutdown_up_and_is_no_work_that_was_cut_off() {
+        let requests: [(&[u8], bool, &str); 4] = [
+            (b"GET / HTTP/1.1\r\nHo", true, "503"),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", true, "408"),
+            (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false, ""),
+            (b"GET / HTTP/9.1\r\nHost: a\r\n\r\n", true, "505"),
+        ];
+        for (request, reads, status) in requests {
+            let (text, end, cut_off) = shut_down_beside(request, reads);
+            assert_eq!((text.get(9..12).unwrap_or_default(), cut_off), (status, 0), "{text}");
+            // The grace, one wait for the peer, and the wait in which a refused peer reads why.
+            assert!(end <= Time::ZERO + 6 * SECOND, "{text}: {end}");
+        }
     }
 
     /// The allocator of glibc keeps freed blocks of up to 1,032 bytes at hand. A larger block costs
@@ -285,7 +349,7 @@ mod tests {
             }
         }
 
-        let busy = size(busy::<TcpStream, Share, Large>);
+        let busy = size(busy::<TcpStream, Rc<Config>, Large>);
         assert!(busy <= 1032, "{busy} bytes");
     }
 }

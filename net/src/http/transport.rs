@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use traps::{Either, Interruptible, Time, ignore_at, race, take_budget, yield_now};
 
 use super::config::{Config, Exchange, NONE_SENT};
-use super::connections::Entry;
+use super::connections::{Entry, State};
 use super::limits::{Conn, Deadlines, Phase};
 use super::memory::{Look, Room};
 use crate::limits::{GATHER, LEFT, OPERATION, PIECE, READ_BUFFER};
@@ -178,7 +178,7 @@ impl<S: Stream> Transport<S> {
     #[cold]
     fn expire(&mut self, phase: Phase, config: &Config) -> io::Error {
         let kind = match phase {
-            Phase::Write | Phase::SlowWrite(_) => ErrorKind::ConnectionReset,
+            Phase::Write | Phase::SlowWrite(_) | Phase::DrainWrite => ErrorKind::ConnectionReset,
             _ => ErrorKind::TimedOut,
         };
         let gives_way = self.room.as_ref().is_some_and(Room::gives_way);
@@ -233,11 +233,14 @@ impl<S: Stream> Transport<S> {
             let Deadlines { body, body_window, .. } = config.deadlines;
             let patience = pace.patience(MinRate::new(rate, body_window));
             let phase = if patience < body { Phase::SlowBody(rate) } else { Phase::Body };
-            let until = deadline.now() + patience.min(body);
+            let now = deadline.now();
+            let until = now + patience.min(body);
+            let bound = until.min(config.open.bound(State::Body, now));
             let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
-            let waited = guard(deadline, ("body", until), self.stream.readable()).await;
-            drop(wait);
-            self.end_wait(phase, waited, config)?;
+            let shown = config.open.wait(&self.entry, State::Body);
+            let waited = guard(deadline, ("body", bound), self.stream.readable()).await;
+            drop((wait, shown));
+            self.end_wait((phase, until), waited, config)?;
         }
     }
 
@@ -257,14 +260,20 @@ impl<S: Stream> Transport<S> {
             if self.room.as_ref().is_some_and(Room::gives_way) {
                 return Err(self.expire(Phase::Memory, config));
             }
-            let limit = (if phase == Phase::Head { "head" } else { "linger" }, until);
             let deadline = self.entry.deadline();
+            let is_head = phase == Phase::Head;
+            let bound = match is_head {
+                true => until.min(config.open.bound(State::Partial, deadline.now())),
+                false => until,
+            };
+            let limit = (if is_head { "head" } else { "linger" }, bound);
             // A head has no rate of its own.
             let mut pace = Pace::default();
             let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
+            let shown = is_head.then(|| config.open.wait(&self.entry, State::Partial));
             let waited = guard(deadline, limit, self.stream.readable()).await;
-            drop(wait);
-            self.end_wait(phase, waited, config)?;
+            drop((wait, shown));
+            self.end_wait((phase, until), waited, config)?;
         }
     }
 
@@ -324,13 +333,15 @@ impl<S: Stream> Transport<S> {
         self.begin_wait(config).await?;
         let Transport { stream, entry, room, .. } = self;
         let waiter = room.as_ref().expect("it was made before").queue(bytes);
+        let (begun, shown) = (entry.now(), config.open.wait(entry, State::Room));
         let mut is_watched = !config.half_close;
         loop {
+            until = until.min(config.open.bound(State::Room, begun));
             let again = match waiter.look(&config.limits) {
                 Look::Grown => break,
                 Look::Wait(again) if entry.now() < until => again,
                 Look::Wait(_) | Look::Stuck => {
-                    drop(waiter);
+                    drop((waiter, shown));
                     return Err(self.expire(Phase::Memory, config));
                 }
             };
@@ -351,7 +362,7 @@ impl<S: Stream> Transport<S> {
                 Err(error) => return Err(error),
             }
         }
-        drop(waiter);
+        drop((waiter, shown));
         self.note_time(config);
         Ok(())
     }
@@ -372,15 +383,19 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
+    /// Ends a wait for the peer that could last until `until` by the limits of `phase`.
     fn end_wait(
         &mut self,
-        phase: Phase,
+        (phase, until): (Phase, Time),
         waited: io::Result<()>,
         config: &Config,
     ) -> io::Result<()> {
         self.note_time(config);
         match waited {
-            Err(error) if is_timeout(&error) => return Err(self.expire(phase, config)),
+            Err(error) if is_timeout(&error) => {
+                let is_early = self.entry.until() < until;
+                return Err(self.expire(if is_early { phase.cut() } else { phase }, config));
+            }
             waited => waited?,
         }
         self.drained = false;
@@ -513,9 +528,16 @@ impl<S: Stream> Transport<S> {
             let bufs = [IoSlice::new(out), IoSlice::new(rest)];
             let limit = (entry.deadline(), MinRate::new(rate, config.deadlines.write));
             let pace = (pace, room.as_ref().map(Room::slowness));
-            let n = match write_until_stalled(stream, &bufs, limit, pace).await? {
+            let shown = config.open.wait(entry, State::Write);
+            let last = |begun| config.open.bound(State::Write, begun);
+            let n = write_until_stalled(stream, &bufs, limit, pace, last).await;
+            drop(shown);
+            let n = match n? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 Some(n) => n,
+                None if config.is_draining() && !self.pace.is_late() => {
+                    return Err(self.expire(Phase::Write.cut(), config));
+                }
                 None if rate > config.deadlines.write_rate => {
                     return Err(self.expire(Phase::SlowWrite(rate), config));
                 }
@@ -538,8 +560,15 @@ impl<S: Stream> Transport<S> {
     pub(crate) async fn flush_through(&mut self, config: &Config) -> io::Result<()> {
         self.flush(config).await?;
         let (stream, deadline) = (&mut self.stream, self.entry.deadline());
-        match flush_within(stream, deadline, config.deadlines.write).await? {
+        let mut until = Time::ZERO;
+        let begin = |now| {
+            until = now + config.deadlines.write;
+            let bound = until.min(config.open.bound(State::Write, now));
+            (bound, config.open.wait(&self.entry, State::Write))
+        };
+        match flush_within(stream, deadline, begin).await? {
             Some(()) => Ok(()),
+            None if self.entry.until() < until => Err(self.expire(Phase::Write.cut(), config)),
             None => Err(self.expire(Phase::Write, config)),
         }
     }
@@ -547,7 +576,9 @@ impl<S: Stream> Transport<S> {
     /// Waits until the peer has everything that was written, or its deadline passes.
     pub(crate) async fn sent(&mut self, config: &Config) -> io::Result<()> {
         let deadline = self.entry.deadline();
-        let until = deadline.now() + config.deadlines.write;
+        let now = deadline.now();
+        let until = (now + config.deadlines.write).min(config.open.bound(State::Write, now));
+        let _shown = config.open.wait(&self.entry, State::Write);
         match guard(deadline, ("write", until), self.stream.sent()).await {
             Err(error) if is_timeout(&error) => Ok(()),
             sent => sent,

@@ -1,12 +1,13 @@
 //! A server that stops: what each connection gets, on the virtual clock.
 
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use http_support::App;
 use kernel::{Kernel, Options, Sim};
 use net::Stream;
-use net::http::{Config, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use traps::{Time, clock, sleep, spawn};
 
@@ -100,13 +101,105 @@ fn f17_a_request_that_comes_after_the_grace_is_refused_and_may_be_sent_again() {
     assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
     assert!(got.text.contains("\r\nRetry-After: 1\r\n"), "{}", got.text);
     assert!(got.text.ends_with("\r\n\r\nthe server stops\n"), "{}", got.text);
-    assert_eq!(got.end, at(1600));
+    assert_eq!(got.end, at(1500));
 }
 
 #[test]
-fn f17_a_head_that_is_not_whole_is_waited_for_and_refused() {
-    let got = stop_during(&[(900 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
-    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+fn f17_a_head_that_is_not_whole_when_the_grace_ends_is_refused_then() {
+    // Begun before the drain, in it, and before a long time of its own; in one byte or in drops.
+    let drops = GET.iter().take(20).enumerate();
+    let drops: Vec<_> =
+        drops.map(|(n, byte)| ((500 + 100 * n as u32) * MS, std::slice::from_ref(byte))).collect();
+    for sent in [&[(900 * MS, &GET[..9])][..], &[(1400 * MS, &GET[..1])], &drops] {
+        let got = stop_during(sent);
+        assert_eq!((got.statuses(), got.end), (vec!["503"], at(1500)));
+        assert!(got.text.contains("\r\nRetry-After: 1\r\n"), "{}", got.text);
+    }
+}
+
+#[test]
+fn f17_a_head_that_is_whole_when_the_grace_ends_is_answered() {
+    let got = stop_during(&[(900 * MS, &GET[..9]), (1499 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["200"], at(1499)));
+}
+
+/// The grace, and then two seconds for each wait.
+#[test]
+fn f17_a_body_that_does_not_come_on_is_refused_before_its_own_deadline() {
+    let head = b"POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc";
+    let got = stop_during(&[(900 * MS, head)]);
+    assert_eq!((got.statuses(), got.end), (vec!["408"], at(3500)));
+    let got = stop_during(&[(900 * MS, head), (3000 * MS, b"def")]);
+    assert_eq!((got.statuses(), got.end), (vec!["408"], at(5000)));
+}
+
+#[test]
+fn f17_a_body_that_finds_no_room_is_refused_before_its_own_deadline() {
+    let (mut kernel, caps) = http_support::kernel_with_caps();
+    let config =
+        Rc::new(http_support::limits(|limits| (limits.memory, limits.body) = (40_000, 20_000)));
+    kernel
+        .run(async {
+            let mut clients = Vec::new();
+            for _ in 0..3 {
+                let (server, mut client) = duplex(1 << 20);
+                let theirs = config.clone();
+                let serve = async move { serve_connection(server, &Keeps, &theirs).await };
+                spawn("conn", serve).detached().await;
+                let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n";
+                client.write_all(head).await.unwrap();
+                client.write_all(&[b'x'; 20_000]).await.unwrap();
+                clients.push(client);
+            }
+            sleep(1000 * MS).await.unwrap();
+            config.drain();
+            let mut buf = [0; 1000];
+            let n = clients[2].read(&mut buf).await.unwrap();
+            assert!(buf[..n].ends_with(b"there is no room for the body\n"));
+            assert_eq!(clock().await, at(3500));
+        })
+        .unwrap();
+    assert_eq!(*caps.borrow(), ["name=memory_bytes limit=40000 conn=3"]);
+}
+
+/// Keeps the body of a request for long.
+struct Keeps;
+
+impl Handler for Keeps {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let body = request.body_to_vec(usize::MAX).await?;
+        sleep(20_000 * MS).await?;
+        Ok(Response::new(200).with_body(body))
+    }
+}
+
+/// A response that is begun when the drain begins, and one that begins in it.
+#[test]
+fn f17_a_response_that_is_not_taken_ends_before_its_own_deadline() {
+    for (asked, wanted) in [(900, 3500), (1450, 3500)] {
+        let (mut kernel, caps) = http_support::kernel_with_caps();
+        let end = kernel.run(async {
+            let config = Rc::new(Config::default());
+            let (server, mut client) = duplex(1000);
+            let theirs = config.clone();
+            let serve = async move { serve_connection(server, &App, &theirs).await };
+            let mut conn = spawn("conn", serve).await;
+            sleep(asked.min(1000) * MS).await.unwrap();
+            if asked > 1000 {
+                config.drain();
+            }
+            sleep((asked - asked.min(1000)) * MS).await.unwrap();
+            client.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            if asked < 1000 {
+                sleep((1000 - asked) * MS).await.unwrap();
+                config.drain();
+            }
+            conn.join().await.unwrap().unwrap();
+            clock().await
+        });
+        assert_eq!(end.unwrap(), at(wanted), "{asked}");
+        assert_eq!(*caps.borrow(), ["name=drain_wait limit=2s conn=1"]);
+    }
 }
 
 #[test]
@@ -116,9 +209,9 @@ fn f18_a_new_connection_without_a_request_has_half_a_second() {
 }
 
 #[test]
-fn f17_a_head_that_begins_within_the_half_second_has_the_time_of_any_head() {
-    let got = stop_during(&[(1400 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
-    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+fn f17_a_head_that_begins_within_the_half_second_has_the_rest_of_it() {
+    let got = stop_during(&[(1400 * MS, &GET[..9]), (1490 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["200"], at(1490)));
 }
 
 #[test]
