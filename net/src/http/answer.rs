@@ -667,8 +667,16 @@ impl<S: Stream> Writer<'_, S> {
         Ok(())
     }
 
-    /// Gathers or writes one piece of a streamed body.
+    /// Gathers or writes one piece of a streamed body. A piece costs an operation, however small it
+    /// is: a handler can make thousands of pieces before they fill a buffer.
     pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.check()?;
+        budget().await?;
+        self.put_piece(piece).await
+    }
+
+    /// Gathers or writes one piece of a streamed body, which has cost its operation already.
+    pub(crate) async fn put_piece(&mut self, piece: &[u8]) -> io::Result<()> {
         self.check()?;
         if self.is_full() {
             self.flush_gathered().await?;
@@ -680,9 +688,7 @@ impl<S: Stream> Writer<'_, S> {
         match &mut self.streamed {
             Streamed::Nothing(left) => {
                 // The client has all that it wants. A handler that would write forever gets an
-                // error, as if the client had left. Until then it spends its budget, as if it
-                // wrote.
-                budget().await?;
+                // error, as if the client had left.
                 *left = left.saturating_sub(piece.len());
                 if *left == 0 { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
             }

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
-use traps::Time;
+use traps::{Time, budget};
 
 use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
 use super::config::{Config, Input};
@@ -219,8 +219,10 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(())
     }
 
-    /// Waits for the next piece of the body. Returns its place in the input.
+    /// Waits for the next piece of the body. Returns its place in the input. A piece costs an
+    /// operation, however small it is: a read can bring thousands of chunks of one byte.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
+        budget().await?;
         loop {
             match self.writer.fault {
                 Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
@@ -412,7 +414,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
         }
         let Some(place) = self.request.next_piece().await? else { return Ok(false) };
         let Request { writer, parts, .. } = &mut *self.request;
-        writer.write_piece(parts.input.at(place)).await?;
+        writer.put_piece(parts.input.at(place)).await?;
         Ok(true)
     }
 

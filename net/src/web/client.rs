@@ -229,6 +229,8 @@ impl<S: Stream> Reply<'_, S> {
 
     async fn next_piece(&mut self) -> io::Result<Option<&[u8]>> {
         self.client.reader.consume(std::mem::take(&mut self.given));
+        // A read can bring thousands of chunks of one byte.
+        traps::budget().await?;
         loop {
             let bytes = self.client.reader.buffer();
             let (skip, len) = match &mut self.body {

@@ -1,5 +1,6 @@
 //! The client: against this server, and against servers that do as they like.
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, TcpListener as StdListener};
 use std::rc::Rc;
@@ -11,7 +12,9 @@ use net::http::{Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use net::web::{Call, Client};
 use net::{Stream, TcpStream};
-use traps::{Interruptible, Time, clock, ignore_after, spawn, spend_budget, timeout_after};
+use traps::{
+    Interruptible, Time, clock, ignore_after, spawn, spend_budget, timeout_after, yield_now,
+};
 
 fn get(target: &str) -> Call {
     Call::new("GET", "a", target).unwrap()
@@ -408,4 +411,37 @@ fn bytes_behind_a_response_end_the_connection() {
         assert_eq!(is_open.unwrap(), open, "{more:?}");
         kernel.shutdown().unwrap();
     }
+}
+
+/// A server that sends chunks of one byte costs the client's other tasks no long wait.
+#[test]
+fn a_reply_of_small_chunks_gives_way_after_a_hundred_of_them() {
+    let mut kernel = Kernel::new(Sim::new());
+    let read = Rc::new(Cell::new(0));
+    let count = read.clone();
+    let most = kernel.run(async {
+        let (mut server, client) = duplex(1 << 20);
+        server.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+        server.write_all(&b"1\r\nx\r\n".repeat(20_000)).await.unwrap();
+        server.write_all(b"0\r\n\r\n").await.unwrap();
+        let reads = async move {
+            let mut client = Client::new(client);
+            let mut reply = client.send(&get("/")).await.unwrap();
+            while reply.read_chunk().await.unwrap().is_some() {
+                count.set(count.get() + 1);
+            }
+        };
+        spawn("reads", reads).detached().await;
+        let mut most = 0;
+        while read.get() < 20_000 {
+            let before = read.get();
+            yield_now().await.unwrap();
+            most = most.max(read.get() - before);
+        }
+        drop(server);
+        most
+    });
+    let most = most.unwrap();
+    assert!((1..=128).contains(&most), "{most} chunks in one turn");
+    kernel.shutdown().unwrap();
 }

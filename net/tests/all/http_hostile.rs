@@ -221,6 +221,69 @@ fn a_stream_for_which_there_is_always_room_gives_way_to_the_others() {
     kernel.shutdown().unwrap();
 }
 
+/// Handles small pieces: writes as many as the path says, or reads them, and counts them.
+struct Small(Rc<Cell<usize>>);
+
+impl Handler for Small {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let more = || self.0.set(self.0.get() + 1);
+        match request.path() {
+            "/read" => {
+                while request.read_chunk().await?.is_some() {
+                    more();
+                }
+            }
+            "/forward" => {
+                let mut answer = request.start(Response::new(200)).await?;
+                while answer.forward().await? {
+                    more();
+                }
+                return answer.finish();
+            }
+            _ => {
+                let mut answer = request.start(Response::new(200)).await?;
+                for _ in 0..20_000 {
+                    answer.write(b"x").await?;
+                    more();
+                }
+                return answer.finish();
+            }
+        }
+        Ok(Response::new(200))
+    }
+}
+
+/// A piece costs as much to handle as a system call, and thousands of them fit into a buffer.
+#[test]
+fn a_handler_of_small_pieces_gives_way_after_a_hundred_of_them() {
+    for request in ["GET /write", "HEAD /write", "POST /read", "POST /forward"] {
+        let mut kernel = Kernel::new(Sim::new());
+        let most = kernel.run(async {
+            let (server, mut client) = duplex(1 << 20);
+            let framing = "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+            client.write_all(format!("{request} HTTP/1.1\r\n{framing}").as_bytes()).await.unwrap();
+            let chunks = if request.starts_with("POST") { 20_000 } else { 0 };
+            client.write_all(&b"1\r\nx\r\n".repeat(chunks)).await.unwrap();
+            client.write_all(b"0\r\n\r\n").await.unwrap();
+            let pieces = Rc::new(Cell::new(0));
+            let small = Small(pieces.clone());
+            let conn = async move { serve_connection(server, &small, &Config::default()).await };
+            spawn("conn", conn).detached().await;
+            let mut most = 0;
+            while pieces.get() < 20_000 {
+                let before = pieces.get();
+                yield_now().await.unwrap();
+                most = most.max(pieces.get() - before);
+            }
+            drop(client);
+            most
+        });
+        let most = most.unwrap();
+        assert!((1..=128).contains(&most), "{request}: {most} pieces in one turn");
+        kernel.shutdown().unwrap();
+    }
+}
+
 /// Refuses so many connections, a span apart; after each another one is served.
 async fn refuse_in_turn(config: &Config, times: u32, span: Duration) {
     for _ in 0..times {
