@@ -27,12 +27,12 @@
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, the end of the grace: 503, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
+//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, the end of the grace: 503, the server needs the place for another connection: 503 and TurnedAway, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
 //! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
 //! | Leaving | the next run of its task | One last look in Head |
 //! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has left for a moment: Asked, without a response |
-//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. Then Sending. If the body is thrown away, the response of the handler stands |
-//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, or other bodies wait for its room and it is slow: Closed |
+//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503 and TurnedAway. Then Sending. If the body is thrown away, the response of the handler stands |
+//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
 //! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has come. TurnedAway: its place is needed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
@@ -61,7 +61,7 @@
 //! | 421 | a target with `https` | `head` |
 //! | 500 | the handler failed or panicked, and its response has not begun to go out | `answer` |
 //! | 501 | an unknown method or transfer coding | `head` |
-//! | 503 | too many connections; a head that is not whole at the end of the grace of a drain; a request that the end of the drain cuts off; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
+//! | 503 | too many connections, now or after a request has begun; a head that is not whole at the end of the grace of a drain; a request that the end of the drain cuts off; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
 //! | 505 | a version other than 1.x | `head` |
 //!
 //! All other statuses are the handlers'. Of the handlers in this crate, the router sends 404, 405
@@ -86,7 +86,7 @@ use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield
 use super::answer::{BodyField, Fault, Gone, Response, Streamed, Writer};
 use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
-use super::head::{FULL, Head, Refusal, STOPS, Stop, check, parse};
+use super::head::{CROWDED, FULL, Head, Refusal, STOPS, Stop, check, parse};
 use super::limits::Phase;
 use super::request::{Body, Request};
 use super::transport::{Expired, Transport, Untold};
@@ -525,6 +525,7 @@ impl<S: Stream> Busy<'_, S> {
             Err(error) => match Expired::phase(&error) {
                 Some(Phase::Head) => Refusal::new(408, "the head took too long\n"),
                 Some(Phase::DrainHead) => STOPS,
+                Some(Phase::Seat) => CROWDED,
                 Some(Phase::Memory) => Refusal::new(503, "there is no room for the head\n"),
                 _ => return Err(error),
             },
@@ -909,6 +910,8 @@ impl<S: Stream> Busy<'_, S> {
     /// So wait until the peer has everything, and then until it stops sending, each under a
     /// deadline. Skip this if little was written and nothing has come.
     async fn linger(&mut self, end: State) -> io::Result<State> {
+        // Whoever was chosen to give way is no longer served.
+        let end = if self.entry.gives_way() { State::TurnedAway } else { end };
         self.config.open.enter(self.entry, end);
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();

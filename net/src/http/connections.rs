@@ -12,7 +12,8 @@ use traps::shutdown::Hold;
 use traps::{ConnectionDeadline, Time};
 
 use super::limits::Caps;
-use crate::limits::{DRAIN_WAIT, FIRST_BYTE};
+use super::queues::{Queue, Queues};
+use crate::limits::{DRAIN_WAIT, FIRST_BYTE, SLOW, TURNED_AWAY};
 
 /// The state of a connection. The head of `connection` draws the states, and says what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,13 +44,30 @@ pub(crate) enum State {
     Asked,
     /// The connection lingers after the last response, and the peer may still be sending.
     Sending,
-    /// The connection is one too many. It gets 503, whatever the client requests, and lingers.
+    /// The connection is one too many, or had to give way. It gets 503 if it can, and lingers.
     TurnedAway,
     /// The connection is over.
     Closed,
 }
 
 const STATES: usize = State::Closed as usize + 1;
+
+impl State {
+    /// The queue of the connections in this state.
+    #[inline]
+    fn queue(self) -> Option<Queue> {
+        Some(match self {
+            State::New => Queue::New,
+            State::Idle => Queue::Idle,
+            State::Partial => Queue::Partial,
+            State::Body => Queue::Body,
+            State::Room => Queue::Room,
+            State::Write => Queue::Write,
+            State::TurnedAway => Queue::TurnedAway,
+            _ => return None,
+        })
+    }
+}
 
 /// The progress of a response that ends with the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +85,8 @@ pub(crate) enum UntilClose {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     entries: RefCell<Vec<Rc<Entry>>>,
+    /// The entries that wait, the longest wait first.
+    queues: RefCell<Queues>,
     /// The number of connections in each state.
     counts: [Cell<usize>; STATES],
     draining: Cell<bool>,
@@ -115,6 +135,13 @@ pub(crate) struct Shown<'w> {
     during: State,
 }
 
+impl Shown<'_> {
+    /// Whether the connection was chosen to give way during this wait.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.before != State::TurnedAway && self.entry.gives_way()
+    }
+}
+
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
         // The connection may have been told to leave in the meantime.
@@ -134,6 +161,7 @@ impl Connections {
         let entry = Rc::new(Entry { number, place: Cell::new(place), ..Entry::default() });
         self.count(State::Head).set(self.count(State::Head).get() + 1);
         entries.push(entry.clone());
+        self.queues.borrow_mut().add();
         entry
     }
 
@@ -142,6 +170,7 @@ impl Connections {
         let mut entries = self.entries.borrow_mut();
         let place = entry.place.get();
         entries.swap_remove(place as usize);
+        self.queues.borrow_mut().swap_remove(place);
         if let Some(moved) = entries.get(place as usize) {
             moved.place.set(place);
         }
@@ -159,9 +188,18 @@ impl Connections {
     /// Moves a connection to its next state.
     #[inline]
     pub(crate) fn enter(&self, entry: &Entry, state: State) {
+        self.enter_since(entry, state, Time::ZERO);
+    }
+
+    /// Moves a connection to its next state, a wait that begins at `since`.
+    #[inline]
+    fn enter_since(&self, entry: &Entry, state: State, since: Time) {
         let before = self.count(entry.state.replace(state));
         before.set(before.get() - 1);
         self.count(state).set(self.count(state).get() + 1);
+        if let Some(queue) = state.queue() {
+            self.queues.borrow_mut().push(queue, entry.place.get(), since);
+        }
     }
 
     /// Begins a wait in the state `during`, under the deadline of the connection. A connection that
@@ -169,7 +207,7 @@ impl Connections {
     pub(crate) fn wait<'w>(&'w self, entry: &'w Entry, during: State) -> Shown<'w> {
         let before = entry.state.get();
         if !matches!(before, State::Leaving | State::TurnedAway) {
-            self.enter(entry, during);
+            self.enter_since(entry, during, entry.now());
         }
         Shown { open: self, entry, before, during }
     }
@@ -231,48 +269,91 @@ impl Connections {
         }
     }
 
-    /// Tells a waiting connection to close, to make room for another. Returns the closing
-    /// connection, if there is one.
+    /// Makes room for another connection. Returns the connection that gives way, if there is one.
     ///
-    /// The first choice is the new connection that has waited longest, if it has waited for more
-    /// than half a second. `span` is the whole time that it has for its first byte. The second
-    /// choice is the connection that has been idle longest. The last choice is the longest new one
-    /// of all: the bytes of newer ones may be on their way.
+    /// The order of the choice, each time the connection whose wait began first:
+    ///
+    /// 1. a new connection that has waited for half a second for its first byte;
+    /// 2. a connection that waits for its next request;
+    /// 3. a connection that waits for the rest of a head;
+    /// 4. a connection that has waited for a while for a piece of a body, for room in memory, or
+    ///    for its peer to take some of a response;
+    /// 5. any new connection: its bytes may be on their way.
+    ///
+    /// `span` is the whole time that a new connection has for its first byte. The first two close
+    /// without a word, and so does the last. The others get 503, if their response has not begun.
     #[track_caller]
-    pub(crate) fn close_one_waiting(&self, span: Duration) -> Option<Rc<Entry>> {
-        self.close_one(State::New, span.saturating_sub(FIRST_BYTE))
-            .or_else(|| self.close_one(State::Idle, Duration::MAX))
-            .or_else(|| self.close_one(State::New, Duration::MAX))
+    pub(crate) fn give_way(&self, span: Duration) -> Option<Rc<Entry>> {
+        self.close_waiting(span).or_else(|| self.cut_waiting()).or_else(|| self.close_new(None))
     }
 
-    /// Tells the connection that has been in `state` longest to close, if at most `left` of its
-    /// wait remains. Returns that connection, if there is one.
-    #[track_caller]
-    fn close_one(&self, state: State, left: Duration) -> Option<Rc<Entry>> {
+    /// Closes a connection of the first two choices.
+    fn close_waiting(&self, span: Duration) -> Option<Rc<Entry>> {
+        let idle = || self.first(State::Idle).map(|(entry, _)| self.leave(entry));
+        self.close_new(Some(span.saturating_sub(FIRST_BYTE))).or_else(idle)
+    }
+
+    /// Closes the new connection that has waited longest, if at most `left` of its wait remains.
+    fn close_new(&self, left: Option<Duration>) -> Option<Rc<Entry>> {
         // In a drain, new connections have little time left. They are not chosen.
-        if self.count(state).get() == 0 || state == State::New && self.is_draining() {
-            return None;
-        }
-        let entries = self.entries.borrow();
-        // All have the same limit, so the wait that ends first has lasted longest.
-        let waiting = entries.iter().filter(|entry| entry.state.get() == state);
-        let longest = waiting.min_by_key(|entry| entry.until())?;
-        if longest.until().since(longest.now()) > left {
-            return None;
-        }
-        self.enter(longest, State::Leaving);
-        longest.leaves.set(true);
-        longest.deadline().fire();
-        Some(longest.clone())
+        let (entry, _) = self.first(State::New).filter(|_| !self.is_draining())?;
+        let rest = entry.until().since(entry.now());
+        left.is_none_or(|left| rest <= left).then(|| self.leave(entry))
     }
 
-    /// Closes one connection because the process has run out of descriptors, unless one is closing
-    /// already. The choice is the same as at the connection limit. If no connection is waiting, a
-    /// refused peer that does not read its response is closed.
+    fn leave(&self, entry: Rc<Entry>) -> Rc<Entry> {
+        self.enter(&entry, State::Leaving);
+        entry.leaves.set(true);
+        entry.deadline().fire();
+        entry
+    }
+
+    /// Ends the wait of the connection that has made the least recent progress with its request.
+    fn cut_waiting(&self) -> Option<Rc<Entry>> {
+        let waits = [
+            (State::Partial, Duration::ZERO),
+            (State::Body, SLOW),
+            (State::Room, SLOW),
+            // A slow reader makes progress in large steps.
+            (State::Write, DRAIN_WAIT),
+        ];
+        let cut = waits.into_iter().find_map(|(state, span)| {
+            let (entry, since) = self.first(state)?;
+            (entry.now().since(since) >= span).then_some(entry)
+        });
+        // In a drain, these waits have little time left.
+        let entry = cut.filter(|_| !self.is_draining())?;
+        self.refuse(&entry, TURNED_AWAY);
+        entry.leaves.set(true);
+        entry.deadline().fire();
+        Some(entry)
+    }
+
+    /// The connection whose wait in `state` began first, and the time of that.
+    fn first(&self, state: State) -> Option<(Rc<Entry>, Time)> {
+        let queue = state.queue().expect("a queue for each wait");
+        let (entries, mut queues) = (self.entries.borrow(), self.queues.borrow_mut());
+        while let Some((place, since)) = queues.first(queue) {
+            let entry = &entries[place as usize];
+            if entry.state.get() == state {
+                return Some((entry.clone(), since));
+            }
+            // Its wait was over before.
+            queues.leave(place);
+        }
+        None
+    }
+
+    /// Ends one connection because the process has run out of descriptors, unless one is closing
+    /// already. The choice is the same as at the connection limit, but a refused peer that does not
+    /// read its response comes before those that would be refused.
     #[track_caller]
     pub(crate) fn make_room(&self, span: Duration) {
         if self.count(State::Leaving).get() == 0 {
-            let _ = self.close_one_waiting(span).is_some() || self.close_refused(1);
+            let _ = self.close_waiting(span).is_some()
+                || self.close_refused(1)
+                || self.cut_waiting().is_some()
+                || self.close_new(None).is_some();
         }
     }
 
@@ -285,10 +366,14 @@ impl Connections {
     /// connection.
     #[track_caller]
     fn close_refused(&self, most: usize) -> bool {
-        let entries = self.entries.borrow();
-        let refused = entries.iter().filter(|entry| entry.state.get() == State::TurnedAway);
-        let left = refused.filter_map(|entry| entry.deadline.get()).take(most);
-        left.map(ConnectionDeadline::fire).count() > 0
+        let most = most.min(self.count(State::TurnedAway).get());
+        for _ in 0..most {
+            let Some((entry, _)) = self.first(State::TurnedAway) else { break };
+            entry.deadline.get().map(ConnectionDeadline::fire);
+            // The next call chooses another one.
+            self.enter(&entry, State::TurnedAway);
+        }
+        most > 0
     }
 
     /// Marks a connection as refused, because it is one too many. If `most` refused connections are
@@ -338,6 +423,12 @@ impl Entry {
         drop(self.hold.0.take());
     }
 
+    /// Whether the connection must end for another one: it was one too many, or was chosen to give
+    /// way.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.state.get() == State::TurnedAway
+    }
+
     /// Counts a request. Returns the number so far.
     #[inline]
     pub(crate) fn count_request(&self) -> u64 {
@@ -385,7 +476,7 @@ mod tests {
 
     /// The numbers of the connections that close, one for each newcomer, until none is left.
     fn closed(open: &Connections) -> Vec<u64> {
-        std::iter::from_fn(|| Some(open.close_one_waiting(10 * SECOND)?.number)).collect()
+        std::iter::from_fn(|| Some(open.give_way(10 * SECOND)?.number)).collect()
     }
 
     /// Whether the wait of a connection is over.
@@ -405,6 +496,50 @@ mod tests {
             let _later = waits(open, State::Idle, 5 * SECOND).await;
             let _fresher = waits(open, State::New, 10 * SECOND).await;
             assert_eq!(closed(open), [1, 3, 5, 2, 6]);
+        });
+    }
+
+    #[test]
+    fn a_head_gives_way_then_a_body_a_response_and_at_the_limit_none_that_is_making_progress() {
+        on_sim(async |open| {
+            let begin = async |state| {
+                let entry = waits(open, State::Request, 10 * SECOND).await;
+                let shown = open.wait(&entry, state);
+                // It waits as long as the entry exists.
+                std::mem::forget(shown);
+                entry
+            };
+            let bodies = [begin(State::Body).await, begin(State::Body).await];
+            let _room = begin(State::Room).await;
+            let _write = begin(State::Write).await;
+            sleep(SECOND).await.unwrap();
+            let _slow_write = begin(State::Write).await;
+            sleep(SECOND).await.unwrap();
+            let heads = [begin(State::Partial).await, begin(State::Partial).await];
+            let _busy = waits(open, State::Request, SECOND).await;
+            let _new = waits(open, State::New, 10 * SECOND).await;
+            let _idle = waits(open, State::Idle, 5 * SECOND).await;
+            // A byte comes.
+            for entry in [&bodies[0], &heads[0]] {
+                let state = entry.state.get();
+                open.enter(entry, State::Request);
+                std::mem::forget(open.wait(entry, state));
+            }
+            assert_eq!(closed(open), [10, 7, 6, 2, 3, 4, 9]);
+            assert_eq!(open.serving(), 3, "the fast body, the fast response, the busy one");
+            assert_eq!(open.count(State::TurnedAway).get(), 5);
+        });
+    }
+
+    #[test]
+    fn in_a_drain_no_wait_with_a_bound_of_its_own_gives_way() {
+        on_sim(async |open| {
+            let entry = waits(open, State::Partial, 10 * SECOND).await;
+            sleep(SECOND).await.unwrap();
+            open.drain();
+            assert_eq!(closed(open), [0; 0]);
+            open.make_room(10 * SECOND);
+            assert_eq!(entry.state.get(), State::Partial);
         });
     }
 
@@ -453,10 +588,11 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_freed_one_by_one_and_a_refused_peer_is_the_last_to_go() {
+    fn descriptors_are_freed_one_by_one_and_a_refused_peer_goes_before_one_to_be_refused() {
         on_sim(async |open| {
             let idle = waits(open, State::Idle, 5 * SECOND).await;
             let new = waits(open, State::New, 10 * SECOND).await;
+            let partial = waits(open, State::Partial, 10 * SECOND).await;
             let refused = [
                 waits(open, State::TurnedAway, 10 * SECOND).await,
                 waits(open, State::TurnedAway, 10 * SECOND).await,
@@ -466,11 +602,17 @@ mod tests {
                 assert!(is_over(&idle) && !is_over(&new), "one is closing already");
             }
             open.remove(&idle);
+            for (number, entry) in refused.iter().enumerate() {
+                open.make_room(10 * SECOND);
+                assert_eq!(refused.iter().filter(|entry| is_over(entry)).count(), number + 1);
+                assert!(is_over(entry) && !is_over(&partial));
+            }
+            refused.iter().for_each(|entry| open.remove(entry));
             open.make_room(10 * SECOND);
-            assert!(is_over(&new) && !refused.iter().any(|entry| is_over(entry)));
-            open.remove(&new);
+            assert!(is_over(&partial) && !is_over(&new));
+            open.remove(&partial);
             open.make_room(10 * SECOND);
-            assert_eq!(refused.iter().filter(|entry| is_over(entry)).count(), 1);
+            assert!(is_over(&new));
         });
     }
 

@@ -195,6 +195,9 @@ pub(crate) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 /// whether the request is a HEAD.
 pub(crate) const FULL: Refusal = Refusal::new(503, "");
 
+/// The refusal of a request that gives way to another connection.
+pub(crate) const CROWDED: Refusal = Refusal::new(503, "there are too many connections\n");
+
 /// Returns the refusal `otherwise` unless the condition holds.
 #[inline(always)]
 pub(crate) fn check(holds: bool, otherwise: Refusal) -> Result<(), Refusal> {

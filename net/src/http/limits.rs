@@ -53,8 +53,8 @@ pub struct Limits {
     /// Default 64 KiB.
     pub drain: u64,
     /// The largest number of connections that [`serve`](super::serve) serves at once. When one more
-    /// arrives, the server closes a connection that is waiting for its first byte or for its next
-    /// request (see `serve`). If there is none, the new one gets 503 with `Retry-After: 1`,
+    /// arrives, the server closes a connection that is waiting for its client (see `serve`). If
+    /// there is none, the new one gets 503 with `Retry-After: 1`,
     /// whatever the client requests, and closes. A `cap` line names the connection that closes for
     /// another or is refused. Default 16,384.
     pub connections: usize,
@@ -282,12 +282,21 @@ pub(crate) enum Phase {
     DrainBody,
     /// The wait for the peer to take some of the response, in a drain.
     DrainWrite,
+    /// A wait for the peer that ended because another connection needs the place.
+    Seat,
+    /// The wait for the peer to take some of the response, which ended for the same reason.
+    SeatWrite,
 }
 
 impl Phase {
-    /// The phase for a wait that a drain ended before its own limit.
-    pub(crate) fn cut(self) -> Phase {
+    /// The phase for a wait that ended before its own limit: because the connection gives way to
+    /// another one, or because the server drains.
+    pub(crate) fn cut(self, gives_way: bool) -> Phase {
         match self {
+            Phase::Write | Phase::SlowWrite(_) if gives_way => Phase::SeatWrite,
+            Phase::Head | Phase::Body | Phase::SlowBody(_) | Phase::Memory if gives_way => {
+                Phase::Seat
+            }
             Phase::Head => Phase::DrainHead,
             Phase::Body | Phase::SlowBody(_) => Phase::DrainBody,
             Phase::Write | Phase::SlowWrite(_) => Phase::DrainWrite,
@@ -315,7 +324,7 @@ impl Phase {
                 return Some(("write_rate", format!("{rate} window={window:?}")));
             }
             Phase::DrainBody | Phase::DrainWrite => ("drain_wait", DRAIN_WAIT),
-            Phase::Linger | Phase::DrainHead => return None,
+            Phase::Linger | Phase::DrainHead | Phase::Seat | Phase::SeatWrite => return None,
             Phase::Memory => return Some(("memory_bytes", limits.memory.to_string())),
         };
         Some((name, format!("{span:?}")))

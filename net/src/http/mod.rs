@@ -30,6 +30,7 @@ mod handshake;
 pub(crate) mod head;
 mod limits;
 mod memory;
+mod queues;
 pub(crate) mod request;
 mod request_head;
 mod server;

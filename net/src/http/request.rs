@@ -13,7 +13,7 @@ use traps::{Time, budget};
 
 use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
 use super::config::{Config, Input};
-use super::head::{Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
+use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
 use super::request_head::RequestHead;
 use super::transport::{Expired, Transport};
@@ -296,6 +296,7 @@ impl<'r, S: Stream> Request<'r, S> {
     fn expired(&mut self, error: io::Error) -> io::Error {
         let refusal = match Expired::phase(&error) {
             Some(Phase::Memory) => Refusal::new(503, "there is no room for the body\n"),
+            Some(Phase::Seat) => CROWDED,
             Some(Phase::Body | Phase::SlowBody(_) | Phase::DrainBody) => {
                 Refusal::new(408, "the body took too long\n")
             }

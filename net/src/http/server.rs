@@ -20,14 +20,14 @@ use crate::listener::TcpListener;
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
 
-/// Returns whether one more connection can be served. At the limit, makes room by telling a waiting
-/// connection to close, and logs a `cap` line that names the waiting connection.
+/// Returns whether one more connection can be served. At the limit, makes a waiting connection give
+/// way, and logs a `cap` line that names it.
 fn has_capacity(config: &Config) -> bool {
     let Config { limits, deadlines, open, .. } = config;
     if open.serving() < limits.connections {
         return true;
     }
-    let Some(closed) = open.close_one_waiting(deadlines.head) else { return false };
+    let Some(closed) = open.give_way(deadlines.head) else { return false };
     let conn = Conn(closed.number, None);
     open.caps.hit(conn, "connections", limits.connections, closed.now());
     true
@@ -45,9 +45,13 @@ fn has_capacity(config: &Config) -> bool {
 ///
 /// Above [`Limits::connections`](super::Limits::connections), one connection closes for each new
 /// one: the longest silent one, if it has not sent a byte for half a second; otherwise the one that
-/// has waited longest for its next request; otherwise the longest silent one of all. If there is
+/// has waited longest for its next request; otherwise the one with a head in progress whose last
+/// byte came first. The next choice is a request that waits for its client without progress: for a
+/// quarter of a second for its body, or for two seconds for its response to be taken. A request
+/// that gives way gets 503. The last choice is the longest silent connection of all. If there is
 /// none, the new one is refused with 503. When descriptors run out, one connection closes for each
-/// new one in the same order, and after these a peer that does not read why it was refused.
+/// new one in the same order, but a peer that does not read why it was refused comes before those
+/// that would be refused.
 ///
 /// A whole server, which a signal ends in phases:
 ///
@@ -243,7 +247,7 @@ mod tests {
     use super::super::connections::Entry;
     use super::super::request::Request;
     use super::*;
-    use crate::pipe::duplex;
+    use crate::pipe::{PipeEnd, duplex};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -332,6 +336,77 @@ mod tests {
             assert_eq!((text.get(9..12).unwrap_or_default(), cut_off), (status, 0), "{text}");
             // The grace, one wait for the peer, and the wait in which a refused peer reads why.
             assert!(end <= Time::ZERO + 6 * SECOND, "{text}: {end}");
+        }
+    }
+
+    /// Opens a connection that sends `bytes`. Returns the end of its client.
+    async fn open(config: &Rc<Config>, bytes: &[u8]) -> PipeEnd {
+        let (server, mut client) = duplex(10_000);
+        let connection = Connection::new(server, config.clone());
+        let conn = async move { live(connection, Rc::new(Reads)).await };
+        spawn("conn", conn).detached().await;
+        client.write_all(bytes).await.unwrap();
+        yield_now().await.unwrap();
+        client
+    }
+
+    /// Reads the body, and responds with a large one.
+    struct Reads;
+
+    impl Handler for Reads {
+        async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+            let body = request.body_to_vec(usize::MAX).await?;
+            if request.path() == "/busy" {
+                sleep(20 * SECOND).await?;
+            }
+            Ok(Response::new(200).with_body([body, vec![b'x'; 20_000]].concat()))
+        }
+    }
+
+    /// Each newcomer finds a seat, although a client has it with one byte of a request, and the
+    /// client is told why it loses its seat.
+    #[test]
+    fn a_client_that_begins_a_request_and_stops_gives_its_seat_to_a_newcomer() {
+        let begun: [(&[u8], &str); 3] = [
+            (b"G", "503"),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", "503"),
+            // Its response has begun.
+            (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "200"),
+        ];
+        for (bytes, status) in begun {
+            let mut kernel = Kernel::new(Sim::new());
+            let main = async {
+                let mut config = Config::default();
+                config.limits.connections = 3;
+                let config = Rc::new(config);
+                let mut clients = Vec::new();
+                for _ in 0..3 {
+                    assert!(has_capacity(&config));
+                    clients.push(open(&config, bytes).await);
+                    sleep(SECOND / 2).await.unwrap();
+                }
+                sleep(2 * SECOND).await.unwrap();
+                for (number, mut client) in clients.into_iter().enumerate() {
+                    assert!(has_capacity(&config), "{status}: {number}");
+                    sleep(SECOND / 10).await.unwrap();
+                    let mut text = vec![0; 40_000];
+                    let mut n = 0;
+                    while let Ok(more @ 1..) = client.read(&mut text[n..]).await {
+                        n += more;
+                    }
+                    let text = String::from_utf8_lossy(&text[..n]);
+                    assert_eq!(&text[9..12], status, "{number}: {text}");
+                    let told = text.ends_with("there are too many connections\n");
+                    assert_eq!(told, status == "503", "{text}");
+                    assert!(text.len() < 20_000, "the response is cut");
+                    let busy = open(&config, b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                    // It keeps its seat.
+                    std::mem::forget(busy);
+                    assert_eq!(config.connections(), 3);
+                }
+                assert!(!has_capacity(&config), "all are busy");
+            };
+            kernel.run(main).unwrap();
         }
     }
 

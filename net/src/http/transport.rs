@@ -178,7 +178,9 @@ impl<S: Stream> Transport<S> {
     #[cold]
     fn expire(&mut self, phase: Phase, config: &Config) -> io::Error {
         let kind = match phase {
-            Phase::Write | Phase::SlowWrite(_) | Phase::DrainWrite => ErrorKind::ConnectionReset,
+            Phase::Write | Phase::SlowWrite(_) | Phase::DrainWrite | Phase::SeatWrite => {
+                ErrorKind::ConnectionReset
+            }
             _ => ErrorKind::TimedOut,
         };
         let gives_way = self.room.as_ref().is_some_and(Room::gives_way);
@@ -186,7 +188,7 @@ impl<S: Stream> Transport<S> {
         if let Some((name, limit)) = phase.limit(&config.limits, &config.deadlines) {
             self.hit(config, name, limit);
         }
-        if phase == Phase::Memory {
+        if matches!(phase, Phase::Memory | Phase::Seat) {
             self.let_go();
         }
         io::Error::new(kind, Expired(phase))
@@ -228,6 +230,9 @@ impl<S: Stream> Transport<S> {
             self.begin_wait(config).await?;
             if self.room.as_ref().is_some_and(Room::gives_way) {
                 return Err(self.expire(Phase::Memory, config));
+            }
+            if self.entry.gives_way() {
+                return Err(self.expire(Phase::Body.cut(true), config));
             }
             let deadline = self.entry.deadline();
             let Deadlines { body, body_window, .. } = config.deadlines;
@@ -339,6 +344,10 @@ impl<S: Stream> Transport<S> {
             until = until.min(config.open.bound(State::Room, begun));
             let again = match waiter.look(&config.limits) {
                 Look::Grown => break,
+                Look::Wait(_) if entry.gives_way() => {
+                    drop((waiter, shown));
+                    return Err(self.expire(Phase::Memory.cut(true), config));
+                }
                 Look::Wait(again) if entry.now() < until => again,
                 Look::Wait(_) | Look::Stuck => {
                     drop((waiter, shown));
@@ -394,7 +403,8 @@ impl<S: Stream> Transport<S> {
         match waited {
             Err(error) if is_timeout(&error) => {
                 let is_early = self.entry.until() < until;
-                return Err(self.expire(if is_early { phase.cut() } else { phase }, config));
+                let phase = if is_early { phase.cut(self.entry.gives_way()) } else { phase };
+                return Err(self.expire(phase, config));
             }
             waited => waited?,
         }
@@ -529,14 +539,18 @@ impl<S: Stream> Transport<S> {
             let limit = (entry.deadline(), MinRate::new(rate, config.deadlines.write));
             let pace = (pace, room.as_ref().map(Room::slowness));
             let shown = config.open.wait(entry, State::Write);
-            let last = |begun| config.open.bound(State::Write, begun);
+            let last = |begun| match shown.is_cut() {
+                true => Time::ZERO,
+                false => config.open.bound(State::Write, begun),
+            };
             let n = write_until_stalled(stream, &bufs, limit, pace, last).await;
+            let is_cut = shown.is_cut();
             drop(shown);
             let n = match n? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 Some(n) => n,
-                None if config.is_draining() && !self.pace.is_late() => {
-                    return Err(self.expire(Phase::Write.cut(), config));
+                None if is_cut || config.is_draining() && !self.pace.is_late() => {
+                    return Err(self.expire(Phase::Write.cut(is_cut), config));
                 }
                 None if rate > config.deadlines.write_rate => {
                     return Err(self.expire(Phase::SlowWrite(rate), config));
@@ -568,7 +582,9 @@ impl<S: Stream> Transport<S> {
         };
         match flush_within(stream, deadline, begin).await? {
             Some(()) => Ok(()),
-            None if self.entry.until() < until => Err(self.expire(Phase::Write.cut(), config)),
+            None if self.entry.until() < until => {
+                Err(self.expire(Phase::Write.cut(self.entry.gives_way()), config))
+            }
             None => Err(self.expire(Phase::Write, config)),
         }
     }
