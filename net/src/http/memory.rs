@@ -25,6 +25,11 @@
 //! that gives way gets 503, and a response breaks off. So a client that holds much must be fast, 2
 //! MB a second for 8 MB, but only while others want the room.
 //!
+//! A body that waits for room makes no progress either, whatever its client does. It is slow after
+//! the same time, but only for a body that needs at most half of what it holds. Otherwise a crowd of
+//! large bodies would keep small ones waiting, until each of the large ones had used the last part
+//! in its turn.
+//!
 //! A head that outgrows its read buffer takes room for the rest, but it never waits: **if there is
 //! no room for it, or a body waits for room, it is refused.** Such heads are rare, and they need
 //! less than most bodies. If they waited too, a crowd of heads without end would always be before
@@ -35,6 +40,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use traps::{Time, WaitQueue};
 
@@ -62,6 +68,11 @@ pub(crate) struct Memory {
 
 /// The part of its room that a client must move, as a divisor. A client that moves less is slow.
 const FAST: u64 = 16;
+
+/// How many times as much as another body needs a body must hold to give way while it waits for
+/// room. Two: a body that doubles needs as much as it holds, so bodies of one size never give way to
+/// each other, and each comes to its end.
+const LARGER: u64 = 2;
 
 /// The key that orders the waiters: the number of bytes that a waiter needs, or zero if its room
 /// has the last part of the memory, and then the number of its wait.
@@ -113,20 +124,21 @@ impl Memory {
             })
     }
 
-    /// Makes the slow bodies with the highest cost give way, until `bytes` bytes will be free.
-    /// Returns the time at which other bodies may have become slow.
-    fn push_out(&self, bytes: u64, now: Time) -> Time {
+    /// Makes the slow bodies with the highest cost give way to a body that needs `more` bytes, until
+    /// the `bytes` bytes that are lacking will be free. Returns the time at which other bodies may
+    /// have become slow.
+    fn push_out(&self, more: u64, bytes: u64, now: Time) -> Time {
         let shares = self.shares.borrow();
         let held = |share: &Rc<Share>| share.held.get();
         let mut leaving: u64 = shares.values().filter(|it| it.gives_way()).map(held).sum();
         while bytes > leaving {
-            let slow = shares.values().filter_map(|share| Some((share.cost(now)?, share)));
+            let slow = shares.values().filter_map(|share| Some((share.cost(more, now)?, share)));
             let Some((_, worst)) = slow.max_by_key(|(cost, _)| *cost) else { break };
             leaving += held(worst);
             worst.slowness.gives_way.set(true);
             worst.entry.deadline().fire();
         }
-        let left = shares.values().map(|it| SLOW.saturating_sub(it.slowness.slow_for(now)));
+        let left = shares.values().map(|it| SLOW.saturating_sub(it.slow_for(now)));
         now + left.filter(|left| !left.is_zero()).min().unwrap_or(SLOW)
     }
 
@@ -149,6 +161,8 @@ struct Share {
     entry: Rc<Entry>,
     held: Cell<u64>,
     slowness: Slowness,
+    /// The time since which the room has been waiting to grow.
+    parked: Cell<Option<Time>>,
 }
 
 impl Share {
@@ -156,11 +170,18 @@ impl Share {
         self.slowness.gives_way.get()
     }
 
-    /// The cost of a slow client, in bytes times microseconds; `None` if it is not slow.
-    fn cost(&self, now: Time) -> Option<u128> {
-        let span = self.slowness.slow_for(now);
-        let is_slow = span >= SLOW && !self.gives_way();
-        is_slow.then(|| u128::from(self.held.get()) * span.as_micros())
+    /// How long the room has made no progress: its client has been slow, or it waits to grow.
+    fn slow_for(&self, now: Time) -> Duration {
+        self.parked.get().map_or_else(|| self.slowness.slow_for(now), |since| now.since(since))
+    }
+
+    /// The cost of a slow body, in bytes times microseconds. `None` if it is not slow, or waits for
+    /// room and does not hold much more than the `more` bytes that another one needs.
+    fn cost(&self, more: u64, now: Time) -> Option<u128> {
+        let (held, span) = (self.held.get(), self.slow_for(now));
+        let is_lesser = self.parked.get().is_some() && held / LARGER < more;
+        let is_slow = span >= SLOW && !is_lesser && !self.gives_way();
+        is_slow.then(|| u128::from(held) * span.as_micros())
     }
 }
 
@@ -176,8 +197,8 @@ pub(crate) struct Room {
 impl Room {
     /// Makes an empty room.
     pub(crate) fn new(memory: &Rc<Memory>, entry: &Rc<Entry>) -> Room {
-        let (held, slowness) = (Cell::default(), Slowness::default());
-        let share = Rc::new(Share { entry: entry.clone(), held, slowness });
+        let (held, slowness, parked) = (Cell::default(), Slowness::default(), Cell::default());
+        let share = Rc::new(Share { entry: entry.clone(), held, slowness, parked });
         memory.shares.borrow_mut().insert(entry.number, share.clone());
         Room { memory: memory.clone(), share, is_last: Cell::default() }
     }
@@ -265,6 +286,7 @@ impl Room {
     pub(crate) fn queue(&self, bytes: u64) -> Waiter<'_> {
         let Memory { waiters, idle, waits, .. } = &*self.memory;
         waits.set(waits.get() + 1);
+        self.share.parked.set(Some(self.share.entry.now()));
         idle.set(idle.get() + self.held());
         let more = bytes.saturating_sub(self.held());
         let (key, queue) = (self.key(more, waits.get()), WaitQueue::new());
@@ -302,7 +324,7 @@ pub(crate) enum Look {
     Grown,
     /// The room must wait, and look again at this time.
     Wait(Time),
-    /// The room cannot grow, because waiters hold all the memory.
+    /// The room cannot grow, because waiters hold all the memory, or it must give way.
     Stuck,
 }
 
@@ -311,7 +333,7 @@ impl Waiter<'_> {
     /// bodies give way.
     pub(crate) fn look(&self, limits: &Limits) -> Look {
         let Room { memory, share, is_last } = self.room;
-        if memory.is_stuck(limits) {
+        if share.gives_way() || memory.is_stuck(limits) {
             return Look::Stuck;
         }
         if !memory.is_first(self.key) {
@@ -322,7 +344,7 @@ impl Waiter<'_> {
                 self.room.take(self.more, limits);
                 Look::Grown
             }
-            Err(lacking) => Look::Wait(memory.push_out(lacking, share.entry.now())),
+            Err(lacking) => Look::Wait(memory.push_out(self.more, lacking, share.entry.now())),
         }
     }
 }
@@ -330,6 +352,7 @@ impl Waiter<'_> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let Memory { waiters, idle, .. } = &*self.room.memory;
+        self.room.share.parked.set(None);
         waiters.borrow_mut().remove(&self.key);
         idle.set(idle.get() - self.held);
         self.room.memory.wake_first();

@@ -14,7 +14,7 @@ use traps::{clock, ignore_after, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How long an attack goes on.
+/// How long an attack goes on, at the server with all of its memory.
 const SECONDS: u32 = 40;
 
 /// What the buffers of a socket hold in each direction.
@@ -75,11 +75,11 @@ async fn post(client: &mut PipeEnd, length: usize) -> io::Result<u16> {
     Ok(std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap())
 }
 
-/// Posts 20 kB and 1 MB each second.
-async fn bystander(config: &Rc<Config>) {
-    for second in 1..=SECONDS {
+/// Posts 20 kB, and an eighth of the longest body, each second.
+async fn bystander(config: &Rc<Config>, seconds: u32) {
+    for second in 1..=seconds {
         let until = clock().await + SECOND;
-        for length in [20_000, 1_000_000] {
+        for length in [20_000, config.limits.body as usize / 8] {
             let mut client = connect(config).await;
             let status = ignore_after(SECOND, post(&mut client, length)).await;
             assert_eq!(status.unwrap(), Some(200), "{length} bytes in second {second}");
@@ -97,7 +97,16 @@ where
     A: Fn(Rc<Config>, usize) -> F,
     F: Future<Output = io::Result<()>> + 'static,
 {
-    let config = Rc::new(Config::default());
+    beside_for(SECONDS, Config::default(), attackers, attack);
+}
+
+/// As `beside`, for so long, at a server with this configuration.
+fn beside_for<A, F>(seconds: u32, config: Config, attackers: usize, attack: A)
+where
+    A: Fn(Rc<Config>, usize) -> F,
+    F: Future<Output = io::Result<()>> + 'static,
+{
+    let config = Rc::new(config);
     let run = || {
         Kernel::new(Sim::new())
             .run(async {
@@ -105,7 +114,7 @@ where
                     // However it ends: whoever is cut off was to be.
                     spawn("attacker", attack(config.clone(), number)).detached().await;
                 }
-                bystander(&config).await;
+                bystander(&config, seconds).await;
             })
             .unwrap();
     };
@@ -173,6 +182,59 @@ fn bodies_that_hardly_come_take_no_memory_from_others() {
         loop {
             client.write_all(&piece).await?;
             sleep(SECOND).await?;
+        }
+    });
+}
+
+/// A server with an eighth of the memory, for bodies of an eighth of the length.
+fn small() -> Config {
+    http_support::limits(|limits| (limits.memory, limits.body) = (32 << 20, 1 << 20))
+}
+
+/// Sends a part of the longest body, and then does nothing, so the server waits for its client or
+/// the body for room. Comes again when it is refused.
+async fn parks(config: Rc<Config>, part: usize, pause: Duration) -> io::Result<()> {
+    let length = config.limits.body as usize;
+    loop {
+        let mut client = connect(&config).await;
+        client.write_all(&of_length(length)).await?;
+        let _ = send(&mut client, part.min(length)).await;
+        let mut buf = [0; 1000];
+        while matches!(client.read(&mut buf).await, Ok(1..)) {}
+        sleep(pause).await?;
+    }
+}
+
+/// Of each of these the server keeps an eighth, and has no room for more.
+#[test]
+fn bodies_that_wait_for_room_take_none_from_others() {
+    for part in [(1 << 17) + 1, (1 << 17) + 9_000, 1 << 20] {
+        beside_for(12, small(), 247, move |config, n| {
+            parks(config, part, SECOND / 10 * (n as u32 % 10))
+        });
+    }
+}
+
+#[test]
+fn bodies_of_all_sizes_that_wait_for_room_take_none_from_others() {
+    beside_for(12, small(), 300, |config, n| {
+        parks(config, 110_000 + 9_000 * (n % 10), SECOND / 10)
+    });
+}
+
+/// Each is just fast enough not to be slow.
+#[test]
+fn bodies_that_trickle_take_no_memory_from_others() {
+    beside_for(12, small(), 200, async |config, _| {
+        loop {
+            let mut client = connect(&config).await;
+            client.write_all(&of_length(1 << 20)).await?;
+            for _ in 0..512 {
+                if send(&mut client, 2_048).await.is_err() {
+                    break;
+                }
+                sleep(SECOND / 100).await?;
+            }
         }
     });
 }
