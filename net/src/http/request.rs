@@ -17,7 +17,7 @@ use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, c
 use super::limits::Phase;
 use super::request_head::RequestHead;
 use super::transport::{Expired, Transport};
-use crate::limits::{DIGITS, EXTENSIONS, READ_BUFFER, TRAILERS};
+use crate::limits::{DIGITS, EXTENSIONS, PER_EXTENSION, READ_BUFFER, TRAILERS};
 use crate::pace::Pace;
 use crate::stream::Stream;
 
@@ -520,6 +520,7 @@ pub(crate) struct Chunks {
     /// The number of bytes left in the chunk in hand.
     left: u64,
     digits: u8,
+    /// The number of bytes of extensions for which there was not enough data.
     extensions: u32,
     trailers: u32,
     /// Whether a trailer field may continue in a line that begins with white space.
@@ -592,7 +593,11 @@ impl Chunks {
             (At::Size, b';') => At::Extension(Extension::BeforeName),
             (At::Extension(extension), byte) => extension.step(byte).ok_or(self.malformed())?,
             (At::SizeLf, b'\n') if self.left == 0 => At::Line,
-            (At::SizeLf, b'\n') => At::Data,
+            (At::SizeLf, b'\n') => {
+                let paid = u32::try_from(self.left / PER_EXTENSION).unwrap_or(u32::MAX);
+                self.extensions = self.extensions.saturating_sub(paid);
+                At::Data
+            }
             (At::Data, b'\r') => At::DataLf,
             (At::DataLf, b'\n') => At::Start,
             (At::Line, b'\r') => At::LastLf,
@@ -745,6 +750,26 @@ mod tests {
             assert_eq!(decode(body, 1), Err(400), "{body:?}");
         }
         assert_eq!(decode(b"ffffffffffffffff\r\nx", 100), Err(0), "the most that fits");
+    }
+
+    /// Each chunk of an upload that is signed piece by piece has a signature.
+    #[test]
+    fn extensions_may_be_on_any_number_of_chunks_that_are_large_enough() {
+        let body = |count: usize, size: usize| {
+            let signature = "f".repeat(64);
+            let line = format!("{size:x};chunk-signature={signature}\r\n");
+            let chunk = [line.as_bytes(), &vec![b'x'; size], b"\r\n"].concat();
+            let end = format!("0;chunk-signature={signature}\r\n\r\n");
+            [chunk.repeat(count), end.into_bytes()].concat()
+        };
+        for step in [7, 1000, 1 << 20] {
+            let size = |count, size| decode(&body(count, size), step).map(|(data, _)| data.len());
+            assert_eq!(size(100, 8192), Ok(819_200), "{step}");
+            assert_eq!(size(1000, 656), Ok(656_000), "{step}");
+            assert_eq!(size(47, 1), Ok(47), "{step}");
+            assert_eq!(size(64, 1), Err(413), "{step}");
+            assert_eq!(size(1000, 512), Err(413), "{step}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl<S: Stream> Client<S> {
                 }
                 len => len?,
             };
-            let head = unfolded(&self.reader.buffer()[..len]);
+            let head = of_1_1(unfolded(&self.reader.buffer()[..len]));
             self.reader.consume(len);
             let (status, body, keep) = read_head(&head, call.is_head)?;
             if status >= 200 {
@@ -322,6 +322,15 @@ fn unfolded(head: &[u8]) -> Vec<u8> {
         }
     }
     whole
+}
+
+/// Makes a head of HTTP/1.1 of one of a later minor version, because a recipient reads it so (RFC
+/// 9110, 2.5).
+fn of_1_1(mut head: Vec<u8>) -> Vec<u8> {
+    if let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'2'..=b'9', ..] = &mut head[..] {
+        *minor = b'1';
+    }
+    head
 }
 
 /// Parses a `Content-Length` value. A list of equal numbers counts as one number (RFC 9112, 6.3).

@@ -150,7 +150,7 @@ fn read(answer: &str) -> (Result<(u16, String), ErrorKind>, bool) {
         let mut client = Client::new(client);
         let read = async {
             let mut reply = client.send(&get("/")).await?;
-            let body = reply.body_to_vec(1000).await?;
+            let body = reply.body_to_vec(200_000).await?;
             Ok((reply.status(), String::from_utf8(body).unwrap()))
         };
         let read: std::io::Result<_> = read.await;
@@ -184,6 +184,20 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
         (
             "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na".to_owned(),
             ok(200, "a", true),
+        ),
+        ("HTTP/1.2 200 OK\r\nContent-Length: 1\r\n\r\na".to_owned(), ok(200, "a", true)),
+        (
+            "HTTP/1.9 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n".to_owned(),
+            ok(200, "a", true),
+        ),
+        ("HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\na".to_owned(), bad.clone()),
+        ("HTTP/1.10 200 OK\r\nContent-Length: 1\r\n\r\na".to_owned(), bad.clone()),
+        (
+            format!(
+                "{head}Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+                format!("400;signature={}\r\n{}\r\n", "f".repeat(64), "x".repeat(1024)).repeat(100)
+            ),
+            ok(200, &"x".repeat(102_400), true),
         ),
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n".to_owned(), ok(304, "", true)),
         (

@@ -701,6 +701,9 @@ fn rfc9112_7_1_1_extensions_are_passed_over_within_a_bound() {
     assert_eq!(fate(long(4097)), (vec![413], CLOSED));
     let many = chunked("/count", &"1;aaaaaaaaa\r\nx\r\n".repeat(500));
     assert_eq!(fate(many), (vec![413], CLOSED), "all chunks together");
+    let chunk = format!("400;chunk-signature={}\r\n{}\r\n", "f".repeat(64), "x".repeat(1024));
+    let signed = chunked("/count", &format!("{}0\r\n\r\n", chunk.repeat(100)));
+    assert_eq!(fate(signed), (vec![200], KEPT), "an eighth of the data");
 }
 
 #[test]
