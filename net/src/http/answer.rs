@@ -17,6 +17,7 @@ use traps::{Interruptible, budget, note_warning};
 use super::config::{Config, Date, NONE_SENT};
 use super::connections::UntilClose;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
+use super::memory::free;
 use super::transport::Transport;
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
@@ -178,6 +179,14 @@ impl Response {
     pub(crate) fn from(refusal: Refusal) -> Response {
         let response = Response::new(refusal.status).with_text(refusal.why).and_close();
         if refusal.status == 503 { response.ask_again() } else { response }
+    }
+
+    /// Drops the response, and gives the memory of a large body back to the system.
+    #[inline]
+    pub(crate) fn free(self) {
+        if let Cow::Owned(body) = self.body {
+            free(body);
+        }
     }
 
     /// Whether the status of this response allows a body.

@@ -349,18 +349,20 @@ impl<S: Stream> Busy<'_, S> {
             let Buffers { head, input, .. } = &mut *self.buffers;
             let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
             let outcome = handle(handler, &mut request, self.entry).await;
-            let answer = request.answer_to(outcome);
-            let end = match &answer {
-                Ok(Some(response)) => request.finish(response).await,
+            let end = match request.answer_to(outcome) {
+                Ok(Some(response)) => {
+                    let end = request.finish(&response).await;
+                    response.free();
+                    end
+                }
                 Ok(None) => Ok(request.after_break()),
-                Err(_) => {
+                Err(error) => {
                     self.transport.borrow_mut().flush_beside(self.config).await;
-                    Ok(State::Closed)
+                    Err(error)
                 }
             };
             request.tell();
-            // An error of the handler comes first.
-            answer.and(end)
+            end
         };
         self.transport.get_mut().let_go();
         self.buffers.input.shrink();

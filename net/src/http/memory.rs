@@ -86,6 +86,33 @@ struct Waiting {
     queue: WaitQueue,
 }
 
+/// The size, in bytes, from which the allocator of glibc asks the system for a block of its own.
+const MAPPED: usize = 128 << 10;
+
+/// Frees the buffer of a body, so that its memory goes back to the system.
+///
+/// When a block of its own is freed, glibc raises that size to the size of the block, and takes
+/// smaller blocks from its heap from then on. The bodies of many clients leave holes in that heap,
+/// so the process would have more memory than the account says, and keep it. A block that was
+/// shrunk before does not raise the size.
+pub(crate) fn free(mut bytes: Vec<u8>) {
+    if bytes.capacity() >= MAPPED {
+        bytes.clear();
+        bytes.push(0);
+        bytes.shrink_to_fit();
+    }
+}
+
+/// A body that is being read. Dropping it frees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Growing(pub(crate) Vec<u8>);
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        free(std::mem::take(&mut self.0));
+    }
+}
+
 /// A part of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {

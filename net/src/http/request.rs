@@ -15,6 +15,7 @@ use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
 use super::config::{Config, Input};
 use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
+use super::memory::Growing;
 use super::request_head::RequestHead;
 use super::transport::{Expired, Transport};
 use crate::limits::{DIGITS, EXTENSIONS, PER_EXTENSION, READ_BUFFER, TRAILERS};
@@ -179,7 +180,8 @@ impl<'r, S: Stream> Request<'r, S> {
         if matches!(self.body, Body::Length(left) if left > most) {
             return Err(self.refuse(body_too_long(most)));
         }
-        let mut body = Vec::new();
+        let mut growing = Growing::default();
+        let body = &mut growing.0;
         while let Some(place) = self.next_piece().await? {
             let len = place.1 - place.0;
             if len as u64 > most - body.len() as u64 {
@@ -187,14 +189,14 @@ impl<'r, S: Stream> Request<'r, S> {
             }
             // Count the piece before the wait for room: an interrupt loses it, too.
             self.held = body.len() + len;
-            self.make_room(&mut body, most).await?;
+            self.make_room(body, most).await?;
             body.extend_from_slice(self.parts.input.at(place));
         }
         self.held = 0;
         if let Some(room) = &self.writer.transport.borrow().room {
             room.complete();
         }
-        Ok(body)
+        Ok(std::mem::take(body))
     }
 
     /// Lets `body` grow until the next piece fits, to twice the size each time, and takes room in

@@ -5,6 +5,7 @@ use std::io;
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
+use crate::http::memory::Growing;
 use crate::http::{Rejection, Request, Response};
 use crate::stream::Stream;
 
@@ -55,8 +56,8 @@ impl<S: Stream> Request<'_, S> {
         if !self.header("Content-Type").is_some_and(is_json) {
             return Err(Rejection::new(415, "the body must be application/json\n").into());
         }
-        let body = self.body_to_vec(most).await?;
-        let value = serde_json::from_slice(&body);
+        let body = Growing(self.body_to_vec(most).await?);
+        let value = serde_json::from_slice(&body.0);
         Ok(value.map_err(|why| Rejection::new(400, format!("the JSON of the body: {why}\n")))?)
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 
 use crate::http::Request;
 use crate::http::head::{self, Head, Method, Span, Version};
+use crate::http::memory::Growing;
 use crate::stream::Stream;
 
 /// A request that owns its header section and its body. Its methods work like those of
@@ -16,7 +17,7 @@ pub struct Whole {
     head: Head,
     route: &'static str,
     bytes: Vec<u8>,
-    body: Vec<u8>,
+    body: Growing,
 }
 
 impl Whole {
@@ -26,7 +27,7 @@ impl Whole {
     ///
     /// Returns the errors of [`Request::body_to_vec`].
     pub async fn read<S: Stream>(request: &mut Request<'_, S>, most: usize) -> io::Result<Whole> {
-        let body = request.body_to_vec(most).await?;
+        let body = Growing(request.body_to_vec(most).await?);
         let (head, route) = (*request.head, request.route().unwrap_or_default());
         Ok(Whole { head, route, bytes: request.head_bytes().to_vec(), body })
     }
@@ -98,6 +99,6 @@ impl Whole {
     /// Returns the body.
     #[must_use]
     pub fn body(&self) -> &[u8] {
-        &self.body
+        &self.body.0
     }
 }
