@@ -68,6 +68,7 @@
 //! and 204 (`router`), files send 206, 304, 404, 412, 416 and 503 (`files`), and a gate sends 503
 //! (`blocking`).
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -778,6 +779,10 @@ impl<S: Stream> Request<'_, S> {
             }
             let (field, body) = self.framed(response);
             if !self.writer.gather_answer(response, field, self.head.version, body) {
+                if let Cow::Owned(body) = &response.body {
+                    let Writer { transport, config, .. } = &self.writer;
+                    transport.borrow_mut().count_response(body.len() as u64, config);
+                }
                 self.writer.write_large(body).await?;
             }
         }

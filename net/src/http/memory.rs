@@ -219,6 +219,8 @@ pub(crate) struct Room {
     share: Rc<Share>,
     /// Whether the room has the last part of the memory.
     is_last: Cell<bool>,
+    /// Whether the room is for a body, or a response made of it, whose client must keep to a rate.
+    is_body: Cell<bool>,
 }
 
 impl Room {
@@ -227,12 +229,35 @@ impl Room {
         let (held, slowness, parked) = (Cell::default(), Slowness::default(), Cell::default());
         let share = Rc::new(Share { entry: entry.clone(), held, slowness, parked });
         memory.shares.borrow_mut().insert(entry.number, share.clone());
-        Room { memory: memory.clone(), share, is_last: Cell::default() }
+        let (is_last, is_body) = (Cell::default(), Cell::default());
+        Room { memory: memory.clone(), share, is_last, is_body }
     }
 
     /// The number of bytes that the room holds.
     pub(crate) fn held(&self) -> u64 {
         self.share.held.get()
+    }
+
+    /// The number of bytes of a body, or of a response made of it, that the room holds.
+    pub(crate) fn of_body(&self) -> u64 {
+        if self.is_body.get() { self.held() } else { 0 }
+    }
+
+    /// Notes that the room is for a body.
+    pub(crate) fn is_for_body(&self) {
+        self.is_body.set(true);
+    }
+
+    /// Grows the room to `bytes` bytes, which exist already, whether or not there is memory for
+    /// them. If there is not, slow bodies and responses give way.
+    pub(crate) fn force(&self, bytes: u64, limits: &Limits) {
+        let more = bytes.saturating_sub(self.held());
+        self.memory.used.set(self.memory.used.get() + more);
+        self.set_held(self.held() + more);
+        let over = self.memory.used.get().saturating_sub(limits.memory);
+        if over > 0 {
+            self.memory.push_out(more, over, self.share.entry.now());
+        }
     }
 
     /// Whether the room must be given back: others wait for it, and the client is slow.
@@ -359,7 +384,7 @@ impl Waiter<'_> {
     /// Grows the room if there is memory for it. Otherwise, if this waiter is the first, makes slow
     /// bodies give way.
     pub(crate) fn look(&self, limits: &Limits) -> Look {
-        let Room { memory, share, is_last } = self.room;
+        let Room { memory, share, is_last, .. } = self.room;
         if share.gives_way() || memory.is_stuck(limits) {
             return Look::Stuck;
         }

@@ -221,6 +221,20 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(())
     }
 
+    /// Takes room in memory for a buffer of `bytes` bytes that this response uses. Blocks until there
+    /// is room. A buffer that is no larger than a read buffer needs no room.
+    pub(crate) async fn hold_buffer(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes <= READ_BUFFER {
+            return Ok(());
+        }
+        let Writer { transport, config, .. } = self.writer;
+        let mut transport = transport.borrow_mut();
+        let until = transport.entry.now() + config.deadlines.body;
+        let held = transport.hold_buffer(bytes as u64, until, config).await;
+        drop(transport);
+        held.map_err(|error| self.expired(error))
+    }
+
     /// Waits for the next piece of the body. Returns its place in the input. A piece costs an
     /// operation, however small it is: a read can bring thousands of chunks of one byte.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {

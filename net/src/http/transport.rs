@@ -320,11 +320,35 @@ impl<S: Stream> Transport<S> {
         until: Time,
         config: &Config,
     ) -> io::Result<()> {
-        let bytes = self.head_room + bytes;
+        self.room(config).is_for_body();
+        self.grow(self.head_room + bytes, until, config).await
+    }
+
+    async fn grow(&mut self, bytes: u64, until: Time, config: &Config) -> io::Result<()> {
         if self.room(config).try_grow(bytes, &config.limits) {
             return Ok(());
         }
         Box::pin(self.wait_for_room(bytes, until, config)).await
+    }
+
+    /// Takes room in memory for a buffer of `bytes` bytes, which a streamed response uses again and
+    /// again. Waits for the room as [`hold`](Transport::hold) does.
+    pub(crate) async fn hold_buffer(
+        &mut self,
+        bytes: u64,
+        until: Time,
+        config: &Config,
+    ) -> io::Result<()> {
+        let held = self.room(config).held();
+        self.grow(held + bytes, until, config).await?;
+        // The last part of the memory is for bodies that come to an end.
+        self.room.iter().for_each(Room::complete);
+        Ok(())
+    }
+
+    /// Counts a response of `bytes` bytes that a handler has made in memory.
+    pub(crate) fn count_response(&mut self, bytes: u64, config: &Config) {
+        self.room(config).force(bytes, &config.limits);
     }
 
     /// Waits for room in memory. If the peer closes its side in the meantime, the wait lasts only a
@@ -529,7 +553,7 @@ impl<S: Stream> Transport<S> {
     pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
         (self.stale, self.is_alive, self.beside) = (true, false, more.len());
         self.entry.much.set(true);
-        let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::held));
+        let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::of_body));
         let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
             self.progress = true;

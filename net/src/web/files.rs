@@ -42,7 +42,8 @@ const NO_FILE: &str = "there is no such file\n";
 ///
 /// Opening the file is a job on a worker thread within the [`Limiter`], and so is reading each
 /// piece. While a client receives a piece, its download uses no thread. It keeps at most one piece
-/// in memory, or 16 KiB and one piece if pieces are small. The file is closed when its response
+/// in memory, or 16 KiB and one piece if pieces are small. A piece of more than 16 KiB counts for
+/// [`Limits::memory`](crate::http::Limits::memory), and a download waits for room like a body. The file is closed when its response
 /// ends, for whatever reason.
 ///
 /// ```
@@ -207,6 +208,8 @@ impl Files {
         part: Range<u64>,
     ) -> io::Result<Response> {
         let part = if request.is_head() { 0..0 } else { part };
+        let left = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+        request.hold_buffer(left.min(self.piece)).await?;
         let mut answer = request.start(response).await?;
         let file = Arc::new(file);
         let (mut at, mut buffer) = (part.start, Vec::new());

@@ -8,7 +8,9 @@ use http_support::{Act, deadlines, limits, talk_with};
 use kernel::{Kernel, Sim};
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
+use net::web::Files;
 use net::{Stream, pipe::PipeEnd};
+use traps::threads::Limiter;
 use traps::{Time, clock, ignore_after, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -634,4 +636,105 @@ fn a_body_that_has_come_leaves_the_last_part_at_once_though_it_is_kept() {
         })
         .unwrap();
     drop(kernel);
+}
+
+/// Makes a response of 100,000 bytes in memory, or one that the program has anyway.
+struct Large;
+
+impl Handler for Large {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> std::io::Result<Response> {
+        static BODY: [u8; 100_000] = [b'x'; 100_000];
+        Ok(match request.path() {
+            "/static" => Response::new(200).with_body(&BODY[..]),
+            _ => Response::new(200).with_body(BODY.to_vec()),
+        })
+    }
+}
+
+/// A client that asks for `path` and does not read.
+async fn unread(handler: impl Handler + 'static, config: &Rc<Config>, path: &str) -> PipeEnd {
+    let (server, mut client) = duplex(10_000);
+    let config = config.clone();
+    let serve = async move { serve_connection(server, &handler, &config).await };
+    spawn("conn", serve).detached().await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+    settle().await;
+    client
+}
+
+#[test]
+fn a_response_that_a_handler_makes_counts_and_a_slow_client_gives_way_to_it() {
+    let (mut kernel, caps) = http_support::kernel_with_caps();
+    let config = Rc::new(limits(|limits| limits.memory = 250_000));
+    kernel
+        .run(async {
+            let _static = unread(Large, &config, "/static").await;
+            assert_eq!(config.memory(), 0, "the program has it anyway");
+            let mut first = unread(Large, &config, "/").await;
+            let _second = unread(Large, &config, "/").await;
+            assert_eq!(config.memory(), 200_000);
+            sleep(SECOND).await.unwrap();
+            let _third = unread(Large, &config, "/").await;
+            assert_eq!(config.memory(), 200_000, "the first gave way");
+            let (mut buf, mut read) = (vec![0; 20_000], 0);
+            while let Ok(n @ 1..) = first.read(&mut buf).await {
+                read += n;
+            }
+            assert!((1..100_000).contains(&read), "{read}");
+        })
+        .unwrap();
+    assert_eq!(*caps.borrow(), ["name=memory_bytes limit=250000 conn=2"]);
+}
+
+/// A rate by its length is asked of a response only if it is made of a body.
+#[test]
+fn a_slow_reader_of_a_response_that_a_handler_makes_has_the_usual_rate() {
+    let mut kernel = Kernel::new(Sim::new());
+    let config = Rc::new(deadlines(|deadlines| deadlines.body_whole = SECOND));
+    kernel
+        .run(async {
+            let mut client = unread(Large, &config, "/").await;
+            let (mut buf, mut read) = (vec![0; 1_000], 0);
+            while read < 100_000 {
+                sleep(SECOND).await.unwrap();
+                read += client.read(&mut buf).await.expect("it is fast enough");
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_download_counts_and_a_slow_client_gives_way_to_a_body() {
+    struct Download(Files);
+
+    impl Handler for Download {
+        async fn handle<S: Stream>(
+            &self,
+            request: &mut Request<'_, S>,
+        ) -> std::io::Result<Response> {
+            self.0.answer(request, "large").await
+        }
+    }
+
+    let home = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("http_memory");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("large"), vec![b'x'; 300_000]).unwrap();
+    let files = || Files::open(&home, Limiter::new("files", 2)).unwrap().piece(40_000);
+    let (mut kernel, caps) = http_support::kernel_with_caps();
+    let (handler, config) = (Kept::default(), small());
+    kernel
+        .run(async {
+            let _first = unread(Download(files()), &config, "/").await;
+            let _second = unread(Download(files()), &config, "/").await;
+            sleep(SECOND).await.unwrap();
+            assert_eq!(config.memory(), 80_000);
+            let mut body = almost(&handler, &config, 40_000).await;
+            body.write_all(b"x").await.unwrap();
+            assert_eq!(status(&mut body).await, Some(200));
+            settle().await;
+            assert_eq!(config.memory(), 40_000, "one download broke off");
+        })
+        .unwrap();
+    assert_eq!(*caps.borrow(), ["name=memory_bytes limit=100000 conn=1"]);
 }
