@@ -11,9 +11,9 @@ use net::http::{Handler, Rejection, Request, RequestHead, Response};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(pub u64);
 
-/// Gives each request a [`RequestId`], and each response of the handler a field `X-Request-Id` with
-/// the same number. The head of a streamed response is out before its handler returns, so it has no
-/// such field.
+/// Gives each request a [`RequestId`], and each response a field `X-Request-Id` with the same
+/// number, also those that the server makes for the handler. The head of a streamed response is out
+/// before its handler returns, so it has no such field.
 #[derive(Debug)]
 pub struct Numbered<H> {
     inner: H,
@@ -31,10 +31,20 @@ impl<H: Handler> Handler for Numbered<H> {
         let id = self.last.get() + 1;
         self.last.set(id);
         request.set_data(RequestId(id));
-        let response = self.inner.handle(request).await;
-        let response = response.or_else(|error| request.rejected(error))?;
-        Ok(response.header("X-Request-Id", id.to_string())?)
+        let response = self.inner.handle(request).await?;
+        Ok(numbered(response, RequestId(id)))
     }
+
+    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+        match request.data() {
+            Some(id) => numbered(self.inner.instead(request, response), *id),
+            None => response,
+        }
+    }
+}
+
+fn numbered(response: Response, RequestId(id): RequestId) -> Response {
+    response.header("X-Request-Id", id.to_string()).expect("a number is a valid value")
 }
 
 /// The name of the client that sent a request, among the data of the request.

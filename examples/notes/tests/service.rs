@@ -99,6 +99,8 @@ fn a_request_that_is_refused_runs_no_statement() {
     ]);
     let statuses: Vec<u16> = ran.output.iter().map(|(status, ..)| *status).collect();
     assert_eq!(statuses, [401, 400, 404, 405, 413]);
+    let ids: Vec<&str> = ran.output.iter().map(|(_, id, _)| &**id).collect();
+    assert_eq!(ids, ["1", "2", "3", "4", "5"], "also of the responses that the server makes");
     let why = "the JSON of the body: missing field `text` at line 1 column 16";
     assert_eq!(ran.output[1].2, json!({ "error": why }));
     assert!(!ran.trace.contains("offload"), "{}", ran.trace);

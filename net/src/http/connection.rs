@@ -90,6 +90,7 @@ use super::connections::{Entry, State, UntilClose};
 use super::head::{CROWDED, FULL, Head, Refusal, STOPS, Stop, check, parse};
 use super::limits::Phase;
 use super::request::{Body, Request};
+use super::request_head::RequestHead;
 use super::transport::{Expired, Transport, Untold};
 use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -350,7 +351,7 @@ impl<S: Stream> Busy<'_, S> {
             let Buffers { head, input, .. } = &mut *self.buffers;
             let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
             let outcome = handle(handler, &mut request, self.entry).await;
-            let end = match request.answer_to(outcome) {
+            let end = match request.answer_to(outcome, handler) {
                 Ok(Some(response)) => {
                     let end = request.finish(&response).await;
                     response.free();
@@ -605,6 +606,19 @@ pub trait Handler {
         &self,
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>>;
+
+    /// Looks at a response that the server makes in the place of this handler, and can change it:
+    /// the refusal of a body that breaks a rule or a limit, a [`Rejection`](super::Rejection), or
+    /// the response to an error, a panic or a deadline. So a handler around others can add fields to
+    /// all responses. Returns the response as it is unless a handler says otherwise.
+    ///
+    /// The server asks the outermost handler, after its [`handle`](Handler::handle) has ended without
+    /// a response. It asks no handler about a request that is refused by its header section, or that
+    /// the end of a drain cuts off.
+    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+        let _ = request;
+        response
+    }
 }
 
 impl<H: Handler> Handler for &H {
@@ -613,6 +627,10 @@ impl<H: Handler> Handler for &H {
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>> {
         (**self).handle(request)
+    }
+
+    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+        (**self).instead(request, response)
     }
 }
 
@@ -752,15 +770,25 @@ async fn pause() {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
 impl<S: Stream> Request<'_, S> {
-    /// The response to send for the result of a handler; `None` if a response has broken off.
-    pub(super) fn answer_to(
+    /// The response to send for the result of a handler; `None` if a response has broken off. The
+    /// handler sees a response that the server makes for it.
+    pub(super) fn answer_to<H: Handler>(
         &mut self,
         outcome: io::Result<Response>,
+        handler: &H,
     ) -> io::Result<Option<Response>> {
         match outcome {
             Err(error) if is_from_outside(&error) => {
                 self.cut_off();
                 Err(error)
+            }
+            Err(error) => {
+                let response = self.writer.answer_to(Err(error))?;
+                let look = |response: Response| match response.sent {
+                    true => response,
+                    false => handler.instead(&self.parts, response),
+                };
+                Ok(response.map(look))
             }
             outcome => self.writer.answer_to(outcome),
         }

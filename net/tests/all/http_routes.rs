@@ -395,3 +395,42 @@ fn a_handler_has_its_deadline_if_it_is_given_one() {
     let seen = late(Duration::from_millis(10), &get("GET /half"));
     assert!(seen.closed && !seen.text.contains("0\r\n\r\n"), "{}", seen.text);
 }
+
+/// Marks each response.
+struct Marks<H>(H);
+
+impl<H: Handler> Handler for Marks<H> {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        Ok(self.0.handle(request).await?.header("X-Mark", "handled")?)
+    }
+
+    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+        let mark = format!("{} instead", request.path());
+        self.0.instead(request, response).header("X-Mark", mark).unwrap()
+    }
+}
+
+#[test]
+fn the_outermost_handler_sees_each_response_that_the_server_makes_for_it() {
+    const CHUNKED: &str = "Transfer-Encoding: chunked";
+    for (request, status, mark) in [
+        (get("GET /"), 200, Some("handled")),
+        (get("GET /nowhere"), 404, Some("handled")),
+        (get("GET /api/fail"), 500, Some("/api/fail instead")),
+        (get("GET /panic"), 500, Some("/panic instead")),
+        (get("GET /slow"), 503, Some("/slow instead")),
+        (get("POST /api/reject"), 409, Some("/api/reject instead")),
+        (with("POST /api/read", "Content-Length: 9"), 413, Some("/api/read instead")),
+        (with("POST /api/read", CHUNKED) + "x\r\n", 400, Some("/api/read instead")),
+        (with("POST /api/read", CHUNKED) + "9\r\n", 408, Some("/api/read instead")),
+        (get("GET /half-fail"), 200, None),
+        ("GET / HTTP/3.1\r\n\r\n".to_owned(), 505, None),
+    ] {
+        let second = Duration::from_secs(1);
+        let deadlines = Deadlines { body: second, handler: second, ..Deadlines::default() };
+        let config = Config::new(Limits::default(), deadlines);
+        let seen = http_support::app::talk(Sim::new(), config, Marks(app()), &request);
+        let wanted = (&[status][..], mark);
+        assert_eq!((&seen.statuses()[..], seen.field("X-Mark")), wanted, "{request}");
+    }
+}
