@@ -22,8 +22,8 @@ pub(crate) const FIELDS: usize = 100;
 pub(crate) const EMPTY_LINES: usize = 8;
 
 /// The largest number of bytes in the chunk extensions of a body, beyond one for every
-/// [`PER_EXTENSION`] bytes of data. So a signature of 85 bytes can be on each of any number of chunks
-/// of some kilobytes, but not on each of many small ones.
+/// [`PER_EXTENSION`] bytes of data. So a signature of 85 bytes can be on each of any number of
+/// chunks of some kilobytes, but not on each of many small ones.
 pub(crate) const EXTENSIONS: u32 = 4096;
 
 /// The number of bytes of data in a chunk for which one byte of an extension is not counted.

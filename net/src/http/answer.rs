@@ -480,6 +480,7 @@ impl<S: Stream> Writer<'_, S> {
 
     /// The response to send after a handler ended with `outcome`. `None` if a response has broken
     /// off, so that the connection closes.
+    #[inline(always)]
     pub(crate) fn answer_to(
         &mut self,
         outcome: io::Result<Response>,

@@ -41,8 +41,8 @@
 //!
 //! Once some of a response has gone out, the connection breaks it off instead of sending a status.
 //! It ends with a reset if only a reset tells the peer so. The cancellation of the task ends every
-//! state; a request whose response has not begun gets 503 first, and a wait for the peer to stop
-//! sending is held in a shield, because it is the clean-up of the connection. An error of the stream
+//! state; a request whose response has not begun gets 503 first. A wait for the peer to stop
+//! sending is in a shield, because it is the clean-up of the connection. An error of the stream
 //! ends every state, too.
 //!
 //! During a wait in Head or Request, the entry in the server's list shows what it is for: Partial,
@@ -607,14 +607,14 @@ pub trait Handler {
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>>;
 
-    /// Looks at a response that the server makes in the place of this handler, and can change it:
-    /// the refusal of a body that breaks a rule or a limit, a [`Rejection`](super::Rejection), or
-    /// the response to an error, a panic or a deadline. So a handler around others can add fields to
-    /// all responses. Returns the response as it is unless a handler says otherwise.
+    /// Returns the response to send in place of `response`, which the server has made for this
+    /// handler: the refusal of a body that breaks a rule or a limit, a
+    /// [`Rejection`](super::Rejection), or the response to an error, a panic or a deadline. So a
+    /// handler around others can add fields to all responses. The default returns `response`.
     ///
-    /// The server asks the outermost handler, after its [`handle`](Handler::handle) has ended without
-    /// a response. It asks no handler about a request that is refused by its header section, or that
-    /// the end of a drain cuts off.
+    /// The server asks the outermost handler, after its [`handle`](Handler::handle) has ended
+    /// without a response. It asks no handler about a request that is refused by its header
+    /// section, or that the end of a drain cuts off.
     fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
         let _ = request;
         response
@@ -772,26 +772,34 @@ async fn pause() {
 impl<S: Stream> Request<'_, S> {
     /// The response to send for the result of a handler; `None` if a response has broken off. The
     /// handler sees a response that the server makes for it.
+    #[inline(always)]
     pub(super) fn answer_to<H: Handler>(
         &mut self,
         outcome: io::Result<Response>,
         handler: &H,
     ) -> io::Result<Option<Response>> {
         match outcome {
-            Err(error) if is_from_outside(&error) => {
-                self.cut_off();
-                Err(error)
-            }
-            Err(error) => {
-                let response = self.writer.answer_to(Err(error))?;
-                let look = |response: Response| match response.sent {
-                    true => response,
-                    false => handler.instead(&self.parts, response),
-                };
-                Ok(response.map(look))
-            }
-            outcome => self.writer.answer_to(outcome),
+            Ok(response) => self.writer.answer_to(Ok(response)),
+            Err(error) => self.answer_instead(error, handler),
         }
+    }
+
+    #[cold]
+    fn answer_instead<H: Handler>(
+        &mut self,
+        error: io::Error,
+        handler: &H,
+    ) -> io::Result<Option<Response>> {
+        if is_from_outside(&error) {
+            self.cut_off();
+            return Err(error);
+        }
+        let response = self.writer.answer_to(Err(error))?;
+        let look = |response: Response| match response.sent {
+            true => response,
+            false => handler.instead(&self.parts, response),
+        };
+        Ok(response.map(look))
     }
 
     /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the

@@ -50,9 +50,13 @@ pub(crate) enum State {
     Closed,
 }
 
-const STATES: usize = State::Closed as usize + 1;
-
 impl State {
+    /// Whether a connection in this state does not count as served.
+    #[inline]
+    fn is_unserved(self) -> bool {
+        matches!(self, State::Leaving | State::TurnedAway)
+    }
+
     /// The queue of the connections in this state.
     #[inline]
     fn queue(self) -> Option<Queue> {
@@ -87,8 +91,10 @@ pub(crate) struct Connections {
     entries: RefCell<Vec<Rc<Entry>>>,
     /// The entries that wait, the longest wait first.
     queues: RefCell<Queues>,
-    /// The number of connections in each state.
-    counts: [Cell<usize>; STATES],
+    /// The number of connections that were told to leave.
+    leaving: Cell<usize>,
+    /// The number of connections that were turned away.
+    turned_away: Cell<usize>,
     draining: Cell<bool>,
     /// The end of the grace of a drain. Set by the first look at the clock.
     grace: Cell<Option<Time>>,
@@ -159,7 +165,6 @@ impl Connections {
         let mut entries = self.entries.borrow_mut();
         let place = u32::try_from(entries.len()).expect("there are fewer descriptors");
         let entry = Rc::new(Entry { number, place: Cell::new(place), ..Entry::default() });
-        self.count(State::Head).set(self.count(State::Head).get() + 1);
         entries.push(entry.clone());
         self.queues.borrow_mut().add();
         entry
@@ -180,9 +185,15 @@ impl Connections {
         }
     }
 
-    /// The number of connections in `state`.
-    fn count(&self, state: State) -> &Cell<usize> {
-        &self.counts[state as usize]
+    /// Counts a change between two states of which one is not served.
+    #[cold]
+    fn count(&self, before: State, state: State) {
+        for (counter, counted) in
+            [(&self.leaving, State::Leaving), (&self.turned_away, State::TurnedAway)]
+        {
+            let (less, more) = (before == counted, state == counted);
+            counter.set(counter.get() + usize::from(more) - usize::from(less));
+        }
     }
 
     /// Moves a connection to its next state.
@@ -194,9 +205,10 @@ impl Connections {
     /// Moves a connection to its next state, a wait that begins at `since`.
     #[inline]
     fn enter_since(&self, entry: &Entry, state: State, since: Time) {
-        let before = self.count(entry.state.replace(state));
-        before.set(before.get() - 1);
-        self.count(state).set(self.count(state).get() + 1);
+        let before = entry.state.replace(state);
+        if before.is_unserved() || state.is_unserved() {
+            self.count(before, state);
+        }
         if let Some(queue) = state.queue() {
             self.queues.borrow_mut().push(queue, entry.place.get(), since);
         }
@@ -223,7 +235,7 @@ impl Connections {
 
     /// The number of connections being served.
     pub(crate) fn serving(&self) -> usize {
-        let others = self.count(State::Leaving).get() + self.count(State::TurnedAway).get();
+        let others = self.leaving.get() + self.turned_away.get();
         self.entries.borrow().len() - others
     }
 
@@ -349,7 +361,7 @@ impl Connections {
     /// read its response comes before those that would be refused.
     #[track_caller]
     pub(crate) fn make_room(&self, span: Duration) {
-        if self.count(State::Leaving).get() == 0 {
+        if self.leaving.get() == 0 {
             let _ = self.close_waiting(span).is_some()
                 || self.close_refused(1)
                 || self.cut_waiting().is_some()
@@ -366,7 +378,7 @@ impl Connections {
     /// connection.
     #[track_caller]
     fn close_refused(&self, most: usize) -> bool {
-        let most = most.min(self.count(State::TurnedAway).get());
+        let most = most.min(self.turned_away.get());
         for _ in 0..most {
             let Some((entry, _)) = self.first(State::TurnedAway) else { break };
             entry.deadline.get().map(ConnectionDeadline::fire);
@@ -383,7 +395,7 @@ impl Connections {
         if entry.state.get() == State::TurnedAway {
             return;
         }
-        if self.count(State::TurnedAway).get() >= most {
+        if self.turned_away.get() >= most {
             self.close_refused(usize::MAX);
         }
         self.enter(entry, State::TurnedAway);
@@ -527,7 +539,7 @@ mod tests {
             }
             assert_eq!(closed(open), [10, 7, 6, 2, 3, 4, 9]);
             assert_eq!(open.serving(), 3, "the fast body, the fast response, the busy one");
-            assert_eq!(open.count(State::TurnedAway).get(), 5);
+            assert_eq!(open.turned_away.get(), 5);
         });
     }
 
@@ -631,7 +643,7 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!(open.count(State::TurnedAway).get(), 1);
+            assert_eq!(open.turned_away.get(), 1);
         });
     }
 

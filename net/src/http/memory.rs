@@ -26,9 +26,9 @@
 //! MB a second for 8 MB, but only while others want the room.
 //!
 //! A body that waits for room makes no progress either, whatever its client does. It is slow after
-//! the same time, but only for a body that needs at most half of what it holds. Otherwise a crowd of
-//! large bodies would keep small ones waiting, until each of the large ones had used the last part
-//! in its turn.
+//! the same time, but only for a body that needs at most half of what it holds. Otherwise a crowd
+//! of large bodies would keep small ones waiting, until each of the large ones had used the last
+//! part in its turn.
 //!
 //! A head that outgrows its read buffer takes room for the rest, but it never waits: **if there is
 //! no room for it, or a body waits for room, it is refused.** Such heads are rare, and they need
@@ -70,8 +70,8 @@ pub(crate) struct Memory {
 const FAST: u64 = 16;
 
 /// How many times as much as another body needs a body must hold to give way while it waits for
-/// room. Two: a body that doubles needs as much as it holds, so bodies of one size never give way to
-/// each other, and each comes to its end.
+/// room. Two: a body that doubles needs as much as it holds, so bodies of one size never give way
+/// to each other, and each comes to its end.
 const LARGER: u64 = 2;
 
 /// The key that orders the waiters: the number of bytes that a waiter needs, or zero if its room
@@ -151,9 +151,9 @@ impl Memory {
             })
     }
 
-    /// Makes the slow bodies with the highest cost give way to a body that needs `more` bytes, until
-    /// the `bytes` bytes that are lacking will be free. Returns the time at which other bodies may
-    /// have become slow.
+    /// Makes the slow bodies with the highest cost give way to a body that needs `more` bytes,
+    /// until the `bytes` bytes that are lacking will be free. Returns the time at which other
+    /// bodies may have become slow.
     fn push_out(&self, more: u64, bytes: u64, now: Time) -> Time {
         let shares = self.shares.borrow();
         let held = |share: &Rc<Share>| share.held.get();

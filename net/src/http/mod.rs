@@ -14,8 +14,8 @@
 //! Below these is `transport`, the stream of a busy connection with its waits for the peer.
 //! `config` has what all connections of a server share. `connections` lists the open connections,
 //! and chooses the one that closes for a new one; `queues` has their order. `memory` bounds the
-//! bodies in memory. `limits` has the limits and the deadlines. `server` accepts, and `handshake`
-//! is what may come before.
+//! bodies and responses in memory. `limits` has the limits and the deadlines. `server` accepts, and
+//! `handshake` is what may come before.
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There

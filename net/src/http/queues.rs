@@ -61,10 +61,18 @@ impl Queues {
     #[inline]
     pub(crate) fn push(&mut self, queue: Queue, place: u32, since: Time) {
         let (end, at) = (queue as u32, place + ENDS as u32);
-        self.unlink(at);
-        let last = mem::replace(&mut self.0[end as usize].before, at);
-        self.0[last as usize].after = at;
-        self.0[at as usize] = Link { before: last, after: end, since };
+        let links = &mut self.0[..];
+        let Link { before, after, .. } = links[at as usize];
+        if after == end {
+            // It is the last one already.
+            links[at as usize].since = since;
+            return;
+        }
+        links[before as usize].after = after;
+        links[after as usize].before = before;
+        let last = mem::replace(&mut links[end as usize].before, at);
+        links[last as usize].after = at;
+        links[at as usize] = Link { before: last, after: end, since };
     }
 
     /// Takes a place out of its queue.
@@ -128,7 +136,8 @@ mod tests {
             steps in prop::collection::vec(
                 prop_oneof![
                     Just(Step::Add),
-                    (any::<bool>(), any::<prop::sample::Index>()).prop_map(|(q, i)| Step::Push(q, i)),
+                    (any::<bool>(), any::<prop::sample::Index>())
+                        .prop_map(|(second, index)| Step::Push(second, index)),
                     any::<prop::sample::Index>().prop_map(Step::Leave),
                     any::<prop::sample::Index>().prop_map(Step::Remove),
                 ],
@@ -140,7 +149,9 @@ mod tests {
             let mut lists = [Vec::new(), Vec::new()];
             for step in steps {
                 let place = |index: &prop::sample::Index| index.index(names.len());
-                let mut out = |name: u32| lists.iter_mut().for_each(|list| list.retain(|n| *n != name));
+                let mut out = |name: u32| {
+                    lists.iter_mut().for_each(|list| list.retain(|other| *other != name));
+                };
                 match &step {
                     Step::Add => {
                         queues.add();

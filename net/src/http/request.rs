@@ -221,8 +221,8 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(())
     }
 
-    /// Takes room in memory for a buffer of `bytes` bytes that this response uses. Blocks until there
-    /// is room. A buffer that is no larger than a read buffer needs no room.
+    /// Takes room in memory for a buffer of `bytes` bytes that this response uses. Blocks until
+    /// there is room. A buffer that is no larger than a read buffer needs no room.
     pub(crate) async fn hold_buffer(&mut self, bytes: usize) -> io::Result<()> {
         if bytes <= READ_BUFFER {
             return Ok(());

@@ -272,9 +272,9 @@ mod tests {
         assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (120, 96, 32));
     }
 
-    /// Sends `request` on a connection, and does nothing more. Shuts the kernel down a second later.
-    /// Returns what came back, the time at which the kernel was down, and the number of connections
-    /// whose work was cut off.
+    /// Sends `request` on a connection, and does nothing more. Shuts the kernel down a second
+    /// later. Returns what came back, the time of its last byte or of the connection's end, and the
+    /// number of connections whose work was cut off.
     fn shut_down_beside(request: &'static [u8], reads: bool) -> (String, Time, u64) {
         struct Large;
 

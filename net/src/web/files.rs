@@ -43,8 +43,8 @@ const NO_FILE: &str = "there is no such file\n";
 /// Opening the file is a job on a worker thread within the [`Limiter`], and so is reading each
 /// piece. While a client receives a piece, its download uses no thread. It keeps at most one piece
 /// in memory, or 16 KiB and one piece if pieces are small. A piece of more than 16 KiB counts for
-/// [`Limits::memory`](crate::http::Limits::memory), and a download waits for room like a body. The file is closed when its response
-/// ends, for whatever reason.
+/// [`Limits::memory`](crate::http::Limits::memory), and a download waits for room like a body. The
+/// file is closed when its response ends, for whatever reason.
 ///
 /// ```
 /// use std::io;
