@@ -97,18 +97,26 @@ const { readLine, Causes, Why } = (() => {
       return ticket !== null || found?.op === it.op ? found : null;
     }
 
-    // How long a task had waited for the CPU before a run of it, and who had the CPU; empty if it
-    // had not waited.
+    // How long a task had waited for the CPU before a run of it, and who had the CPU, as far as the
+    // log says how long runs were; empty if it had not waited.
     function waited(run) {
       const it = read(run), ready = behind(run);
       if (ready < 0) return "";
-      const since = micros(read(ready).at), wait = it.key("waited");
-      const span = wait === null ? spanInWords(micros(it.at) - since) : wait;
+      const wait = it.key("waited");
+      // A line that is not timed may have an older time than the end of the task's own long run.
+      const since = Math.max(micros(read(ready).at), wait === null ? ownEnd(ready) : 0);
+      const span = wait === null ? spanInWords(Math.max(0, micros(it.at) - since)) : wait;
       if (span === "0s") return "";
       const text = `${who(it)} had been ready for ${span}`;
       const said = text[0].toUpperCase() + text.slice(1);
       const runs = whole ? runsBetween(ready, run) : [];
-      const long = ([from, to]) => micros(to.at) - Math.max(micros(from.at), since);
+      const most = micros(it.at) - since;
+      const length = ([from, to]) => {
+        if (wait !== null) return micros(to.at) - Math.max(micros(from.at), since);
+        const ran = longRun(from, to, run);
+        return ran === null ? null : Math.min(ran, most);
+      };
+      const isKnown = runs.every((run) => length(run) !== null), long = (run) => length(run) ?? 0;
       let longest = null;
       for (const each of runs) if (!longest || long(each) > long(longest)) longest = each;
       if (longest && !long(longest)) longest = null;
@@ -120,7 +128,37 @@ const { readLine, Causes, Why } = (() => {
       }
       const s = others.size === 1 ? "" : "s", other = longest ? " other" : "";
       if (others.size) why.push(`${others.size}${other} task${s} ran ${longest ? "too" : "first"}`);
+      if (!longest && !isKnown) why.push("the log is not timed and does not say for how long");
       return why.length ? `${said}: ${why.join(", and ")}.` : `${said}.`;
+    }
+
+    // When the last run of a line's task before it ended, if a `longrun` line says it; or 0.
+    function ownEnd(end) {
+      const { task } = read(end);
+      for (let place = end; place >= 0; place--) {
+        const text = line(place);
+        if (!/ (run|longrun) /.test(text)) continue;
+        const it = readLine(text);
+        if (it.task !== task || !["run", "longrun"].includes(it.verb)) continue;
+        if (it.verb === "run") return 0;
+        while (place >= 0 && !(read(place).verb === "run" && read(place).task === task)) place--;
+        return place < 0 ? 0 : micros(read(place).at) + micros(it.key("ran"));
+      }
+      return 0;
+    }
+
+    // What a `longrun` line says of a run: it is after the `block` line, or before the `exit`.
+    function longRun(from, to, end) {
+      const run = find(from.seq);
+      const by = to.verb === "exit" ? -1 : 1;
+      for (let place = find(to.seq) + by; place > run && place < end; place += by) {
+        const text = line(place);
+        if (!/ (run|longrun) /.test(text)) continue;
+        const it = readLine(text);
+        if (it.verb === "run") return null;
+        if (it.verb === "longrun") return it.task === from.task ? micros(it.key("ran")) : null;
+      }
+      return null;
     }
 
     // The runs between a line that made a task ready and the run of that task: the line that began

@@ -46,6 +46,34 @@ export class World {
     return this.#made("philosophers", this.paths.philosophers);
   }
 
+  // A log on the real clock that is not timed: task 3 holds the CPU for 0.1 s in each of its runs,
+  // and task 4 reads the clock after each of them. Task 3 has `longrun` lines, or none.
+  burnt(check, hasLongRuns) {
+    const lines = ["#trace v3 clock=real seed=0 tick=0.3s"], causes = { 3: 0, 4: 0 };
+    const number = (seq) => `#${String(seq).padStart(4, "0")}`;
+    const put = (at, turn, task, text) => {
+      const who = `${task} ${task === 3 ? "busy" : "innocent"}`;
+      const [verb, detail] = text.split(/ (.*)/s);
+      const event = `${verb.padEnd(8)} ${detail}`;
+      lines.push(`${at.toFixed(6)} ${turn} ${number(lines.length)} ${who} ${event}`);
+      return lines.length - 1;
+    };
+    for (const task of [3, 4]) causes[task] = put(0, 0, task, `spawn parent=- at=a.rs:${task}`);
+    for (let turn = 1; turn <= 3; turn++) {
+      const [at, next, k] = [(turn - 1) / 10, turn / 10, 2 * turn];
+      put(at, turn, 3, `run cause=${number(causes[3])}`);
+      const yields = put(at, turn, 3, `block yield k=${k} at=a.rs:5`);
+      if (hasLongRuns) put(at, turn, 3, "longrun ran=0.100000 from=yield@a.rs:5 to=yield@a.rs:5");
+      causes[3] = put(at, turn, 3, `wake yield k=${k} cause=${number(yields)}`);
+      put(at, turn, 4, `run cause=${number(causes[4])}`);
+      const sleeps = put(next, turn, 4, `block sleep 0s until=${next.toFixed(6)} k=${k + 1} at=a.rs:9`);
+      causes[4] = put(next, turn, 4, `wake sleep k=${k + 1} cause=${number(sleeps)}`);
+    }
+    const file = path.join(this.scratch, `${check}_burnt_${hasLongRuns}.trace`);
+    writeFileSync(file, `${lines.join("\n")}\n`);
+    return new Log(file);
+  }
+
   async #made(name, program, ...args) {
     const file = path.join(this.scratch, `${name}.trace`);
     this.#logs[name] ??= output(program, ...args, "--trace", file).catch(() => {});

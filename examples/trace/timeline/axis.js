@@ -20,6 +20,32 @@ const axes = {
 // On a virtual clock a run takes no time, unless the program has advanced the clock.
 const takesTime = trace.clock === "real" || lanes.some(({ state, from, to }) =>
   from.some((place, p) => state[p] === RUN && at[to[p]] > at[place]));
+// The lengths of long runs that the log reports, by the places of their `run` lines.
+const longRuns = new Map(trace.longs.map(([run, , micros]) => [run, micros]));
+
+// Whether the places of lines on the axis say how long runs were. The clock is read at both ends of
+// a run in a timed log alone: in another one, such a time may be that of other runs.
+function isMeasured() {
+  return view.axis !== "time" || trace.timed || !takesTime;
+}
+
+// The value of the axis at which a piece begins. By the times of its lines, what follows a long run
+// may begin before the run has ended.
+function startOf({ state, from }, p) {
+  if (view.axis !== "time" || trace.timed || !longRuns.size) return x(from[p]);
+  let run = p;
+  while (run > 0 && state[run] !== RUN) run--;
+  return run < p ? Math.max(at[from[p]], at[from[run]] + (longRuns.get(from[run]) ?? 0)) : at[from[p]];
+}
+
+// How long the piece `p` of a lane is by its lines; a run, if the log says it, or else null.
+function pieceLength(lane, p) {
+  const { state, from, to } = lane, micros = at[to[p]] - at[from[p]];
+  if (trace.timed || !takesTime) return micros;
+  if (state[p] !== RUN) return Math.max(0, at[to[p]] - startOf(lane, p));
+  return longRuns.get(from[p]) ?? (micros ? null : 0);
+}
+
 const view = {
   axis: takesTime ? "time" : "turns", from: 0, to: 1, top: 0,
   chosen: -1, arrows: true, tree: false, found: [], range: null,

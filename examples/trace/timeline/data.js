@@ -81,7 +81,7 @@ function nextList() {
   }
   return list;
 }
-for (const name of ["scopes", "waits", "lates", "links", "linkEnds"]) trace[name] = nextList();
+for (const name of ["scopes", "waits", "lates", "longs", "links", "linkEnds"]) trace[name] = nextList();
 
 // What each line changes in the kernel's state: see `changes.rs`.
 const changesOf = new Int32Array(count), nthChange = new Int32Array(count);

@@ -31,10 +31,11 @@ function columns(list, y, high, shares, parts) {
   }
 }
 
-// How the three states look. A shade each, so that they differ without colour too.
+// How the three states look. A shade each, so that they differ without colour too. Runs of unknown
+// length look like nothing else.
 function looks() {
   return [
-    { fill: colors.run, least: 2 }, { fill: tint, edge: colors.ready }, { fill: colors.rest },
+    isMeasured() ? { fill: colors.run, least: 2 } : { fill: colors.paper, edge: colors.faint }, { fill: tint, edge: colors.ready }, { fill: colors.rest },
   ];
 }
 

@@ -13,6 +13,7 @@ function marksHere() {
       continue;
     }
     add("run", state.includes(RUN));
+    add("unsure", state.some((_, p) => pieceLength(lanes[n], p) === null));
     add("ready", state.includes(READY));
     add("blocked", state.includes(BLOCKED));
     add("ended", end >= 0);

@@ -3,13 +3,19 @@
 
 function lengths(n) {
   if (view.axis !== "time") return;
-  const { state, from, to } = lanes[n], y = barTop(n);
+  const lane = lanes[n], { state, from, to } = lane, y = barTop(n);
   const ground = rowOf[n] % 2 ? colors.stripe : colors.paper;
   pen.font = SMALL;
   for (let p = firstOf(to, (end) => x(end) >= view.from); p < from.length && x(from[p]) <= view.to; p++) {
-    const micros = at[to[p]] - at[from[p]];
-    if (state[p] === BLOCKED || !micros) continue;
-    const [a, b] = [Math.max(px(x(from[p])), left), Math.min(px(x(to[p])), width)];
+    const micros = pieceLength(lane, p);
+    if (state[p] === BLOCKED || micros === 0) continue;
+    const isLong = state[p] === RUN && longRuns.has(from[p]), end = x(isLong ? from[p] : to[p]);
+    const stop = px(isLong ? end + micros : end);
+    const [a, b] = [Math.max(px(startOf(lane, p)), left), Math.min(stop, width)];
+    if (micros === null) {
+      boxed(["a run of unknown length", "unknown"], a, b, y + bar / 2, ground, colors.faint);
+      continue;
+    }
     const text = state[p] === RUN ? `ran ${span(micros)}` : `ready for ${span(micros)}`;
     const [back, color] = state[p] === RUN ? [colors.run, colors.paper] : [ground, colors.ink];
     boxed([text, span(micros)], a, b, y + bar / 2, back, color);

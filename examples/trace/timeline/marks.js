@@ -10,12 +10,13 @@ function detail(n, y) {
 }
 
 function life(n, y) {
-  const { state, from, to, events, end } = lanes[n];
+  const lane = lanes[n], { state, from, to, events, end } = lane;
   const middle = y + bar / 2;
   let [lastRun, lastReady] = [-9, -9];
   const first = firstOf(to, (n) => x(n) >= view.from);
   for (let p = first; p < from.length && x(from[p]) <= view.to; p++) {
-    const a = Math.max(px(x(from[p])), left - 4), b = Math.min(px(x(to[p])), width + 4);
+    const a = Math.max(px(startOf(lane, p)), left - 4), b = Math.min(px(x(to[p])), width + 4);
+    if (state[p] !== RUN && pieceLength(lane, p) === 0 && x(to[p]) > x(from[p])) continue;
     if (state[p] === BLOCKED) {
       pen.fillStyle = colors.blocked;
       pen.fillRect(a, middle - 1, Math.max(b - a, 1), 2);
@@ -32,8 +33,11 @@ function life(n, y) {
       // Many that fall on one point are drawn once.
       if (b < lastRun + 1) continue;
       lastRun = Math.max(b, a + 3);
+      const ran = isMeasured() ? 0 : pieceLength(lane, p), isKnown = ran !== null;
+      const stop = ran ? Math.min(px(x(from[p]) + ran), width + 4) : isKnown ? b : a;
       pen.fillStyle = colors.run;
-      pen.fillRect(a, y + 4, Math.max(b - a, 3), bar - 8);
+      pen.fillRect(a, y + 4, Math.max(stop - a, 3), bar - 8);
+      if (!isKnown) unsure(a, b, y);
       if (b - a > 24) ticks(events, from[p], to[p], y);
     }
   }
@@ -49,6 +53,15 @@ function life(n, y) {
     pen.stroke();
   }
   if (!n) outside(events, middle);
+}
+
+// A run of unknown length: where it may have ended.
+function unsure(a, b, y) {
+  pen.strokeStyle = colors.faint;
+  pen.lineWidth = 1;
+  pen.setLineDash([2, 3]);
+  pen.strokeRect(a + 0.5, y + 7.5, Math.max(b - a - 1, 2), bar - 15);
+  pen.setLineDash([]);
 }
 
 // What a task waits for, above the line, where there is room to say it and no row says it.

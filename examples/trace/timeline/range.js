@@ -101,7 +101,7 @@ function tellRange() {
   const [from, to] = ordered();
   const { events, runs, read, written, run, tasks, first, last } = rangeSays(from, to);
   const length = view.axis !== "time" && last > first ? `, ${span(at[last - 1] - at[first])}` : "";
-  const facts = [`${events} events`, `${runs} runs`, `CPU ${percent(run, to - from)}`,
+  const facts = [`${events} events`, `${runs} runs`, isMeasured() ? `CPU ${percent(run, to - from)}` : "CPU unknown",
     `${read} bytes read, ${written} written`];
   const rest = tasks.length - TOP_TASKS;
   const note = rest > 0 ? `The ${TOP_TASKS} tasks that ran most; ${rest} more were alive.` : "";
@@ -117,7 +117,7 @@ function taskTable(tasks) {
     line.append(...texts.map((text) => make(kind, "", text)));
     return line;
   };
-  table.append(cells("th", ["task", "run", "ready", "blocked"]));
+  table.append(cells("th", ["task", isMeasured() ? "run" : "run or not (unknown)", "ready", "blocked"]));
   for (const { n, run, ready, blocked } of tasks) {
     const all = run + ready + blocked;
     const texts = [run, ready, blocked].map((part) => `${long(part)} (${percent(part, all)})`);

@@ -1,22 +1,18 @@
 // The strip above the lanes: the share of the CPU that is in use, how many tasks are ready, how
 // many wait. The numbers at the left are the maxima: of the CPU in a pixel, of tasks in the trace.
 
-// Without `--timed` the clock stands still during a turn.
-const isTimed = templates.some(({ parts }) => parts.some((part) => part.endsWith(" ran=")));
-
 function strip() {
   pen.fillStyle = colors.paper;
   pen.fillRect(0, RULER, width, STRIP);
   const list = averages(everything), [, ready, waiting] = everything.most;
   const busiest = Math.max(...list.map((each) => each[RUN]));
-  const isMeasured = isTimed || trace.clock === "virtual" || view.axis !== "time";
-  const [used, most] = isMeasured ? [list, `${Math.round(busiest * 100)} %`] : [[], "?"];
+  const [used, most] = isMeasured() ? [list, `${Math.round(busiest * 100)} %`] : [[], "?"];
   const [run, isReady, blocked] = looks();
   band(0, used, (each) => Math.min(each[RUN], 1), run, "CPU", most);
   band(1, list, (each) => each[READY] / ready, isReady, "ready", ready);
   const waits = { ...blocked, edge: colors.faint };
   band(2, list, (each) => each[BLOCKED] / waiting, waits, "waiting", waiting);
-  if (!isMeasured) unmeasured();
+  if (!isMeasured()) unmeasured();
   pen.fillStyle = colors.faint;
   pen.fillRect(0, TOP - 1, width, 1);
 }
@@ -40,7 +36,7 @@ function unmeasured() {
   pen.font = SMALL;
   pen.textAlign = "left";
   pen.fillStyle = colors.faint;
-  const hint = "This log does not say how long runs took: record it with --timed.";
+  const hint = "This log does not say how long runs took: record it with time_the_trace or --timed.";
   const text = whole(hint, width - left - 16);
   pen.fillText(text, left + 8, RULER + 2 + BAND / 2);
   pen.font = PLAIN;

@@ -86,19 +86,28 @@ fn sentence(trace: &Trace, chain: &[usize]) -> String {
     capital.chain(letters).collect::<String>() + "."
 }
 
-/// Says how long a task had waited for the CPU before a run of it, and who had the CPU. Empty if it
-/// had not waited, or if the log does not know the time.
+/// Says how long a task had waited for the CPU before a run of it, and who had the CPU, as far as
+/// the log says how long runs were. Empty if it had not waited, or if the log does not know the
+/// time.
 fn waited(trace: &Trace, run: usize) -> Option<String> {
     let (line, ready) = (trace.line(run), trace.cause(run)?);
-    let since = trace.at(ready);
-    let span = line.key("waited").and_then(span).unwrap_or_else(|| line.at.since(since));
+    let timed = line.key("waited").and_then(span);
+    // A line that is not timed may have an older time than the end of the task's own long run.
+    let own = trace.long_run_before(ready).filter(|_| timed.is_none());
+    let since = trace.at(ready).max(own.unwrap_or_default());
+    let span = timed.unwrap_or_else(|| line.at.since(since));
     if span.is_zero() {
         return None;
     }
     let text = format!("{} had been ready for {}", who(&line), Span(span));
     let text = text[..1].to_uppercase() + &text[1..];
     let runs = runs_between(trace, ready, run);
-    let length = |[from, to]: [usize; 2]| trace.at(to).since(trace.at(from).max(since));
+    let length = |[from, to]: [usize; 2]| match timed.is_some() {
+        true => Some(trace.at(to).since(trace.at(from).max(since))),
+        false => trace.ran([from, to]).map(|ran| ran.min(span)),
+    };
+    let is_known = runs.iter().all(|run| length(*run).is_some());
+    let length = |run: [usize; 2]| length(run).unwrap_or_default();
     let mut others: Vec<_> = runs.iter().map(|[from, _]| trace.task_of(*from).id).collect();
     // Of equal ones, the first.
     let longest = runs.into_iter().rev().max_by_key(|run| length(*run));
@@ -117,7 +126,9 @@ fn waited(trace: &Trace, run: usize) -> Option<String> {
         (many, None) => Some(format!("{many} tasks ran first")),
         (many, Some(_)) => Some(format!("{many} other tasks ran too")),
     };
-    let why: Vec<_> = longest.into_iter().chain(others).collect();
+    let unsaid = "the log is not timed and does not say for how long".to_owned();
+    let unsaid = Some(unsaid).filter(|_| longest.is_none() && !is_known);
+    let why: Vec<_> = longest.into_iter().chain(others).chain(unsaid).collect();
     Some(if why.is_empty() { text + "." } else { format!("{text}: {}.", why.join(", and ")) })
 }
 

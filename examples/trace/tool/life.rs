@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kernel::trace::Span;
 
-use super::model::{State, Task, Trace};
+use super::living::Living;
+use super::model::{Task, Trace};
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
@@ -15,6 +16,8 @@ use super::tables::Table;
 pub struct Shares {
     /// It had the CPU.
     pub run: Duration,
+    /// It or another task had the CPU: the log does not say how long its runs were.
+    pub unknown: Duration,
     /// It waited for the CPU.
     pub ready: Duration,
     /// It waited for something else.
@@ -24,46 +27,38 @@ pub struct Shares {
 impl Shares {
     /// Of a task, from its first line to its end, or to that of the trace.
     pub fn of(trace: &Trace, task: &Task) -> Shares {
-        let mut shares = Shares::default();
-        for piece in trace.pieces(task) {
-            *shares.of_state(piece.state) += trace.length(&piece);
-        }
-        shares
-    }
-
-    /// The time in that state.
-    pub fn of_state(&mut self, state: State) -> &mut Duration {
-        match state {
-            State::Run => &mut self.run,
-            State::Ready => &mut self.ready,
-            State::Blocked => &mut self.blocked,
-        }
+        let mut life = Living { is_timed: trace.is_timed, ..Living::default() };
+        let end = task.end.unwrap_or(trace.len() - 1);
+        let lines = trace.lines_of(task).into_iter().take_while(|place| *place < end);
+        lines.for_each(|place| life.follow(&trace.line(place)));
+        life.shares_until(trace.at(end))
     }
 
     /// Those of another task as well.
     pub fn add(&mut self, other: Shares) {
         self.run += other.run;
+        self.unknown += other.unknown;
         self.ready += other.ready;
         self.blocked += other.blocked;
     }
 
-    /// The three together.
+    /// All together.
     pub fn total(&self) -> Duration {
-        self.run + self.ready + self.blocked
+        self.run + self.unknown + self.ready + self.blocked
     }
 
     /// In tenths of a percent, which are 1,000 together. A life that took no time counts as run.
-    pub fn permille(&self) -> [u64; 3] {
+    pub fn permille(&self) -> [u64; 4] {
         let micros = |span: Duration| span.as_micros() as u64;
         let total = micros(self.total());
         if total == 0 {
-            return [1000, 0, 0];
+            return [1000, 0, 0, 0];
         }
         let part = |span| (u128::from(micros(span)) * 1000 / u128::from(total)) as u64;
-        let mut parts = [part(self.run), part(self.ready), part(self.blocked)];
+        let mut parts = [part(self.run), part(self.unknown), part(self.ready), part(self.blocked)];
         // What rounding left over goes to the largest.
         let missing = 1000 - parts.iter().sum::<u64>();
-        *parts.iter_mut().max().expect("there are three") += missing;
+        *parts.iter_mut().max().expect("there are four") += missing;
         parts
     }
 }
@@ -78,11 +73,9 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
     let state = now.tasks.get(&task.id).map(|task| now.state_in_words(task));
     let state = state.as_deref().unwrap_or("ended");
     let shares = Shares::of(trace, task);
-    let [mut run, ready, blocked] = shares.permille().map(percent);
+    let [mut run, unknown, ready, blocked] = shares.permille().map(percent);
     let mut length = Span(shares.run).to_string();
-    let is_timed =
-        |place: &usize| trace.verb(*place) == "block" && trace.line(*place).key("ran").is_some();
-    if shares.run.is_zero() && !trace.lines_back(task).any(|place| is_timed(&place)) {
+    if shares.run.is_zero() && !trace.is_timed {
         // The trace does not say it.
         (run, length) = (String::new(), "-".to_owned());
     }
@@ -90,10 +83,14 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
     let mut text = paint.strong(&head) + "\n";
     let times = [
         ("run", length, run),
+        ("unknown", Span(shares.unknown).to_string(), unknown),
         ("ready", Span(shares.ready).to_string(), ready),
         ("blocked", Span(shares.blocked).to_string(), blocked),
     ];
     for (name, span, share) in times {
+        if name == "unknown" && shares.unknown.is_zero() {
+            continue;
+        }
         let _ = writeln!(text, "{}", format!("  {name:<8} {span:>12} {share:>7}").trim_end());
     }
     let _ = writeln!(text, "  {:<8} {:>12}\n", "in all", Span(shares.total()).to_string());

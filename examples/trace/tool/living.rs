@@ -7,7 +7,7 @@ use testing::trace::Line;
 use traps::Time;
 
 use super::life::Shares;
-use super::model::State;
+use super::model::{State, long_run};
 
 /// The number and the time of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +67,14 @@ pub struct Living {
     pub from: Mark,
     /// What it did before.
     pub shares: Shares,
+    /// The line with which its last run began.
+    pub ran_from: Mark,
+    /// Whether the log has the measured time of each run.
+    pub is_timed: bool,
+    /// How long its last run was by the times of its lines, in a log that is not timed.
+    pub loose: Duration,
+    /// How much of a long run is not yet in the times of the lines.
+    pub owed: Duration,
     /// How often it had the CPU.
     pub runs: u64,
     /// How many traps it made.
@@ -105,11 +113,46 @@ impl Living {
 
     /// What it did up to that time.
     pub fn shares_until(&self, end: Time) -> Shares {
-        let mut shares = self.shares;
-        if let Some(state) = self.state {
-            *shares.of_state(state) += end.since(self.from.at);
+        let mut task = Living { shares: self.shares, owed: self.owed, ..self.bare() };
+        task.spend(end);
+        task.shares
+    }
+
+    fn bare(&self) -> Living {
+        let Living { state, from, is_timed, .. } = *self;
+        Living { state, from, is_timed, ..Living::default() }
+    }
+
+    /// Counts the time since its state began.
+    ///
+    /// In a log that is not timed, the clock is not read when a run begins or ends, so the times
+    /// of these lines do not say how long the run was. Only a `longrun` line says it. Its time is
+    /// then part of what the lines give to this run and to what follows it.
+    fn spend(&mut self, end: Time) {
+        let Some(state) = self.state else { return };
+        let span = end.since(self.from.at);
+        if state == State::Run && self.is_timed {
+            self.shares.run += span;
+            return;
         }
-        shares
+        let paid = self.owed.min(span);
+        self.owed -= paid;
+        let rest = span - paid;
+        match state {
+            State::Run => (self.shares.unknown, self.loose) = (self.shares.unknown + rest, rest),
+            State::Ready => self.shares.ready += rest,
+            State::Blocked => self.shares.blocked += rest,
+        }
+    }
+
+    /// Counts a run whose length a `longrun` line says, which comes after the `block` line or
+    /// before the `exit` line of the run.
+    fn ran(&mut self, ran: Duration) {
+        let paid =
+            if self.state == Some(State::Run) { Duration::ZERO } else { self.loose.min(ran) };
+        self.shares.unknown -= paid;
+        self.shares.run += ran;
+        (self.loose, self.owed) = (Duration::ZERO, self.owed + (ran - paid));
     }
 
     /// Its name, and who is at the other end of its connection.
@@ -126,11 +169,15 @@ impl Living {
         self.traps += u64::from(trap(line).is_some());
         let next = State::after(self.state, line.verb);
         if next.is_some() {
-            self.shares = self.shares_until(line.at);
+            self.spend(line.at);
             (self.state, self.from) = (next, Mark::of(line));
+        }
+        if let Some(ran) = long_run(line).filter(|_| !self.is_timed) {
+            self.ran(ran);
         }
         match line.verb {
             "run" => {
+                self.ran_from = Mark::of(line);
                 self.waits.retain(|wait| wait.number("k").is_some());
                 self.over = None;
             }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
 use kernel::trace::{Event, Seq};
 use testing::trace::{self, Behind, Causes, Line, Spans};
@@ -146,6 +147,8 @@ pub struct Trace {
     pub whole: Whole,
     /// The spans of the program, in the order of their `enter` lines.
     pub spans: Vec<Span>,
+    /// Whether the log has the measured time of each run.
+    pub is_timed: bool,
     text: Text,
     /// A piece of the text that was read last, and where it begins.
     window: RefCell<(u64, Vec<u8>)>,
@@ -155,6 +158,8 @@ pub struct Trace {
     by_number: BTreeMap<u64, Place>,
     /// Where the numbers of events begin again: in one log, at its first line.
     sections: Vec<usize>,
+    /// The lengths of the runs that have a `longrun` line, by the place of the `run` line.
+    long: BTreeMap<usize, Duration>,
     // What is known of each line.
     seq: Vec<Seq>,
     at: Vec<Time>,
@@ -185,11 +190,13 @@ impl Trace {
             header: None,
             whole: Whole::default(),
             spans: Vec::new(),
+            is_timed: false,
             text: Text::Memory(Vec::new()),
             window: RefCell::default(),
             tasks: Vec::new(),
             by_number: BTreeMap::new(),
             sections: Vec::new(),
+            long: BTreeMap::new(),
             seq: Vec::new(),
             at: Vec::new(),
             turn: Vec::new(),
@@ -246,6 +253,7 @@ impl Trace {
         if line.verb == "exit" {
             task.end.get_or_insert(place);
         }
+        self.is_timed |= line.verb == "run" && !self.is_timed && line.key("waited").is_some();
         self.behind.push(match open.causes.behind(line) {
             Behind::Line(seq) => self.place_in_last_section(seq).map_or(NONE, |at| at as Place),
             Behind::Outside => OUTSIDE,
@@ -266,6 +274,10 @@ impl Trace {
         self.verb.push(verb.expect("it is in the list of verbs") as u8);
         self.task.push(nth as Place);
         self.offset.push(offset);
+        if let Some(ran) = long_run(line) {
+            let run = self.lines_before(Some(place)).find(|place| self.verb(*place) == "run");
+            self.long.extend(run.map(|run| (run, ran)));
+        }
     }
 
     fn place_in_last_section(&self, seq: Seq) -> Option<usize> {
@@ -457,10 +469,31 @@ impl Trace {
         found.filter(|place| ticket.is_some() || self.line(*place).op() == line.op())
     }
 
-    /// How long a piece is.
-    pub fn length(&self, piece: &Piece) -> std::time::Duration {
-        self.at[piece.to].since(self.at[piece.from])
+    /// How long a run was, from its `run` line to its end. `None` if the log does not say it: the
+    /// clock was not read at its ends, so the times of these lines may be those of other runs.
+    pub fn ran(&self, [run, end]: [usize; 2]) -> Option<Duration> {
+        match self.is_timed {
+            true => Some(self.at[end].since(self.at[run])),
+            false => self.long.get(&run).copied(),
+        }
     }
+
+    /// When the last run of a line's task ended, if a `longrun` line says it.
+    pub fn long_run_before(&self, place: usize) -> Option<Time> {
+        let run = self.lines_before(Some(place)).find(|place| self.verb(*place) == "run")?;
+        Some(self.at[run] + *self.long.get(&run)?)
+    }
+
+    /// The runs that have a `longrun` line: the place of the `run` line, and the length.
+    pub fn long_runs(&self) -> impl ExactSizeIterator<Item = (usize, Duration)> {
+        self.long.iter().map(|(run, ran)| (*run, *ran))
+    }
+}
+
+/// The length of the run that a `longrun` line reports.
+pub fn long_run(line: &Line<'_>) -> Option<Duration> {
+    let ran = line.key("ran").filter(|_| line.verb == "longrun")?;
+    Some(ran.parse::<Time>().ok()?.since(Time::ZERO))
 }
 
 /// How many bytes of the text are read at a time.

@@ -29,6 +29,8 @@ pub struct Now {
     pub holders: Holders,
     /// The last line.
     pub last: Mark,
+    /// Whether the log has the measured time of each run.
+    pub is_timed: bool,
     deadlines: BTreeMap<u64, Deadline>,
     /// Who is at the other end of connections that no task has used yet.
     peers: BTreeMap<u64, Box<str>>,
@@ -52,7 +54,7 @@ impl Now {
         let task = self.tasks.get(&line.task)?;
         let state = task.state?;
         let is_over = State::after(task.state, line.verb).is_some() || line.verb == "exit";
-        let span = line.at.since(task.from.at);
+        let span = line.at.since(task.from.at).saturating_sub(task.owed);
         is_over.then_some(Piece { task, state, from: task.from, span })
     }
 
@@ -60,7 +62,8 @@ impl Now {
     pub fn line(&mut self, line: &Line<'_>) -> Option<Living> {
         self.last = Mark::of(line);
         self.holders.line(line);
-        let makes = ["spawn", "run", "block", "await", "wake", "deliver", "trap", "io"];
+        self.is_timed |= line.verb == "run" && !self.is_timed && line.key("waited").is_some();
+        let makes = ["spawn", "run", "block", "await", "wake", "deliver", "trap", "io", "longrun"];
         if line.task != 0 && makes.contains(&line.verb) {
             let task = self.tasks.entry(line.task).or_insert_with(|| Living {
                 id: line.task,
@@ -69,6 +72,7 @@ impl Now {
                 site: line.key("at").filter(|_| line.verb == "spawn").map(Box::from),
                 ..Living::default()
             });
+            task.is_timed = self.is_timed;
             task.follow(line);
         }
         match line.verb {

@@ -84,9 +84,9 @@ pub fn is_real(trace: &Trace) -> bool {
     trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"))
 }
 
-/// Beside the lines and the tasks: the `clock`; `spans` as `[task, name, from, to]`; `notes` as
-/// `[place, text]`; `faults` as sentences; `sources` by name; and lists of scopes, waits and late
-/// timers, and of links from a wait to a holder: `wait`, `from` and the holder; `wait` and `to`.
+/// Beside the lines and the tasks: the `clock`; whether it is `timed`; `spans` as `[task, name, from, to]`; `notes` as
+/// `[place, text]`; `faults` as sentences; `sources` by name; and lists of scopes, waits, late
+/// timers and long runs, and of links from a wait to a holder: `wait`, `from` and the holder; `wait` and `to`.
 fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
@@ -101,13 +101,17 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let [spans, notes, faults, files] =
         [spans.collect::<Vec<_>>(), notes.collect(), faults.collect(), files.collect()]
             .map(|list| list.join(","));
-    let head =
-        format!(r#""clock":"{clock}","spans":[{spans}],"notes":[{notes}],"faults":[{faults}],"#);
+    let head = format!(
+        r#""clock":"{clock}","timed":{},"spans":[{spans}],"notes":[{notes}],"#,
+        trace.is_timed
+    );
+    let head = format!(r#"{head}"faults":[{faults}],"#);
     let head = format!(r#"{head}"sources":{{{files}}},{}"#, stuck(trace));
     let mut lists = Lists::default();
     lists.add(scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]));
     lists.add(waits(trace).iter().map(|each| [each.from, each.to, each.ended as usize]));
     lists.add(lates(trace).into_iter().map(|each| [each.set, each.fired, each.micros as usize]));
+    lists.add(trace.long_runs().map(|(run, ran)| [run, run, ran.as_micros() as usize]));
     let links = links(trace);
     lists.add(links.iter().map(|link| [link.wait, link.from, link.holder as usize]));
     lists.add(links.iter().map(|link| [link.wait, link.to, 0]));

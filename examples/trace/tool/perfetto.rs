@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use kernel::trace::Span;
 use testing::trace::Line;
 
 use super::locks::links;
@@ -171,12 +172,20 @@ struct Piece {
 fn lives(trace: &Trace, events: &mut Events<'_>) {
     let mut lives = BTreeMap::<u64, Piece>::new();
     let close = |events: &mut Events<'_>, task, piece: Piece, to| {
+        let (mut name, mut args) = (&*piece.name, piece.args.to_string());
         let category = match piece.state {
             State::Run => "run",
             State::Ready => "ready",
             State::Blocked => "blocked",
         };
-        events.slice((category, &piece.name), task, [piece.from, to], &piece.args);
+        if piece.state == State::Run && !trace.is_timed {
+            match trace.ran([piece.from, to]) {
+                Some(ran) => args += &format!(r#","ran":"{}""#, Span(ran)),
+                None if trace.at(to) > trace.at(piece.from) => name = "run of unknown length",
+                None => {}
+            }
+        }
+        events.slice((category, name), task, [piece.from, to], &args);
     };
     trace.each(|place, line| {
         let (now, id) = (lives.get(&line.task).map(|piece| piece.state), line.task);

@@ -9,7 +9,7 @@ use traps::Time;
 
 use super::living::Mark;
 use super::longest::Longest;
-use super::model::State;
+use super::model::{State, long_run};
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
@@ -21,7 +21,6 @@ pub struct Slow {
     readies: Longest<Row>,
     fires: Longest<Row>,
     timers: Timers,
-    is_timed: bool,
 }
 
 /// What is said of a piece or a timer: a task, a line, and a place in the source.
@@ -84,26 +83,33 @@ impl Slow {
     pub fn new(most: usize) -> Slow {
         let [runs, readies, fires] = [(); 3].map(|()| Longest::new(most));
         let (now, timers) = (Now::default(), Timers::default());
-        Slow { now, runs, readies, fires, timers, is_timed: false }
+        Slow { now, runs, readies, fires, timers }
     }
 
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if let Some(piece) = self.now.ends(line) {
-            // A timed trace knows how long a run took; a stable one only what its lines say.
-            let (longest, key) = match piece.state {
-                State::Run => (Some(&mut self.runs), "ran"),
-                State::Ready => (Some(&mut self.readies), "waited"),
-                State::Blocked => (None, ""),
+            // A timed trace knows how long a run took; another one says it of long runs alone.
+            let (longest, length) = match piece.state {
+                State::Run => (Some(&mut self.runs), line.key("ran").and_then(span)),
+                State::Ready => {
+                    let waited = line.key("waited").and_then(span);
+                    (Some(&mut self.readies), waited.or(Some(piece.span)))
+                }
+                State::Blocked => (None, None),
             };
-            if let Some(longest) = longest {
-                let timed = line.key(key).and_then(span);
-                self.is_timed |= timed.is_some();
+            if let Some((longest, length)) = longest.zip(length) {
                 let spawned = piece.task.site.as_deref().filter(|_| piece.task.runs == 0);
                 let site = line.key("at").or(spawned);
                 let task = (piece.task.id, &*piece.task.name);
-                add(longest, timed.unwrap_or(piece.span), task, piece.from, site);
+                add(longest, length, task, piece.from, site);
             }
+        }
+        if let Some(ran) = long_run(line).filter(|_| !self.now.is_timed)
+            && let Some(task) = self.now.tasks.get(&line.task)
+        {
+            let site = line.key("to").and_then(|to| Some(to.split_once('@')?.1));
+            add(&mut self.runs, ran, (task.id, &task.name), task.ran_from, site);
         }
         let fired = self.timers.line(line, &self.now);
         let deadline = line.key("deadline").filter(|_| line.verb == "fire");
@@ -122,10 +128,16 @@ impl Slow {
     /// What there is to say, of a log with that header.
     pub fn show(&self, header: Option<&str>, paint: Paint) -> String {
         let mut text = self.what_is_missing(header);
-        for (longest, title) in [
-            (&self.runs, "Longest runs, from the line that began each"),
-            (&self.readies, "Longest waits for the CPU, from the line that made the task ready"),
-            (&self.fires, "Timers that fired latest"),
+        let none = "none took any time";
+        let no_run = if self.now.is_timed { none } else { "the trace says no length of a run" };
+        for (longest, title, none) in [
+            (&self.runs, "Longest runs, from the line that began each", no_run),
+            (
+                &self.readies,
+                "Longest waits for the CPU, from the line that made the task ready",
+                none,
+            ),
+            (&self.fires, "Timers that fired latest", none),
         ] {
             let mut table = Table::new(&["for", "id", "name", "line", "at", "site"]);
             for (span, row) in longest.rows().filter(|(span, _)| !span.is_zero()) {
@@ -133,8 +145,7 @@ impl Slow {
                 cells.extend(row.clone());
                 table.row(cells);
             }
-            let none = "  none took any time\n".to_owned();
-            let body = if table.is_empty() { none } else { table.show(paint) };
+            let body = if table.is_empty() { format!("  {none}\n") } else { table.show(paint) };
             text += &format!("{}\n{body}\n", paint.strong(title));
         }
         text
@@ -143,13 +154,12 @@ impl Slow {
     /// Why a run seems to take no time.
     fn what_is_missing(&self, header: Option<&str>) -> String {
         let is_virtual = header.is_some_and(|header| header.contains(" clock=virtual"));
-        match (self.is_timed, is_virtual) {
+        match (self.now.is_timed, is_virtual) {
             (true, _) => String::new(),
             (false, true) => "On the virtual clock a run takes no time.\n\n".to_owned(),
             (false, false) => {
-                "This trace is not timed: the clock was read once in a turn, so most \
-                               runs seem to take no time.\nRecord one with `--timed`, as in \
-                               `cargo run --example http -- --timed --trace http.trace`.\n\n"
+                "This trace is not timed: it knows the lengths of long runs alone (`longrun`).\nRecord one with `Kernel::time_the_trace`, or with `--timed`, as in \
+                 `cargo run --example http -- --timed --trace http.trace`.\n\n"
                     .to_owned()
             }
         }

@@ -128,15 +128,15 @@ impl Summary {
             };
             let _ = writeln!(text, "  {words:<34} {count:>10}");
         }
-        let heads = ["id", "name", "life", "run", "ready", "blocked", "runs", "traps"];
+        let heads = ["id", "name", "life", "run", "unknown", "ready", "blocked", "runs", "traps"];
         let cells = |row: Row| {
-            let [mut run, ready, blocked] = row.shares.permille().map(percent);
+            let [mut run, unknown, ready, blocked] = row.shares.permille().map(percent);
             if self.tally.run(row.shares.run).is_none() {
                 run = "-".to_owned();
             }
             let life = Span(row.shares.total()).to_string();
             let [id, runs, traps] = [row.id, row.runs, row.traps].map(|number| number.to_string());
-            [id, row.name.to_string(), life, run, ready, blocked, runs, traps]
+            [id, row.name.to_string(), life, run, unknown, ready, blocked, runs, traps]
         };
         let tasks = self.tally.show(heads, Order::Id, cells, paint);
         let _ = write!(text, "\n{}\n{tasks}", paint.strong("Tasks"));

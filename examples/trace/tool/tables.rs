@@ -26,6 +26,13 @@ impl Table {
         self.rows.push(cells.into());
     }
 
+    /// Removes the column with that head.
+    pub fn leave_out(&mut self, head: &str) {
+        if let Some(nth) = self.rows[0].iter().position(|each| each == head) {
+            self.rows.iter_mut().for_each(|row| drop(row.remove(nth)));
+        }
+    }
+
     /// Whether it has heads only.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1

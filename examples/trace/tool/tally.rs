@@ -15,6 +15,13 @@ use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
 
+/// What is said of a log that does not know how long most runs were.
+const NOT_TIMED: &str = "
+-: the trace is not timed, so of runs it knows the long ones alone (`longrun`). The time of the
+   others is in unknown (this task or another one had the CPU), ready or blocked.
+   `Kernel::time_the_trace`, or `--timed`, measures each run.
+";
+
 /// By what `tasks` sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Order {
@@ -127,13 +134,11 @@ pub struct Tally {
     /// The process that goes on after the last line.
     pub writer: Option<Writer>,
     ended: Ended,
-    is_timed: bool,
 }
 
 impl Tally {
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        self.is_timed |= line.verb == "block" && !self.is_timed && line.key("ran").is_some();
         if let Some(task) = self.now.line(line) {
             self.ended.add(task);
         }
@@ -141,7 +146,7 @@ impl Tally {
 
     /// A length of runs, or nothing if the log does not know it.
     pub fn run(&self, run: Duration) -> Option<Duration> {
-        Some(run).filter(|run| self.is_timed || !run.is_zero())
+        Some(run).filter(|run| self.now.is_timed || !run.is_zero())
     }
 
     /// What is to be said before a table.
@@ -152,9 +157,9 @@ impl Tally {
 
     /// What is to be said after a table.
     pub fn foot(&self) -> &'static str {
-        match self.is_timed {
+        match self.now.is_timed {
             true => "",
-            false => "\n-: the trace is not timed, so it does not say how long a run took\n",
+            false => NOT_TIMED,
         }
     }
 
@@ -176,12 +181,14 @@ impl Tally {
         let last = |row: &Row| row.site.as_deref().unwrap_or("-").to_owned();
         let cells = |row: Row| {
             let run = self.run(row.shares.run).map_or("-".to_owned(), |run| Span(run).to_string());
-            let [ready, blocked] =
-                [row.shares.ready, row.shares.blocked].map(|span| Span(span).to_string());
+            let [unknown, ready, blocked] =
+                [row.shares.unknown, row.shares.ready, row.shares.blocked]
+                    .map(|span| Span(span).to_string());
             let (id, name, runs) = (row.id.to_string(), row.name.to_string(), row.runs.to_string());
-            [id, name, row.state.to_string(), runs, run, ready, blocked, last(&row)]
+            [id, name, row.state.to_string(), runs, run, unknown, ready, blocked, last(&row)]
         };
-        let heads = ["id", "name", "state", "runs", "run", "ready", "blocked", "spawned at"];
+        let heads =
+            ["id", "name", "state", "runs", "run", "unknown", "ready", "blocked", "spawned at"];
         self.head() + &self.show(heads, order, cells, paint) + self.foot()
     }
 
@@ -195,8 +202,12 @@ impl Tally {
     ) -> String {
         let table = |heads: [&str; N], mut rows: Vec<Row>| {
             sort(&mut rows, order);
+            let has_unknown = rows.iter().any(|row| !row.shares.unknown.is_zero());
             let mut table = Table::new(&heads);
             rows.into_iter().for_each(|row| table.row(cells(row)));
+            if !has_unknown {
+                table.leave_out("unknown");
+            }
             table.show(paint)
         };
         let mut text = table(heads, self.rows());

@@ -25,7 +25,7 @@ export default async function marks(tab, world) {
 }
 
 // The marks of a legend that are of the picture, and not of a line.
-const UNCHECKED = / (several|endless|late|many|folded|lock|circle)\b/g;
+const UNCHECKED = / (unsure|several|endless|late|many|folded|lock|circle)\b/g;
 
 const MARKS = ["run", "ready", "blocked", "interrupted", "withdrawn", "ended", "scope", "shield",
   "branch", "due", "hit", "outside", "kernel", "woke", "hang", "span", "note"];

@@ -13,6 +13,15 @@ export default async function timeline(tab, world) {
   const logs = [...["nested", "echo_two_clients", "crowd"].map(golden), await world.timed()];
   for (const log of logs) await check(tab, world, log, [1280, 400]);
 
+  for (const hasLongRuns of [true, false]) {
+    const log = world.burnt("timeline", hasLongRuns);
+    await tab.open(await world.timeline("timeline", log));
+    const found = await tab.call(runsInPage);
+    const busy = hasLongRuns ? "100000 100000 100000" : "0 0 0";
+    const wanted = { busy, innocent: "null null null", unsure: true, cpu: "CPU unknown" };
+    sameFacts(found, wanted, `runs of ${log.name}`);
+  }
+
   const file = path.join(world.scratch, "big.trace");
   writeFileSync(file, big());
   const { address, spans } = await check(tab, world, new Log(file), [1280]);
@@ -60,14 +69,16 @@ async function facts(world, log) {
   });
   for (const from of began.values()) busy += log.lines.length - from;
   const groups = [...sizes.values()].filter((size) => size >= 4);
-  const rows = 1 + names.size;
+  const lanes = 1 + names.size;
 
   // `-` of a log that does not know it.
   const micros = (span) => (parseFloat(span) || 0) * (/us$/.test(span) ? 1 : /ms$/.test(span) ? 1000 : 1e6);
   let time = 0;
-  for (const line of (await world.trace("tasks", log.file)).split("\n").slice(1)) {
-    const words = fields(line);
-    if (/^\d+$/.test(words[0])) time += micros(words.at(-4));
+  const [heads, ...rows] = (await world.trace("tasks", log.file)).split("\n");
+  const columns = heads.includes(" unknown ") ? [-5, -4] : [-4];
+  for (const row of rows) {
+    const words = fields(row);
+    if (/^\d+$/.test(words[0])) for (const nth of columns) time += micros(words.at(nth));
   }
   const isReal = /clock=real/.test(log.text.slice(0, log.text.indexOf("\n")));
   return {
@@ -79,11 +90,25 @@ async function facts(world, log) {
     "axis at first": time > 0 || isReal ? "time" : "turns",
     "busy time": Math.round(time),
     "busy events": busy,
-    "rows folded": groups.reduce((sum, size) => sum + 1 - size, rows),
-    "rows unfolded": rows + groups.length,
+    "rows folded": groups.reduce((sum, size) => sum + 1 - size, lanes),
+    "rows unfolded": lanes + groups.length,
     range: log.lines.length,
     "range hidden": true,
   };
+}
+
+// The lengths of runs of a log that is not timed, on the axis of time.
+async function runsInPage() {
+  await opened;
+  const facts = {};
+  for (const lane of timeline.lanes.slice(1)) {
+    const runs = [...lane.state.keys()].filter((p) => lane.state[p] === RUN);
+    facts[lane.name] = runs.map((p) => String(pieceLength(lane, p))).join(" ");
+  }
+  facts.unsure = !document.querySelector("#legend [data-mark=unsure]").hidden;
+  select(0, 300000);
+  facts.cpu = /CPU [^,]+/.exec(document.getElementById("range").textContent)[0];
+  return facts;
 }
 
 // 1,000,000 events of 500 tasks that take turns.
@@ -191,7 +216,7 @@ async function inPage() {
   key("+");
   facts["keys zoom"] = timeline.view.to - timeline.view.from < before;
 
-  // What the strip shows of the CPU is the time, and the events, of all runs.
+  // What the page counts as runs is the time, and the events, of all runs.
   facts["axis at first"] = timeline.view.axis;
   for (const axis of ["turns", "time", "events"]) {
     while (timeline.view.axis !== axis) key("t");

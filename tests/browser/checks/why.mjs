@@ -1,5 +1,6 @@
 // Compares the prose of the pages (`examples/trace/why.js`) with that of `trace why`: the whole
-// answer for each event of each golden log, and of a log with the lengths of its runs.
+// answer for each event of each golden log, and of a log with the lengths of its runs, and of
+// logs on the real clock without them.
 
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -10,6 +11,7 @@ export const needs = ["trace", "spin"];
 export default async function why(tab, world) {
   const files = readdirSync(path.join(root, "tests/golden")).filter((file) => file.endsWith(".trace"));
   const logs = [...files.sort().map((file) => golden(path.basename(file, ".trace"))), await world.timed()];
+  for (const hasLongRuns of [true, false]) logs.push(world.burnt("why", hasLongRuns));
   await tab.run(readFileSync(path.join(root, "examples/trace/why.js"), "utf8"));
   let events = 0;
   for (const log of logs) {

@@ -209,10 +209,18 @@ fn why_explains_a_wait_for_the_cpu() {
                  from http.rs:102.";
     assert!(said.lines().next().unwrap().ends_with(ready), "{said}");
     assert!(!why(&trace, 11).contains(" had been ready "), "it had the CPU at once");
-    // A log of the time once in a turn knows no lengths of runs.
-    let untimed = text.replace(" waited=52ms", "").replace("0.020000", "0.071000");
-    let untimed = untimed.replace("0.070000", "0.072000");
+    // A log of the time once in a turn knows the lengths of long runs alone.
+    let untimed = ["0s", "70ms", "52ms"].map(|span| format!(" waited={span}"));
+    let untimed = untimed.iter().fold(text.to_owned(), |text, field| text.replace(field, ""));
+    let untimed = untimed.replace(" ran=60ms", "").replace(" ran=2ms", "");
+    let untimed = untimed.replace("0.020000", "0.071000").replace("0.070000", "0.072000");
     let said = why(&read(&untimed), 16);
+    let ready = " had been ready for 1ms: 2 tasks ran first, and the log is not timed and does not \
+                 say for how long.\n";
+    assert!(said.contains(ready), "{said}");
+    let (exit, run) = ("exit     ok cause=#0011", "6 conn-3   run      cause=#0008");
+    let long = untimed.replace(exit, "longrun  ran=0.060000 from=io_c1_read to=exit");
+    let said = why(&read(&long.replace(run, &format!("4 conn-1 {exit}"))), 16);
     assert!(said.contains(" had been ready for 1ms: task 4 `conn-1` ran for 1ms of "), "{said}");
     let same = untimed.replace("0.071000", "0.072000");
     assert!(!why(&read(&same), 16).contains(" had been ready "));
@@ -249,7 +257,10 @@ fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
             let pieces = trace.pieces(task);
             let first = trace.line(pieces[0].from);
             let last = trace.line(pieces[pieces.len() - 1].to);
-            assert_eq!(shares.total(), last.at.since(first.at), "{name}: nothing is left out");
+            // The times of the lines may not have all of a long run.
+            let (total, span) = (shares.total(), last.at.since(first.at));
+            let is_long = trace.long_runs().any(|(run, _)| trace.task_of(run).id == task.id);
+            assert!(total == span || is_long && total > span, "{name}: nothing is left out");
         }
         let rows = tally(&golden(&name)).rows();
         let found: Vec<_> = rows.iter().map(|row| (row.id, &*row.name, row.shares)).collect();
@@ -1157,8 +1168,8 @@ fn many_tasks_that_have_ended_have_a_row_for_each_family_of_names() {
     assert_eq!(rows[2].join(" "), format!("{} tasks have ended; by name", ENDED + 1));
     let all = ENDED.to_string();
     let (span, none) = (format!("{all}s"), "0s");
-    assert_eq!(rows[4], [&*all, "conn-*", "ended", &all, &span, &span, none, "-"], "{said}");
-    assert_eq!(rows[5], ["1", "main", "ended", "1", "1s", "1s", none, "-"], "{said}");
+    assert_eq!(rows[4], [&*all, "conn-*", "ended", &all, "-", &span, &span, none, "-"], "{said}");
+    assert_eq!(rows[5], ["1", "main", "ended", "1", "-", "1s", "1s", none, "-"], "{said}");
 }
 
 /// A log of connections that come and go, 100 at a time: a line at a time, none is kept.
@@ -1298,6 +1309,82 @@ fn diff_ignores_what_a_timed_trace_adds() {
     let [stable, timed] = [stable, timed].map(|text| read(&text));
     assert_eq!(diff::diff(&stable, &timed, PLAIN), None);
     assert_eq!(diff::diff(&timed, &stable, PLAIN), None);
+}
+
+/// A log on the real clock, not timed. Task 3 holds the CPU for 0.1 s in each of three runs, and
+/// task 4 reads the clock after each of them. Without `longrun` lines, nothing says whose run it
+/// was.
+fn burnt(has_long_runs: bool) -> String {
+    let mut text = "\
+#trace v3 clock=real seed=0 tick=0.3s
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+ 0.000000       0  #0002   3 busy     spawn    parent=- at=a.rs:1
+ 0.000000       0  #0003   4 innocent spawn    parent=- at=a.rs:2
+"
+    .to_owned();
+    let (mut seq, mut causes) = (3, [2, 3]);
+    let mut line = |at: &str, turn: u64, task: u64, event: &str| {
+        seq += 1;
+        let name = if task == 3 { "busy" } else { "innocent" };
+        text += &format!("{at} {turn} #{seq:04} {task} {name} {event}\n");
+        seq
+    };
+    let times = ["0.000000", "0.100000", "0.200000", "0.300000"];
+    for (turn, at) in times.windows(2).enumerate() {
+        let (turn, k) = (turn as u64 + 1, 2 * turn as u64 + 1);
+        line(at[0], turn, 3, &format!("run      cause=#{:04}", causes[0]));
+        let block = line(at[0], turn, 3, &format!("block    yield k={k} at=a.rs:5"));
+        if has_long_runs {
+            line(at[0], turn, 3, "longrun  ran=0.100000 from=yield@a.rs:5 to=yield@a.rs:5");
+        }
+        causes[0] = line(at[0], turn, 3, &format!("wake     yield k={k} cause=#{block:04}"));
+        line(at[0], turn, 4, &format!("run      cause=#{:04}", causes[1]));
+        let sleep = format!("block    sleep 0s until={} k={} at=a.rs:9", at[1], k + 1);
+        let block = line(at[1], turn, 4, &sleep);
+        causes[1] = line(at[1], turn, 4, &format!("wake     sleep k={} cause=#{block:04}", k + 1));
+    }
+    text
+}
+
+#[test]
+fn no_run_gets_the_time_that_another_task_burnt() {
+    let cells = |said: &str, task: &str| -> Vec<String> {
+        let row = said.lines().find(|row| row.split_whitespace().nth(1) == Some(task)).unwrap();
+        row.split_whitespace().map(str::to_owned).collect()
+    };
+    for (has_long_runs, busy) in [(true, ["0.3s", "0.0s"]), (false, ["-", "0.0s"])] {
+        let text = burnt(has_long_runs);
+        let tasks = tally(&text).tasks(Order::Id, PLAIN);
+        assert_eq!(tasks.lines().next().unwrap().split_whitespace().nth(5), Some("unknown"));
+        assert_eq!(cells(&tasks, "busy")[4..6], busy, "{tasks}");
+        assert_eq!(cells(&tasks, "innocent")[4..6], ["-", "0.3s"], "{tasks}");
+        assert!(tasks.contains("`Kernel::time_the_trace`"), "{tasks}");
+        let said = summary(&text);
+        assert_eq!(cells(&said, "innocent")[3..5], ["-", "100.0%"], "{said}");
+        let trace = read(&text);
+        let life = life::task(&trace, &Now::of(&trace), trace.find("innocent")[0], PLAIN);
+        assert!(life.contains("\n  run                 -\n  unknown          0.3s"), "{life}");
+        let said = slow(&text, 5);
+        let runs = said.split("Longest waits").next().unwrap();
+        assert!(!runs.contains("innocent"), "{said}");
+        assert_eq!(runs.matches("busy").count(), if has_long_runs { 3 } else { 0 }, "{said}");
+        // By the times of its lines, task 3 was ready while it ran.
+        let is_ready = said.contains("made the task ready\n  none took any time");
+        assert_eq!(is_ready, has_long_runs, "{said}");
+        let run = lines(&trace).into_iter().filter(|line| line.verb == "run").nth(2).unwrap();
+        let said = why(&trace, run.seq);
+        let ready = " Task 3 `busy` had been ready for 0.1s: 1 task ran first, and the log is not \
+                     timed and does not say for how long.";
+        assert_eq!((run.task, said.contains(ready)), (3, !has_long_runs), "{said}");
+        assert_eq!(said.contains(" had been ready"), !has_long_runs, "{said}");
+        let slices = perfetto(&trace);
+        let of =
+            |task: u64| slices.iter().filter(move |it| it["cat"] == "run" && it["tid"] == task);
+        assert_eq!(of(4).count(), 3);
+        assert!(of(4).all(|run| run["name"] == "run of unknown length"), "{slices:?}");
+        let longs = of(3).filter(|run| run["args"]["ran"] == "0.1s").count();
+        assert_eq!(longs, if has_long_runs { 3 } else { 0 }, "{slices:?}");
+    }
 }
 
 #[test]
