@@ -239,7 +239,7 @@ impl<M: Machine> Kernel<M> {
         self.core.serve_between_runs(&mut self.services);
         while !self.core.main_ended {
             if let Err(error) = self.turn(main) {
-                let event = Event::Drop { what: "its_run_failed".into() };
+                let event = Event::Drop { why: "its_run_failed".into() };
                 self.core.log.cause = emit!(self.core, task, event);
                 self.core.end_task(task, End::Dropped);
                 return Err(error);

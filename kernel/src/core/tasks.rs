@@ -359,7 +359,7 @@ impl<M: Machine> Core<M> {
     ) {
         let Some(index) = self.find(task) else { return };
         if self.run.task != Some(index) {
-            let line = emit!(self, index, Event::Drop { what: why.into() });
+            let line = emit!(self, index, Event::Drop { why: why.into() });
             self.drop_body(index, End::Dropped, "future");
             // Serve the posts of the drop.
             self.serve_posts(services);

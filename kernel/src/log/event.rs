@@ -168,9 +168,11 @@ table! {
         },
         /// A task has ended. Its cause is the `run` in which it ended, or the line that dropped it.
         Exit = "exit" { how: Exit, cause " cause=": Seq = SEQ },
-        /// A future or a job was dropped before its end. The words, joined by `_`, name it and the
-        /// reason.
-        Drop = "drop" { what: Text<'a> = WORD },
+        /// The future of a task was dropped before its end. The words of the reason are joined by
+        /// `_`.
+        Drop = "drop" { why: Text<'a> = WORD },
+        /// A job was dropped before it ran.
+        DropJob = "drop" { job: u64 = JOB },
         /// The output of the ended task with this number was taken.
         Join = "join" { task: u64 = TASK },
         /// A task yields, because this many I/O operations in a row did not block.

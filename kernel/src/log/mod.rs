@@ -356,6 +356,7 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Spawn { .. }
         | Event::Exit { .. }
         | Event::Drop { .. }
+        | Event::DropJob { .. }
         | Event::Note { .. }
         | Event::Enter { .. }
         | Event::Leave { .. } => (Level::Debug, "kernel::sched"),

@@ -110,7 +110,7 @@ impl Shutdown {
             _ => {}
         }
         if self.overdue {
-            core.log.cause = emit!(core, main, Event::Drop { what: OVER.into() });
+            core.log.cause = emit!(core, main, Event::Drop { why: OVER.into() });
             core.end_task(main, End::Dropped);
         }
         self.overdue

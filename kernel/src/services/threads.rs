@@ -320,7 +320,7 @@ impl Threads {
         let label = |tasks: &Tasks| index.map(|index| tasks.label(index).1.to_owned());
         let name = label(&core.tasks).unwrap_or_default();
         if let Some(parcel) = self.tokens.withdraw(number) {
-            emit_for!(core, (id, &*name), Event::Drop { what: never_ran(number).into() });
+            emit_for!(core, (id, &*name), Event::DropJob { job: number });
             drop_quietly(parcel);
         } else if self.tokens.abandon(number, &name) {
             emit_for!(core, (id, &*name), Event::Abandon { job: number });
@@ -339,7 +339,7 @@ impl Threads {
         let scripted = core.machine.take_jobs().into_iter().map(|(job, it)| (job, Some(it)));
         for (job, parcel) in queued.into_iter().chain(scripted) {
             drop_quietly(self.tokens.end(job, core.now));
-            emit_for!(core, KERNEL, Event::Drop { what: never_ran(job).into() });
+            emit_for!(core, KERNEL, Event::DropJob { job });
             drop_quietly(parcel);
         }
     }
@@ -362,10 +362,6 @@ impl Threads {
         let jobs = self.tokens.jobs.iter();
         jobs.map(|(number, job)| job.view(*number, tasks.has_name(job.task.1))).collect()
     }
-}
-
-fn never_ran(job: u64) -> String {
-    format!("o{job}_before_it_ran")
 }
 
 impl Job {

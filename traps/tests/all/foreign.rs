@@ -227,7 +227,7 @@ fn a_job_that_no_thread_has_taken_never_runs_once_its_caller_is_gone() {
     });
     let trace = kernel.end();
     assert_eq!(runs.load(Ordering::Relaxed), 0);
-    assert_lines(&trace, "drop     o2_before_it_ran", 1);
+    assert_lines(&trace, "drop     o2", 1);
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn f21_a_job_that_was_withdrawn_is_asked_for_again() {
     });
     assert_eq!((end, fate.calls()), (at(secs(8)), 3));
     let trace = kernel.end();
-    assert_lines(&trace, "drop     o2_before_it_ran", 1);
+    assert_lines(&trace, "drop     o2", 1);
     assert_lines(&trace, "abandon", 0);
 }
 
@@ -331,7 +331,7 @@ fn f21_a_call_in_the_poll_that_drops_another_asks_again() {
     });
     assert_eq!(fate.calls(), 3);
     let trace = kernel.end();
-    assert_lines(&trace, "drop     o2_before_it_ran", 1);
+    assert_lines(&trace, "drop     o2", 1);
     assert_lines(&trace, "wake     outside", 1);
 }
 

@@ -302,7 +302,7 @@ fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
         "offload o2",
         "offload o3",
         "abandon o1",
-        "drop o2_before_it_ran",
+        "drop o2",
         "orphan o1",
         "offload o3",
         "done o3",
@@ -633,7 +633,7 @@ fn r9_a_job_that_no_thread_has_taken_at_the_halt_is_dropped_with_a_line() {
         });
         let trace = kernel.end();
         assert_lines(&trace, "left behind", 0);
-        let ends = ["orphan   o", "done     o", "_before_it_ran"];
+        let ends = ["orphan   o", "done     o", "drop     o"];
         let ends: usize = ends.iter().map(|end| support::kernels::count(&trace, end)).sum();
         assert_eq!(ends, 4, "{trace}");
     }

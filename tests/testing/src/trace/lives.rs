@@ -175,8 +175,7 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         // One that comes back in the turn of a deadline that wins has a caller still.
         "orphan" => (life(Kind::Job), &[Running, Abandoned, Done], Ended),
         "drop" => {
-            let what = line.word(0);
-            let name = Name::of(what.strip_suffix("_before_it_ran").unwrap_or(what));
+            let name = Name::of(line.word(0));
             let job = Some((Kind::Job, name)).filter(|_| name.0 == 'o' && name.1 > 0)?;
             (job, &[Queued, Running, Abandoned], Ended)
         }

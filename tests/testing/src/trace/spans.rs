@@ -37,12 +37,17 @@ impl Spans {
                 });
             }
             // A job that is dropped is no task.
-            "drop" if line.word(0).ends_with("_before_it_ran") => {}
+            "drop" if is_job(line.word(0)) => {}
             "drop" | "exit" => self.over.extend(self.open.remove(&line.task).unwrap_or_default()),
             _ => {}
         }
         None
     }
+}
+
+/// Whether a word is the number of a job: `o2`.
+fn is_job(word: &str) -> bool {
+    word.strip_prefix('o').is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 fn take_last(spans: &mut Vec<Open>, name: &str) -> Option<Seq> {

@@ -207,8 +207,7 @@ impl State {
     }
 
     fn job(&mut self, line: &Line<'_>) {
-        let word = line.word(0).trim_end_matches("_before_it_ran");
-        let Some(job) = number(word, 'o') else { return };
+        let Some(job) = number(line.word(0), 'o') else { return };
         match line.verb {
             "abandon" => self.set_job(job, line, JobDoing::Abandoned),
             _ => self.end_job(job),

@@ -325,7 +325,7 @@ fn a_job_is_queued_until_a_thread_is_free() {
         (JobDoing::Runs, Some("disk"))
     );
     let next = (2, "offload o3 running=1 queued=0");
-    let state = log(&[&lines[..], &[(2, "drop o2_before_it_ran"), (0, "done o1"), next]].concat());
+    let state = log(&[&lines[..], &[(2, "drop o2"), (0, "done o1"), next]].concat());
     assert_eq!(rows(&state, &["job"]), ["job o3 runs by=2"]);
 }
 
