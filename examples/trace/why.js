@@ -213,6 +213,12 @@ const { readLine, Causes, Why } = (() => {
         }
         case "deliver":
           return `${by} was interrupted: ${interrupted(it)}`;
+        case "withdraw": {
+          const wait = waitOf(place);
+          const what = wait === null ? ""
+            : ` for ${waitInWords(wait)} (${number(wait.seq)}, since ${wait.at}${site(wait)})`;
+          return `the wait of ${by}${what} was withdrawn: its future was dropped`;
+        }
         case "spawn": {
           const parent = it.number("parent");
           if (parent !== null) return `task ${parent} spawned ${by}${site(it)}`;
@@ -228,7 +234,7 @@ const { readLine, Causes, Why } = (() => {
             `set by ${number(it.cause ?? 0)}${where} (from outside: time)`;
         }
         default:
-          return did(it, by, waitInWords);
+          return did(it, by, waitInWords, name);
       }
     }
 
@@ -343,9 +349,11 @@ const { readLine, Causes, Why } = (() => {
     return `the connection deadline ${timer}`;
   }
 
-  // What a task or the kernel did.
-  function did(line, by, waitInWords) {
+  // What a task or the kernel did. Each verb has a sentence, here or in `tell`.
+  function did(line, by, waitInWords, name) {
     const [first, second, { outcome }] = [line.word(0), line.word(1), line];
+    const key = (name) => line.key(name) ?? "";
+    const opt = (name, text) => (line.key(name) === null ? "" : text(line.key(name)));
     switch (line.verb) {
       case "block":
         return `${by} left the CPU${site(line)} to wait for ${waitInWords(line)}`;
@@ -366,11 +374,105 @@ const { readLine, Causes, Why } = (() => {
         return `${task === null ? "the kernel" : `task ${task}`} asked ${by} to end`;
       }
       case "phase":
-        return first === "close" ? `the shutdown began (${line.key("reason") ?? ""})`
+        return first === "close" ? `the shutdown began (${key("reason")})`
           : `the shutdown reached its phase ${first}`;
+      case "move":
+        return `the ${first.startsWith("s") ? "scope" : "wait"} ${first} of ${by} moved into ` +
+          `${scopeWords(key("in"))}: its future was polled there`;
+      case "take":
+        return `${by} took ${first} ${second}${site(line)}`;
+      case "give":
+        return `${by} gave back ${first} ${second}${opt("from", (task) => ` of task ${task}`)}`;
+      case "drop":
+        return /^o\d+$/.test(first) ? `job ${first} of ${by} was dropped before it ran`
+          : `the future of ${by} was dropped before its end (${first.replaceAll("_", " ")})`;
+      case "join":
+        return `${by} took the output of ${tasksInWords(first, name)}`;
+      case "yielded":
+        return `${by} yielded after ${key("budget")} reads and writes that it did not wait for`;
+      case "longrun": {
+        const time = (value) => spanInWords(micros(value));
+        const ran = opt("ran", (ran) => ` for ${time(ran)}`);
+        const cpu = opt("cpu", (cpu) => `, ${time(cpu)} of that on a CPU`);
+        return `${by} had run${ran}${cpu}, from ${stopWords(key("from"))} to ${stopWords(key("to"))}`;
+      }
+      case "late":
+        return `scope ${first} of ${by} closed with a value, ${key("over")} after its deadline ` +
+          key("deadline");
+      case "race": {
+        const of = (name) => (key(name) === "cancel" ? "a cancellation" : `a ${key(name)}`);
+        const scope = line.word(2) ? ` (scope ${line.word(2)})` : "";
+        return `${by} had got ${of("winner")} when ${of("loser")} came too${scope}`;
+      }
+      case "warn": return `the kernel warned about ${by}: \`${line.detail}\``;
+      case "panic": return `${by} panicked: \`${line.detail}\``;
+      case "note": return `${by} noted: \`${line.detail}\``;
+      case "enter": return `${by} entered the span ${first}`;
+      case "leave": return `${by} left the span ${first}`;
+      case "register":
+        return key("why") === "first"
+          ? `the poller began to watch ${first}, for the first wait of ${by}`
+          : `the poller began to watch ${first} again, for a wait of ${by}`;
+      case "unregister":
+        return `the poller stopped watching ${first}, because ` +
+          (UNREGISTERED[key("why")] ?? "its handle was closed");
+      case "remember":
+        return `the descriptor ${first} became ready to ${second}, and no task waited for that`;
+      case "close":
+        return `the handle of ${first} was closed, which the poller did not watch`;
+      case "refuse":
+        return `the poller refused ${first}: \`${line.detail.slice(first.length).trimStart()}\``;
+      case "arm": {
+        const phase = opt("phase", (phase) => ` for ${phase}`);
+        return `${by} set ${timerInWords(line)}${phase} to ${key("until")}${site(line)}`;
+      }
+      case "disarm": return `${by} cancelled ${timerInWords(line)}`;
+      case "tick":
+        return `the kernel scanned its connection deadlines: ${key("fired")} fired, ` +
+          `${key("armed")} are armed`;
+      case "offload":
+        if (second === "starts") return `job ${first} of ${by} got a token, and starts`;
+        return `${by} asked for job ${first} on a thread${opt("limiter", (it) => ` under ${it}`)} ` +
+          `(jobs: ${key("running")} with a token, ${key("queued")} in the queue)`;
+      case "done": return `job ${first} ended`;
+      case "abandon": return `${by} stopped waiting for job ${first}, whose thread continues`;
+      case "orphan": return `job ${first} ended without a task that takes its result`;
+      case "cleanup": {
+        const place = opt("in", (it) => ` at branch ${it}`);
+        return `the interrupt of ${scopeWords(first)} of ${by} is pending${place}: ` +
+          interrupted(line);
+      }
+      case "cap": return `a limit was hit: ${line.detail}`;
+      case "boot": return `the kernel started with ${line.detail}`;
+      case "halt": {
+        const names = ["tasks", "tickets", "timers", "handles", "threads"];
+        const left = names.filter((name) => !["", "0"].includes(key(name)));
+        const text = left.map((name) => `${name}=${key(name)}`).join(" ");
+        return `the kernel ended, and ${text || "nothing"} was left`;
+      }
       default:
         return `${by}: ${line.verb.padEnd(8)} ${line.detail}`;
     }
+  }
+
+  // Why the poller no longer watches a descriptor.
+  const UNREGISTERED = {
+    wake: "a wait for it was over",
+    suspend: "its task left the CPU for something else",
+    other: "its task waits for another descriptor or direction",
+    exit: "its task ended",
+    interrupt: "a wait for it was interrupted or withdrawn",
+  };
+
+  const scopeWords = (scope) => (scope === "root" ? "the root scope" : `scope ${scope}`);
+
+  // The trap between two runs: its `sleep` at FILE:LINE.
+  function stopWords(stop) {
+    const [, trap, , site] = /^([^@]*)(@(.*))?$/.exec(stop);
+    const at = site ? ` at ${site}` : "";
+    if (trap === "spawn") return "its spawn";
+    if (trap === "exit") return "its end";
+    return trap === "waker" ? `a waker${at}` : `its \`${trap}\`${at}`;
   }
 
   // What a `block` line waits for, in words: `bytes on c1`.

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use kernel::trace::Span;
 use testing::trace::{Line, span};
+use traps::Time;
 
-use super::model::{Trace, wait_in_words};
+use super::model::{Trace, tasks_in_words, wait_in_words};
 use super::style::Paint;
 
 /// The lines from this one back to what came from outside, as places in the trace.
@@ -244,6 +245,14 @@ pub fn tell(trace: &Trace, place: usize) -> String {
             format!("the wait of {who} for {what}{since} was over")
         }
         "deliver" => format!("{who} was interrupted: {}", interrupted(line)),
+        "withdraw" => {
+            let wait = trace.wait_of(place).map(|wait| trace.line(wait));
+            let what = wait.as_ref().map_or(String::new(), |wait| {
+                let (since, at) = (wait.at, at(wait));
+                format!(" for {} (#{:04}, since {since}{at})", waits_for(trace, wait), wait.seq)
+            });
+            format!("the wait of {who}{what} was withdrawn: its future was dropped")
+        }
         "spawn" => match (line.number("parent"), line.cause) {
             (Some(parent), _) => format!("task {parent} spawned {who}{}", at(line)),
             (None, Some(_)) => format!("another thread spawned {who}{}", at(line)),
@@ -296,9 +305,10 @@ fn timer_in_words(fire: &Line<'_>) -> String {
     }
 }
 
-/// What a task or the kernel did.
+/// What a task or the kernel did. Each verb has a sentence, here or in [`tell`].
 fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
     let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
+    let key = |name| line.key(name).unwrap_or_default();
     match (line.verb, second) {
         ("block", _) => {
             format!("{who} left the CPU{} to wait for {}", at(line), waits_for(trace, line))
@@ -316,10 +326,140 @@ fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
             let by = line.number("by").map(|task| format!("task {task}"));
             format!("{} asked {who} to end", by.as_deref().unwrap_or("the kernel"))
         }
-        ("phase", _) if first == "close" => {
-            format!("the shutdown began ({})", line.key("reason").unwrap_or_default())
-        }
+        ("phase", _) if first == "close" => format!("the shutdown began ({})", key("reason")),
         ("phase", _) => format!("the shutdown reached its phase {first}"),
+        ("move", _) => {
+            let to = scope_in_words(key("in"));
+            let what = if first.starts_with('s') { "scope" } else { "wait" };
+            format!("the {what} {first} of {who} moved into {to}: its future was polled there")
+        }
+        ("take", _) => format!("{who} took {first} {second}{}", at(line)),
+        ("give", _) => {
+            let from = line.key("from").map_or(String::new(), |task| format!(" of task {task}"));
+            format!("{who} gave back {first} {second}{from}")
+        }
+        ("drop", _) if is_job(first) => format!("job {first} of {who} was dropped before it ran"),
+        ("drop", _) => {
+            let why = first.replace('_', " ");
+            format!("the future of {who} was dropped before its end ({why})")
+        }
+        ("join", _) => {
+            let output = tasks_in_words(first, &|id| trace.name(id));
+            format!("{who} took the output of {output}")
+        }
+        ("yielded", _) => {
+            let budget = key("budget");
+            format!("{who} yielded after {budget} reads and writes that it did not wait for")
+        }
+        ("longrun", _) => {
+            let span = |time: &str| time.parse::<Time>().ok().map(|it| Span(it.since(Time::ZERO)));
+            let ran = span(key("ran")).map_or(String::new(), |ran| format!(" for {ran}"));
+            let cpu = line.key("cpu").and_then(span);
+            let cpu = cpu.map_or(String::new(), |cpu| format!(", {cpu} of that on a CPU"));
+            let [from, to] = ["from", "to"].map(|name| stop_in_words(key(name)));
+            format!("{who} had run{ran}{cpu}, from {from} to {to}")
+        }
+        ("late", _) => {
+            let (over, deadline) = (key("over"), key("deadline"));
+            format!(
+                "scope {first} of {who} closed with a value, {over} after its deadline {deadline}"
+            )
+        }
+        ("race", _) => {
+            let [winner, loser] = ["winner", "loser"].map(|name| match key(name) {
+                "cancel" => "a cancellation".to_owned(),
+                word => format!("a {word}"),
+            });
+            let scope = line.word(2);
+            let scope = if scope.is_empty() { "" } else { &format!(" (scope {scope})") };
+            format!("{who} had got {winner} when {loser} came too{scope}")
+        }
+        ("warn", _) => format!("the kernel warned about {who}: `{}`", line.detail()),
+        ("panic", _) => format!("{who} panicked: `{}`", line.detail()),
+        ("note", _) => format!("{who} noted: `{}`", line.detail()),
+        ("enter", _) => format!("{who} entered the span {first}"),
+        ("leave", _) => format!("{who} left the span {first}"),
+        ("register", _) => match key("why") {
+            "first" => format!("the poller began to watch {first}, for the first wait of {who}"),
+            _ => format!("the poller began to watch {first} again, for a wait of {who}"),
+        },
+        ("unregister", _) => {
+            let why = match key("why") {
+                "wake" => "a wait for it was over",
+                "suspend" => "its task left the CPU for something else",
+                "other" => "its task waits for another descriptor or direction",
+                "exit" => "its task ended",
+                "interrupt" => "a wait for it was interrupted or withdrawn",
+                _ => "its handle was closed",
+            };
+            format!("the poller stopped watching {first}, because {why}")
+        }
+        ("remember", way) => {
+            format!("the descriptor {first} became ready to {way}, and no task waited for that")
+        }
+        ("close", _) => format!("the handle of {first} was closed, which the poller did not watch"),
+        ("refuse", _) => {
+            let error = line.detail().strip_prefix(first).unwrap_or_default().trim_start();
+            format!("the poller refused {first}: `{error}`")
+        }
+        ("arm", _) => {
+            let phase = line.key("phase").map_or(String::new(), |phase| format!(" for {phase}"));
+            let (timer, until) = (timer_in_words(line), key("until"));
+            format!("{who} set {timer}{phase} to {until}{}", at(line))
+        }
+        ("disarm", _) => format!("{who} cancelled {}", timer_in_words(line)),
+        ("tick", _) => {
+            let (fired, armed) = (key("fired"), key("armed"));
+            format!("the kernel scanned its connection deadlines: {fired} fired, {armed} are armed")
+        }
+        ("offload", "starts") => format!("job {first} of {who} got a token, and starts"),
+        ("offload", _) => {
+            let limiter = line.key("limiter").map_or(String::new(), |it| format!(" under {it}"));
+            let (running, queued) = (key("running"), key("queued"));
+            let counts = format!("{running} with a token, {queued} in the queue");
+            format!("{who} asked for job {first} on a thread{limiter} (jobs: {counts})")
+        }
+        ("done", _) => format!("job {first} ended"),
+        ("abandon", _) => format!("{who} stopped waiting for job {first}, whose thread continues"),
+        ("orphan", _) => format!("job {first} ended without a task that takes its result"),
+        ("cleanup", _) => {
+            let place = line.key("in").map_or(String::new(), |it| format!(" at branch {it}"));
+            let of = scope_in_words(first);
+            format!("the interrupt of {of} of {who} is pending{place}: {}", interrupted(line))
+        }
+        ("cap", _) => format!("a limit was hit: {}", line.detail()),
+        ("boot", _) => format!("the kernel started with {}", line.detail()),
+        ("halt", _) => {
+            let counts = ["tasks", "tickets", "timers", "handles", "threads"].map(|name| {
+                let count = line.key(name).filter(|count| *count != "0")?;
+                Some(format!("{name}={count}"))
+            });
+            let left: Vec<_> = counts.into_iter().flatten().collect();
+            let left = if left.is_empty() { "nothing".to_owned() } else { left.join(" ") };
+            format!("the kernel ended, and {left} was left")
+        }
         _ => format!("{who}: {}", line.event()),
+    }
+}
+
+/// Whether a word is the number of a job.
+fn is_job(word: &str) -> bool {
+    word.strip_prefix('o').is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+/// `scope s1`, or the task's own scope, as a line names it.
+fn scope_in_words(scope: &str) -> String {
+    if scope == "root" { "the root scope".to_owned() } else { format!("scope {scope}") }
+}
+
+/// The trap between two runs: its `sleep` at FILE:LINE.
+fn stop_in_words(stop: &str) -> String {
+    let (trap, site) = stop.split_once('@').unwrap_or((stop, ""));
+    let at = if site.is_empty() { String::new() } else { format!(" at {site}") };
+    match trap {
+        "spawn" => "its spawn".to_owned(),
+        "exit" => "its end".to_owned(),
+        "waker" => format!("a waker{at}"),
+        trap => format!("its `{trap}`{at}"),
     }
 }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::read::DeflateDecoder;
+use kernel::trace::Event;
 use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
@@ -135,6 +136,24 @@ fn why_ends_outside_from_every_line_of_every_golden() {
             assert!(said.is_ascii() && !said.contains("  .") && !said.contains("{}"), "{said}");
         }
     }
+}
+
+#[test]
+fn each_verb_of_the_grammar_has_a_sentence() {
+    let trace = read(include_str!("../verbs.trace"));
+    let mut verbs = BTreeSet::new();
+    for place in 0..trace.len() {
+        let (line, said) = (trace.line(place), chain::tell(&trace, place));
+        verbs.insert(line.verb);
+        // Text of the program and of the system is quoted as it is.
+        let is_free = ["warn", "panic", "note", "cap", "boot", "refuse"].contains(&line.verb);
+        let is_raw = |text: &str| said.contains(text);
+        let is_raw = is_raw(line.event()) || line.detail().contains('=') && is_raw(line.detail());
+        assert!(!is_raw || is_free, "{line}\n{said}");
+        assert!(said.contains(' ') && !said.contains("  ") && !said.ends_with(' '), "{said}");
+    }
+    let all: BTreeSet<_> = Event::WORDS.iter().copied().collect();
+    assert_eq!(verbs, all, "the log has each verb");
 }
 
 #[test]
