@@ -55,7 +55,7 @@ function hang() {
   pen.stroke();
   pen.setLineDash([]);
   pen.font = SMALL;
-  const tasks = trace.circles.reduce((sum, circle) => sum + circle.length, 0);
+  const tasks = trace.hung;
   const text = tasks ? `hang: deadlock of ${tasks} task${tasks === 1 ? "" : "s"}` : "hang: nothing wakes a task";
   const wide = pen.measureText(text).width, from = Math.min(a + 5, width - wide - 8);
   pen.fillStyle = colors.paper;

@@ -11,7 +11,7 @@ use super::longest::Longest;
 use super::look::Look;
 use super::model::State;
 use super::now::Now;
-use super::stuck::circles;
+use super::stuck::{Closed, circles, past};
 use super::style::Paint;
 use super::tables::Table;
 
@@ -72,6 +72,10 @@ impl Idle {
             let _ = writeln!(text, "  and {more} more; `-n {}` shows them", waits.len());
         }
         text += &paint.strong(&circles(&self.now));
+        for Closed { from: Mark { seq, at }, words, .. } in past(&self.now) {
+            let _ =
+                write!(text, "\nOver now, but from {at} s on (#{seq:04}): {}", paint.strong(words));
+        }
         let title = paint.strong("Longest waits that ended");
         let before = self.before.rows().map(|(span, row)| (span, row.clone()));
         let _ = write!(text, "\n{title}\n{}", table(before, paint));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::model::Trace;
 use super::now::Now;
-use super::stuck::{self, Holders};
+use super::stuck::{self, Closed, Holders};
 
 /// A task waits for a primitive, and another task holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,13 +83,16 @@ pub struct Deadlock {
     pub at: usize,
     /// Whether the run failed: no task at all could go on.
     pub is_hang: bool,
-    /// Each circle: the line of each wait in it, and the task that holds what the wait is for.
+    /// The number of tasks in a circle then.
+    pub tasks: usize,
+    /// Each circle, also those that are over by then: the line of each wait in it, and the task that
+    /// holds what the wait is for.
     pub circles: Vec<Vec<(usize, u64)>>,
     /// The circles in the words of the kernel.
     pub words: String,
 }
 
-/// The deadlock of a trace; without circles if there is none.
+/// The deadlocks of a trace; without circles if there is none.
 pub fn deadlock(trace: &Trace) -> Deadlock {
     let (mut now, mut hang) = (Now::default(), None);
     trace.each(|place, line| {
@@ -101,8 +104,15 @@ pub fn deadlock(trace: &Trace) -> Deadlock {
         }
     });
     let place = |(seq, holder): &(u64, u64)| Some((trace.place(*seq)?, *holder));
-    let rings = stuck::rings(&now);
-    let circles = rings.iter().map(|ring| ring.iter().filter_map(place).collect()).collect();
+    let (rings, past) = (stuck::rings(&now), stuck::past(&now));
+    let tasks = rings.iter().map(Vec::len).sum();
+    let all = rings.iter().chain(past.iter().map(|closed| &closed.ring));
+    let circles = all.map(|ring| ring.iter().filter_map(place).collect()).collect();
+    let mut words = stuck::circles(&now);
+    for Closed { from, words: past, .. } in past {
+        let when = format!(" from {} s on, over now:\n", from.at);
+        words += &past.replacen(":\n", &when, 1);
+    }
     let at = hang.unwrap_or(trace.len() - 1);
-    Deadlock { at, is_hang: hang.is_some(), circles, words: stuck::circles(&now) }
+    Deadlock { at, is_hang: hang.is_some(), tasks, circles, words }
 }

@@ -7,7 +7,7 @@ use testing::trace::Line;
 
 use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope};
 use super::model::{State, Trace, is_primitive};
-use super::stuck::Holders;
+use super::stuck::{self, Closed, Holders};
 
 /// A connection deadline.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,9 @@ struct Deadline {
 /// So many connections at most are known that no task has used yet.
 const UNUSED: usize = 10_000;
 
+/// So many circles are remembered.
+const CIRCLES: usize = 20;
+
 /// The program at a line of its log.
 #[derive(Debug, Default)]
 pub struct Now {
@@ -27,6 +30,8 @@ pub struct Now {
     pub tasks: BTreeMap<u64, Living>,
     /// Who holds what tasks wait for.
     pub holders: Holders,
+    /// The first circles of tasks that waited for each other, whether or not they are over.
+    pub circles: Vec<Closed>,
     /// The last line.
     pub last: Mark,
     /// Whether the log has the measured time of each run.
@@ -84,6 +89,10 @@ impl Now {
             "block" | "await" if line.word(0) == "io" => self.serve(line.task, line.word(1)),
             "exit" => return self.exit(line),
             _ => {}
+        }
+        if line.verb == "block" && line.task != 0 && self.circles.len() < CIRCLES {
+            let closed = stuck::closed(self, line.task);
+            self.circles.extend(closed);
         }
         None
     }

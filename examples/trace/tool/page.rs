@@ -118,14 +118,14 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     Beside { head, lists }
 }
 
-/// Of a deadlock: the `hang`, as a place; `circles` as `[[wait, holder], ..]`; and its words.
+/// Of deadlocks: the `hang`, as a place; how many tasks were `hung` in circles then; `circles` as `[[wait, holder], ..]`; and its words.
 fn stuck(trace: &Trace) -> String {
-    let Deadlock { at, is_hang, circles, words } = deadlock(trace);
+    let Deadlock { at, is_hang, tasks, circles, words } = deadlock(trace);
     let hang = if is_hang { at.to_string() } else { "null".to_owned() };
     let circles = circles.iter().map(|circle| {
         let waits = circle.iter().map(|(wait, holder)| format!("[{wait},{holder}]"));
         format!("[{}]", waits.collect::<Vec<_>>().join(","))
     });
     let (circles, words) = (circles.collect::<Vec<_>>().join(","), quoted(&words));
-    format!(r#""hang":{hang},"circles":[{circles}],"stuck":{words}"#)
+    format!(r#""hang":{hang},"hung":{tasks},"circles":[{circles}],"stuck":{words}"#)
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use kernel::trace::Seq;
 use testing::trace::Line;
 
-use super::living::{Living, SHOWN};
+use super::living::{Living, Mark, SHOWN};
 use super::model::{Names, State, is_primitive, tasks_in_words, wait_in_words};
 use super::now::Now;
 
@@ -197,8 +197,68 @@ pub type InCircle = (Seq, u64);
 
 /// The circles of tasks that wait for each other.
 pub fn rings(now: &Now) -> Vec<Vec<InCircle>> {
+    find(now).iter().map(|circle| ring(circle)).collect()
+}
+
+/// A circle from its first wait on.
+fn ring(circle: &[Link<'_>]) -> Vec<InCircle> {
     let of = |(line, wait): &Link<'_>| (line.seq, wait.held_by[0]);
-    find(now).iter().map(|circle| circle.iter().map(of).collect()).collect()
+    let mut ring: Vec<_> = circle.iter().map(of).collect();
+    let first = (0..ring.len()).min_by_key(|nth| ring[*nth].0).unwrap_or(0);
+    ring.rotate_left(first);
+    ring
+}
+
+/// A circle of a log, which may be over.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// The line with which it closed.
+    pub from: Mark,
+    /// Its tasks.
+    pub ring: Vec<InCircle>,
+    /// The words of the kernel's report.
+    pub words: String,
+}
+
+/// The circles that the last line, a `block` line of that task, has closed.
+pub fn closed(now: &Now, task: u64) -> Vec<Closed> {
+    if !leads_back(now, task) {
+        return Vec::new();
+    }
+    let circles = find(now).into_iter();
+    let circles = circles.filter(|circle| circle.iter().any(|(line, _)| line.task == task));
+    let of = |circle: Vec<Link<'_>>| {
+        let mut words = String::new();
+        tell(now, &circle, &mut words);
+        Closed { from: now.last, ring: ring(&circle), words }
+    };
+    circles.map(of).collect()
+}
+
+/// Whether a task waits, over any of the holders of what each task waits for, for itself. Most
+/// tasks do not, and this looks at few of all tasks.
+fn leads_back(now: &Now, start: u64) -> bool {
+    let holders = |id: u64| {
+        let links = now.tasks.get(&id).and_then(|task| blocked_by(now, task));
+        let links = links.unwrap_or_default().into_iter();
+        links.flat_map(|(_, wait)| wait.held_by.iter().copied()).collect::<Vec<_>>()
+    };
+    let (mut open, mut seen) = (holders(start), BTreeSet::new());
+    while let Some(id) = open.pop() {
+        if id == start {
+            return true;
+        }
+        if seen.insert(id) {
+            open.extend(holders(id));
+        }
+    }
+    false
+}
+
+/// The circles that are over, with the lines with which they closed.
+pub fn past(now: &Now) -> Vec<&Closed> {
+    let present = rings(now);
+    now.circles.iter().filter(|closed| !present.contains(&closed.ring)).collect()
 }
 
 /// The circles.
@@ -236,15 +296,19 @@ fn find(now: &Now) -> Vec<Vec<Link<'_>>> {
 
 /// The tasks that wait for tasks alone, with their waits.
 fn blocked_by_tasks(now: &Now) -> BTreeMap<u64, Vec<Link<'_>>> {
-    let blocked = now.tasks.values().filter(|task| task.state == Some(State::Blocked));
-    let links = blocked.filter(|task| !now.is_limited(task)).filter_map(|task| {
-        let waits = task.waits.iter().filter(|wait| wait.number("k").is_some());
-        let held: Option<Vec<_>> = waits
-            .map(|line| Some((line, now.holders.wait(line).filter(|wait| !wait.has_others)?)))
-            .collect();
-        held.filter(|held| !held.is_empty()).map(|held| (task.id, held))
-    });
-    links.collect()
+    now.tasks.values().filter_map(|task| Some((task.id, blocked_by(now, task)?))).collect()
+}
+
+/// The waits of a task, if it waits for tasks alone.
+fn blocked_by<'n>(now: &'n Now, task: &'n Living) -> Option<Vec<Link<'n>>> {
+    if task.state != Some(State::Blocked) || now.is_limited(task) {
+        return None;
+    }
+    let waits = task.waits.iter().filter(|wait| wait.number("k").is_some());
+    let held: Option<Vec<_>> = waits
+        .map(|line| Some((line, now.holders.wait(line).filter(|wait| !wait.has_others)?)))
+        .collect();
+    held.filter(|held| !held.is_empty())
 }
 
 fn tell(now: &Now, circle: &[Link<'_>], text: &mut String) {

@@ -7,7 +7,8 @@ use kernel::trace::Span;
 use testing::trace::{Behind, Causes, Line};
 
 use super::life::percent;
-use super::living::trap;
+use super::living::{Mark, trap};
+use super::stuck::Closed;
 use super::style::Paint;
 use super::tables::Table;
 use super::tally::{Order, Row, Tally};
@@ -146,6 +147,9 @@ impl Summary {
             table.row([word.to_string(), answered, blocked, interrupted]);
         }
         let _ = write!(text, "\n{}\n{}", paint.strong("Traps"), table.show(paint));
+        for Closed { from: Mark { seq, at }, words, .. } in &self.tally.now.circles {
+            let _ = write!(text, "\nFrom {at} s on (#{seq:04}): {}", paint.strong(words));
+        }
         text + self.tally.foot()
     }
 }

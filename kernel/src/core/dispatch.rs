@@ -169,6 +169,9 @@ impl<M: Machine> Core<M> {
         let scope = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
         let scope = self.unless_last(task, scope);
+        if leaves && let Some(text) = self.circle_at(task, ticket) {
+            announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
+        }
         let wait = Wait { ticket: self.log.number(ticket), reg, scope, at: words::site(site) };
         self.run.parked |= leaves;
         if leaves {

@@ -11,7 +11,7 @@ use kernel::{Error, Kernel, Machine, Real, Sim};
 use traps::sync::Semaphore;
 use traps::universal::UniversalQueue;
 use traps::{
-    Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, sleep, spawn,
+    Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, race, sleep, spawn,
     timeout_after, yield_now,
 };
 
@@ -272,4 +272,103 @@ fn both_branches_of_a_join_have_to_be_stuck() {
         join(take(&a), take(&b)).await.0
     });
     assert!(said.ends_with("\n 2 main waits for lock a, held by 2 main"), "{said}");
+}
+
+/// Runs main with a log, and returns the texts of its warnings and the log.
+fn warnings<T>(main: impl Future<Output = T>) -> (Vec<String>, String) {
+    let (_, trace) = support::kernels::on_sim(main);
+    let texts = trace.lines().filter_map(|line| line.split_once(" warn     "));
+    (texts.map(|(_, text)| text.to_owned()).collect(), trace)
+}
+
+/// Spawns two tasks that take two locks in different order, the second lock within `way`.
+async fn two<F: Future<Output = ()> + 'static>(
+    locks: [WaitQueue; 2],
+    way: impl Fn(WaitQueue) -> F + Clone + 'static,
+) {
+    for (name, [first, second]) in [("a", [0, 1]), ("b", [1, 0])] {
+        let (first, second) = (locks[first].clone(), locks[second].clone());
+        let way = way.clone();
+        let task = async move {
+            take(&first).await?;
+            yield_now().await?;
+            way(second).await;
+            Ok::<_, Interrupt>(())
+        };
+        spawn(name, task).detached().await;
+    }
+}
+
+#[test]
+fn a_deadlock_of_some_tasks_is_warned_of_once_while_others_run() {
+    let (said, trace) = warnings(async {
+        two([lock("left"), lock("right")], async |lock| drop(take(&lock).await)).await;
+        for _ in 0..3 {
+            sleep(MS).await.unwrap();
+        }
+    });
+    let expected = "deadlock of 2 tasks: 4 b waits for lock left, held by 3 a; 3 a waits for lock \
+                    right, held by 4 b";
+    assert_eq!(said, [expected], "{trace}");
+    let warn = trace.lines().position(|line| line.contains(" warn ")).unwrap();
+    let wait = trace.lines().nth(warn + 1).unwrap();
+    assert!(wait.contains("4 b        block    lock left held-by=3 "), "{wait}");
+}
+
+#[test]
+fn a_circle_of_one_and_a_circle_over_a_join_are_warned_of() {
+    let (said, trace) = warnings(async {
+        let alone = lock("alone");
+        let twice = async move {
+            take(&alone).await?;
+            take(&alone).await
+        };
+        spawn("twice", twice).detached().await;
+        let door = lock("door");
+        let parent = async move {
+            take(&door).await?;
+            let theirs = async move {
+                sleep(MS).await?;
+                take(&door).await
+            };
+            let mut child = spawn("child", theirs).await;
+            drop(child.join().await);
+            Ok::<_, Interrupt>(())
+        };
+        spawn("parent", parent).detached().await;
+        sleep(2 * MS).await.unwrap();
+    });
+    let expected = [
+        "deadlock of 1 task: 3 twice waits for lock alone, held by 3 twice",
+        "deadlock of 2 tasks: 5 child waits for lock door, held by 4 parent; 4 parent waits for \
+         join 5, held by 5 child",
+    ];
+    assert_eq!(said, expected, "{trace}");
+}
+
+/// A wait with a deadline ends, a permit may come from any task, and a wait beside another one is
+/// not the only way out.
+#[test]
+fn a_circle_with_a_way_out_is_not_warned_of() {
+    let locks = || [lock("left"), lock("right")];
+    let permits = || ["s", "t"].map(|name| WaitQueue::with_permits(1).described("semaphore", name));
+    let limited = async |lock: WaitQueue| drop(timeout_after(MS, take(&lock)).await);
+    let beside = async |lock: WaitQueue| drop(race(take(&lock), sleep(MS)).await);
+    for (said, trace) in [
+        warnings(async {
+            two(locks(), limited).await;
+            sleep(5 * MS).await
+        }),
+        warnings(async {
+            two(locks(), beside).await;
+            sleep(5 * MS).await
+        }),
+        warnings(async {
+            two(permits(), async |it| drop(take(&it).await)).await;
+            sleep(MS).await
+        }),
+    ] {
+        assert_eq!(said, [""; 0], "{trace}");
+        assert!(trace.contains(" held-by="), "{trace}");
+    }
 }

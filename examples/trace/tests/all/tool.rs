@@ -562,7 +562,7 @@ fn the_page_names_a_circle_and_marks_the_hang() {
     });
     let failed = lines + " 9.000000       9  #9000   2 main     drop     its_run_failed\n";
     let trace = read(&failed);
-    let Deadlock { at, is_hang, circles, words } = deadlock(&trace);
+    let Deadlock { at, is_hang, circles, words, .. } = deadlock(&trace);
     assert_eq!((at, is_hang, &words), (trace.len() - 1, true, &said));
     let of = |(wait, holder): &(usize, u64)| (trace.task_of(*wait).id, *holder);
     let found: Vec<Vec<_>> = circles.iter().map(|circle| circle.iter().map(of).collect()).collect();
@@ -572,6 +572,59 @@ fn the_page_names_a_circle_and_marks_the_hang() {
     assert_eq!(head["circles"][0].as_array().unwrap().len(), 2);
     let well = head_of(&page(&named("nested")));
     assert_eq!((&well["hang"], &well["stuck"]), (&Value::Null, &Value::from("")));
+}
+
+/// Two tasks wait for each other, and are cancelled before the end of the log.
+fn undone() -> String {
+    let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
+    let theirs = lines.clone();
+    kernel.observe(move |line: &kernel::trace::Line<'_>| {
+        *theirs.borrow_mut() += &format!("{line}\n");
+    });
+    let main = async {
+        let (left, right) = (lock("left"), lock("right"));
+        let mut both = Vec::new();
+        for [first, second] in [[left.clone(), right.clone()], [right, left]] {
+            let task = async move {
+                take(&first).await?;
+                yield_now().await?;
+                take(&second).await
+            };
+            both.push(spawn("p", task).await);
+        }
+        sleep(ms(5)).await.unwrap();
+        for task in &mut both {
+            task.cancel().await.unwrap();
+        }
+    };
+    kernel.run(main).unwrap();
+    kernel.shutdown().unwrap();
+    lines.take()
+}
+
+#[test]
+fn a_circle_that_is_over_at_the_end_is_told_with_the_line_that_closed_it() {
+    let lines = undone();
+    let warned = lines.lines().find(|line| line.contains(" warn ")).unwrap();
+    let (_, words) = warned.split_once(" warn     ").unwrap();
+    let wait = lines.lines().skip_while(|line| !line.contains(" warn ")).nth(1).unwrap();
+    let seq = wait.split_whitespace().nth(2).unwrap();
+    assert!(wait.contains(" held-by="), "{wait}");
+    let said = idle(&lines, Look::default(), 9).unwrap();
+    let (_, told) = said.split_once(&format!("on ({seq}): ")).unwrap();
+    let mut told: Vec<_> = told.lines().take(3).map(str::trim).collect();
+    // The kernel begins with the task that has closed the circle.
+    told[1..].sort_unstable();
+    let mut links: Vec<_> = words.split(": ").nth(1).unwrap().split("; ").collect();
+    links.sort_unstable();
+    assert_eq!(told, [&["deadlock of 2 tasks:"][..], &links].concat(), "{said}");
+    let there = idle(&lines, at("1ms"), 9).unwrap();
+    assert!(there.contains("deadlock of 2 tasks:\n") && !there.contains("Over now"), "{there}");
+    assert!(summary(&lines).contains(&format!("on ({seq}): deadlock of 2 tasks:\n")));
+    let found = deadlock(&read(&lines));
+    assert_eq!((found.is_hang, found.tasks, found.circles.len()), (false, 0, 1));
+    assert!(found.words.starts_with("deadlock of 2 tasks from 0.000000 s on, over now:\n"));
+    assert_eq!(head_of(&page(&read(&lines)))["hung"], 0);
 }
 
 #[test]
