@@ -225,6 +225,7 @@ impl<M: Machine> Kernel<M> {
         let rule = "rule: a kernel that a panic has stopped can only be dropped";
         assert!(!mem::replace(&mut self.is_running, true), "{rule}");
         let running = Running::enter(&self.core);
+        let _idle = self.services.watchdog.idle_at_the_end();
         let result = if M::IS_TAPED { self.until_stop(code) } else { code(self) };
         drop(running);
         self.is_running = false;

@@ -126,11 +126,28 @@ impl Watchdog {
         }
     }
 
+    /// Returns a guard that ends the present run when it is dropped: after the panic of an observer
+    /// no task runs any more, but nothing has marked the end of the run.
+    pub(crate) fn idle_at_the_end(&self) -> Idle {
+        Idle(self.pulse.clone())
+    }
+
     /// Marks the end of the run.
     pub(crate) fn end(&mut self) {
         if self.is_on() {
             self.move_on();
         }
+    }
+}
+
+/// See [`Watchdog::idle_at_the_end`].
+pub(crate) struct Idle(Arc<Pulse>);
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        // The other side of the pulse only reads.
+        let beat = self.0.beat.load(Ordering::Relaxed);
+        self.0.beat.store(beat + beat % 2, Ordering::Release);
     }
 }
 
@@ -204,7 +221,10 @@ fn enter<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::{Kernel, Options, Real};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -236,6 +256,39 @@ mod tests {
         watchdog.join().unwrap();
         let said = enter(&said);
         assert!(!said.is_empty() && said.iter().all(|stuck| stuck.task == 2), "{said:?}");
+    }
+
+    /// The watchdog calls no kernel stuck whose beat is even.
+    #[test]
+    fn a_kernel_that_runs_no_task_is_between_two_runs_also_after_a_panic() {
+        let kernel = || {
+            let options = Options::new().watchdog(Some(Duration::from_secs(3600)));
+            Kernel::with_options(Real::new().unwrap(), options)
+        };
+        let is_between = |kernel: &Kernel<Real>| {
+            let beat = kernel.services.watchdog.pulse.beat.load(Ordering::Acquire);
+            beat > 0 && beat.is_multiple_of(2)
+        };
+        let panics = async || panic!("a panic that is wanted");
+        let mut first = kernel();
+        let ran = first.run(async {
+            traps::yield_now().await?;
+            let ended = traps::spawn("panics", panics()).await.join().await;
+            traps::sleep(MS).await?;
+            Ok::<_, traps::Interrupt>(ended.is_err())
+        });
+        assert!(ran.unwrap().unwrap() && is_between(&first));
+        let main = catch_unwind(AssertUnwindSafe(|| first.run(panics())));
+        assert!(main.is_err() && is_between(&first), "a panic of main");
+        let _ = first.shutdown();
+        assert!(is_between(&first), "after the shutdown");
+        drop(first);
+        let mut second = kernel();
+        second.observe(|line: &crate::trace::Line<'_>| {
+            assert_ne!(line.event.verb(), "note", "a panic that is wanted");
+        });
+        let main = catch_unwind(AssertUnwindSafe(|| second.run(async { traps::note("now") })));
+        assert!(main.is_err() && is_between(&second), "a panic of an observer");
     }
 
     #[test]
