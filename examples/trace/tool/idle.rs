@@ -109,7 +109,8 @@ fn row(now: &Now, task: &Living, ended: String) -> Row {
 
 fn table(rows: impl Iterator<Item = (Duration, Row)>, paint: Paint) -> String {
     let mut table =
-        Table::new(&["for", "since", "line", "id", "name", "waits for", "waiting at", "ended by"]);
+        Table::new(&["for", "since", "line", "id", "name", "waits for", "waiting at", "ended by"])
+            .below("waits for");
     for (span, row) in rows {
         let mut cells = vec![Span(span).to_string()];
         cells.extend(row);

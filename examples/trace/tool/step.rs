@@ -5,6 +5,7 @@ use std::io;
 use super::model::Trace;
 use super::state::{Row, Walk, changes, count, gone, head, line_at, rows};
 use super::style::Paint;
+use super::tables::wrapped;
 
 /// The target of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +52,26 @@ pub fn screen(
 ) -> String {
     let place = walk.place();
     let mut shown: Vec<String> = Vec::new();
-    // The line and the sentence are cut where the screen ends: what matters is the state.
     let line = line_at(trace, place);
-    let plain = head(trace, place, Paint::PLAIN);
-    let mut said = plain.lines().map(|text| cut(text, width));
-    shown.push(paint.line(&line, &said.next().unwrap_or_default()));
-    shown.push(paint.strong(&said.next().unwrap_or_default()));
-    shown.push(String::new());
     let state: Vec<Row> =
         rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect();
+    // The line and the sentence have the rows that the state leaves free, and a row each at least.
+    let plain = head(trace, place, Paint::PLAIN);
+    let mut said = plain.lines().map(|text| wrapped(text, width));
+    let mut free = height.saturating_sub(state.len() + 4);
+    for is_sentence in [false, true] {
+        let lines = said.next().unwrap_or_default();
+        let most = 1 + free.min(lines.len().saturating_sub(1));
+        free -= most - 1;
+        let is_cut = most < lines.len();
+        for (nth, text) in lines.iter().take(most).enumerate() {
+            let is_last = is_cut && nth + 1 == most;
+            let text = if is_last { lines[nth..].join(" ") } else { text.clone() };
+            let text = cut(&text, width);
+            shown.push(if is_sentence { paint.strong(&text) } else { paint.line(&line, &text) });
+        }
+    }
+    shown.push(String::new());
     let room = height.saturating_sub(shown.len() + 1);
     for row in fitted(state, room) {
         let text = cut(&row.text, width.saturating_sub(19));

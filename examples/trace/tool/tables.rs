@@ -13,12 +13,21 @@ pub const WIDEST: usize = u16::MAX as usize;
 /// stand to the right, and the spans of a column have one unit.
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// The head of a column whose texts are below the rows if there is no room for them.
+    below: Option<&'static str>,
 }
 
 impl Table {
     /// With these heads.
     pub fn new(heads: &[&str]) -> Table {
-        Table { rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()] }
+        Table { rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()], below: None }
+    }
+
+    /// The texts of the column with that head are what a reader has asked for. If the table is
+    /// wider than the terminal, each is whole on lines of its own, below its row.
+    pub fn below(mut self, head: &'static str) -> Table {
+        self.below = Some(head);
+        self
     }
 
     /// One more row.
@@ -48,6 +57,11 @@ impl Table {
             .collect();
         let width = |n: usize| self.rows.iter().map(|row| row[n].chars().count()).max();
         let mut widths: Vec<_> = (0..columns).map(|n| width(n).unwrap_or(0).min(WIDEST)).collect();
+        let is_wide =
+            paint.width.is_some_and(|room| widths.iter().sum::<usize>() + 2 * columns > room);
+        if let Some(head) = self.below.filter(|_| is_wide) {
+            return self.show_below(head, paint);
+        }
         if let Some(room) = paint.width {
             fit(&mut widths, &right, room);
         }
@@ -64,6 +78,24 @@ impl Table {
             let line = line.trim_end();
             let _ =
                 writeln!(text, "{}", if nth == 0 { paint.faint(line) } else { line.to_owned() });
+        }
+        text
+    }
+
+    /// The table without a column, and the texts of that column below their rows.
+    fn show_below(mut self, head: &'static str, paint: Paint) -> String {
+        let Some(nth) = self.rows[0].iter().position(|each| each == head) else {
+            return Table { below: None, ..self }.show(paint);
+        };
+        let texts: Vec<_> = self.rows.iter_mut().map(|row| row.remove(nth)).collect();
+        let rows = Table { below: None, ..self }.show(paint);
+        let mut text = String::new();
+        for (nth, (row, below)) in rows.lines().zip(texts).enumerate() {
+            let _ = writeln!(text, "{row}");
+            let room = paint.width.unwrap_or(WIDEST).saturating_sub(INDENT);
+            for line in wrapped(&below, room).iter().filter(|_| nth > 0) {
+                let _ = writeln!(text, "{:INDENT$}{line}", "");
+            }
         }
         text
     }
@@ -129,13 +161,38 @@ fn fit(widths: &mut [usize], right: &[bool], room: usize) {
     }
 }
 
+/// The columns before a text below a row.
+const INDENT: usize = 8;
+
+/// A text in lines of so many columns, broken between words. A longer word has a line of its own.
+pub fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let size = word.chars().count();
+        match lines.last_mut().filter(|_| width + 1 + size <= room) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+                width += 1 + size;
+            }
+            None => {
+                lines.push(word.to_owned());
+                width = size;
+            }
+        }
+    }
+    lines
+}
+
 /// A text in so many columns. A place in the source keeps its end, another text its beginning.
 fn shortened(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width || width == WIDEST {
         return text.to_owned();
     }
-    let is_place = text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
+    let is_place = !text.contains(' ')
+        && text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
     let rest = width.saturating_sub(1);
     match is_place {
         true => "…".to_owned() + &text.chars().skip(count - rest).collect::<String>(),

@@ -92,8 +92,9 @@ impl Whole {
         }
         if let Some((last, ..)) = self.last.filter(|_| !self.is_halted && !self.is_growing) {
             faults.push(format!(
-                "the log ends at #{last:04} without a `halt` line: its program was killed, or it \
-                 could not write the rest"
+                "the log ends at #{last:04} without a `halt` line: its program ended before \
+                 `Kernel::shutdown`, as with `kernel.run(..)??` if main fails, or it was killed, \
+                 or it could not write the rest"
             ));
         }
         faults

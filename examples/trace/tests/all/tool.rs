@@ -391,6 +391,42 @@ fn a_table_has_one_unit_a_column_and_the_width_of_the_terminal() {
     }
 }
 
+#[test]
+fn idle_cuts_no_answer_on_a_narrow_terminal() {
+    let text = "\
+ 0.000000 1 #0001 3 worker-of-a-long-name spawn    parent=- at=src/accounts/main.rs:7
+ 0.000000 1 #0002 3 worker-of-a-long-name run      cause=#0001
+ 0.000000 1 #0003 3 worker-of-a-long-name take     mutex accounts at=src/accounts/transfer.rs:12
+ 0.000000 1 #0004 3 worker-of-a-long-name block    sleep 9s until=9.000000 k=1 at=src/main.rs:9
+ 0.000000 1 #0005 4 other spawn    parent=- at=src/accounts/main.rs:8
+ 0.000000 1 #0006 4 other run      cause=#0005
+ 0.000000 1 #0007 4 other block    mutex accounts held-by=3 k=2 at=src/accounts/transfer.rs:12
+ 0.500000 2 #0008 0 kernel arrive   SIGINT
+";
+    let answer = "mutex accounts, held by task 3 `worker-of-a-long-name`, who took it at \
+                  src/accounts/transfer.rs:12";
+    let look = Look::default;
+    let wide = each(text, Idle::new(look(), 9), Idle::line).show(PLAIN).unwrap();
+    assert!(wide.contains(answer), "{wide}");
+    for width in [80, 100] {
+        let paint = Paint { width: Some(width), ..PLAIN };
+        let said = each(text, Idle::new(look(), 9), Idle::line).show(paint).unwrap();
+        assert!(said.lines().all(|line| line.chars().count() <= width), "{width}\n{said}");
+        let words: Vec<_> = said.split_whitespace().collect();
+        assert!(words.join(" ").contains(answer), "{width}\n{said}");
+    }
+}
+
+#[test]
+fn only_one_word_is_a_place_that_keeps_its_end() {
+    let mut table = Table::new(&["text", "place"]);
+    let text = "mutex accounts, held by task 3 `a`, who took it at src/accounts/transfer.rs:12";
+    table.row([text, "src/accounts/transfer.rs:12"].map(str::to_owned));
+    let said = table.show(Paint { width: Some(40), ..PLAIN });
+    let row = said.lines().nth(1).unwrap();
+    assert!(row.starts_with("  mutex acco") && row.ends_with("transfer.rs:12"), "{said}");
+}
+
 /// Whatever text it is, each command says something, and the text controls no terminal.
 #[test]
 fn no_text_makes_a_command_panic_and_no_byte_of_it_reaches_the_terminal() {
@@ -838,8 +874,9 @@ fn what_is_missing_in_a_log_is_told_with_its_place() {
     assert_eq!(said, ["line 2: the first event is #0005, so earlier lines are missing"]);
     let said = faults(&without(5, 8));
     assert_eq!(said, ["line 6: #0008 follows #0004, so 3 lines are missing"]);
-    let killed = "the log ends at #0009 without a `halt` line: its program was killed, or it could \
-                  not write the rest";
+    let killed = "the log ends at #0009 without a `halt` line: its program ended before \
+                  `Kernel::shutdown`, as with `kernel.run(..)??` if main fails, or it was killed, \
+                  or it could not write the rest";
     assert_eq!(faults(&without(10, lines.len())), [killed]);
     let cut = &without(10, lines.len()).trim_end().to_owned()[..];
     let rest = "line 10, column ";
@@ -1775,6 +1812,15 @@ fn a_screen_has_its_size_and_what_is_new_is_on_it() {
             assert!(rows.iter().all(|row| row.chars().count() <= size.0.max(20)), "{shown}");
         }
     }
+    // The sentence is whole where the state leaves rows for it.
+    let said = |place| state::head(&trace, place, PLAIN).lines().nth(1).unwrap().to_owned();
+    let longest = (0..count(&trace)).max_by_key(|place| said(*place).len()).unwrap();
+    walk.to(longest);
+    let sentence = said(longest);
+    assert!(sentence.len() > 120, "{sentence}");
+    let shown = screen(&trace, &walk, (40, 40), PLAIN);
+    let words: Vec<_> = shown.split_whitespace().collect();
+    assert!(words.join(" ").contains(&sentence), "{shown}");
     // One connection of many does something: it is on the screen, wherever it stands.
     let mut text = String::new();
     connections(40, |line| text += &format!("{line}\n"));
