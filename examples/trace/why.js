@@ -3,7 +3,10 @@
 // The answer of `trace why` in a page: the chain of causes of a line, in sentences. The same words
 // as `tool/chain.rs`; the check of the pages compares them. The timeline and the live page use it.
 
-const { readLine, Causes, Why } = (() => {
+const { readLine, Causes, Why, notifiedWords } = (() => {
+  const OP_ENDS =
+    [" = ", " held-by=", " from=", " woke=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
+
   // A line of the log in its parts.
   function readLine(text) {
     const parts = /^ *(\S+) +(\d+) +#(\d+) +(\d+) +(\S+) +(\S+) +(.*)$/.exec(text);
@@ -29,7 +32,7 @@ const { readLine, Causes, Why } = (() => {
       cause: number("cause"),
       word: (nth) => words[nth] ?? "",
       // What a `trap`, `block` or `wake` line is about.
-      op: cut(detail, [" = ", " held-by=", " from=", " k=", " reg=", " in=", " cause=", " at=", " ran="]),
+      op: cut(detail, OP_ENDS),
       outcome: equals < 0 ? "" : cut(detail.slice(equals + 3), [", ", " cause=", " at="]),
     };
   }
@@ -58,15 +61,34 @@ const { readLine, Causes, Why } = (() => {
   // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
   // or -1, `find(seq)` the place of an event or -1. `begun(place)`, if there is one, is the place of
   // the line that began the wait that a line ends, or -1; without it the lines before are searched.
+  // `notifies()`, if there is one, is a list of the places of all `notify` lines, in order.
   // `name(id)` is the name of a task, or null. `whole`: all lines of the log are there, so that it is known who had the CPU.
-  function Why({ line, behind, find, begun, name = () => null, whole = true }) {
+  function Why({ line, behind, find, begun, notifies, name = () => null, whole = true }) {
     const read = (place) => readLine(line(place));
 
     // What a line waits for, and where the task that holds it has taken it.
     function waitInWords(wait) {
       const words = waitWords(wait, name), holder = wait.number("held-by");
       const site = holder === null ? null : takenAt(wait, holder);
-      return site === null ? words : `${words}, who took it at ${site}`;
+      if (site !== null) return `${words}, who took it at ${site}`;
+      const lost = notifiedBefore(wait);
+      return lost?.key("woke") === "0" ? `${words}, ${notifiedWords(lost.seq, lost.task, 0)}` : words;
+    }
+
+    // The last notification before a line that begins a wait, of what the wait is for.
+    function notifiedBefore(wait) {
+      const before = find(wait.seq), list = notifies?.();
+      const of = (place) => {
+        const text = list || line(place).includes(" notify ") ? line(place) : "";
+        const it = text && readLine(text);
+        return it && it.verb === "notify" && it.op === wait.op ? it : null;
+      };
+      let nth = list ? list.length : before;
+      while (--nth >= 0) {
+        const place = list ? list[nth] : nth, found = place < before ? of(place) : null;
+        if (found) return found;
+      }
+      return null;
     }
 
     function takenAt(wait, holder) {
@@ -383,6 +405,11 @@ const { readLine, Causes, Why } = (() => {
         return `${by} took ${first} ${second}${site(line)}`;
       case "give":
         return `${by} gave back ${first} ${second}${opt("from", (task) => ` of task ${task}`)}`;
+      case "notify": {
+        const woke = key("woke");
+        if (woke === "0") return `${by} notified ${line.op}, and no task waited there`;
+        return `${by} notified ${line.op}, and woke ${woke} task${woke === "1" ? "" : "s"}`;
+      }
       case "drop":
         return /^o\d+$/.test(first) ? `job ${first} of ${by} was dropped before it ran`
           : `the future of ${by} was dropped before its end (${first.replaceAll("_", " ")})`;
@@ -455,6 +482,13 @@ const { readLine, Causes, Why } = (() => {
     }
   }
 
+  // The last notification of what a task waits for.
+  function notifiedWords(seq, by, woke) {
+    const who = by ? `task ${by}` : "the kernel";
+    const tasks = woke ? `${woke} task${woke === 1 ? "" : "s"}` : "no task";
+    return `last notified at ${number(seq)} by ${who}, which woke ${tasks}`;
+  }
+
   // Why the poller no longer watches a descriptor.
   const UNREGISTERED = {
     wake: "a wait for it was over",
@@ -511,5 +545,5 @@ const { readLine, Causes, Why } = (() => {
     return `tasks ${all.map(named).join(", ")} and ${last === ".." ? "others" : named(last)}`;
   }
 
-  return { readLine, Causes, Why };
+  return { readLine, Causes, Why, notifiedWords };
 })();

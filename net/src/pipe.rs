@@ -22,7 +22,10 @@ use crate::stream::Stream;
 /// holds at most `capacity` bytes (at least one), and a writer blocks while the direction is full.
 #[must_use]
 pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
-    let lane = || Rc::new(Lane { capacity: capacity.max(1), ..Lane::default() });
+    let lane = || {
+        let [reader, writer] = [(); 2].map(|()| WaitQueue::new().described("pipe", ""));
+        Rc::new(Lane { capacity: capacity.max(1), reader, writer, ..Lane::default() })
+    };
     let (there, back) = (lane(), lane());
     let one = PipeEnd { incoming: there.clone(), outgoing: back.clone(), most: usize::MAX };
     (one, PipeEnd { incoming: back, outgoing: there, most: usize::MAX })

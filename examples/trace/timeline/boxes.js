@@ -162,6 +162,7 @@ function changedWords({ n, changed }) {
   const found = new Set([readLine(line(n)).op]);
   for (const [key, before] of changed) {
     if (key[0] === "h") found.add(holderOf(key)[1]);
+    if (key[0] === "w") found.add(key.slice(1));
     const value = states.get(key) ?? before;
     if (key[0] === "k" && value !== undefined) found.add(primitiveOf(value));
   }
@@ -179,10 +180,18 @@ function locksBox(step) {
   };
   const shown = few.map(({ words, holders, waits }) => {
     const held = holders.length ? `held by ${names(holders, byTask)}${heldSince(holders)}` : "";
-    return tableRow(words, changed.has(words),
-      [words, held, waits.length ? `waits: ${names(waits, byTicket)}` : ""]);
+    const by = waits.length ? `waits: ${names(waits, byTicket)}${notifiedLast(words)}` : "";
+    return tableRow(words, changed.has(words), [words, held, by]);
   });
   return titled("locks", `Locks and queues: who holds, who waits${sizeOf(size)}`, ...table(shown, rest));
+}
+
+// The last notification of what tasks wait for: `#0012 by=5 woke=0`.
+function notifiedLast(words) {
+  const value = states.get(`w${words}`);
+  if (value === undefined) return "";
+  const [, seq, by, woke] = /^#(\d+) by=(\d+) woke=(\d+)$/.exec(states.text(value)).map(Number);
+  return `; ${notifiedWords(seq, by, woke)}`;
 }
 
 // Of one holder, the line that took it.

@@ -23,7 +23,12 @@ function begun(end) {
 }
 
 const nameOf = (id) => (laneOf.has(id) ? lanes[laneOf.get(id)].name : null);
-const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, name: nameOf });
+let notifyLines = null;
+function notifies() {
+  notifyLines ??= Int32Array.from({ length: count }, (_, n) => n).filter((n) => verbOf(n) === "notify");
+  return notifyLines;
+}
+const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, notifies, name: nameOf });
 
 function make(name, className, text) {
   return Object.assign(document.createElement(name), { className, textContent: text });

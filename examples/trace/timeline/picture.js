@@ -170,6 +170,8 @@ function stateText(n) {
     lines.push(words + (holders.length ? ` held-by=${tasks(holders.sort(byTask))}` : "") +
       (waits.length ? ` waits=${tasks(waits.sort(byTicket))}` : ""));
   }
+  const notified = Array.from(states.table("w"), ([key, value]) => ({ words: key.slice(1), value }));
+  for (const { words, value } of notified.sort(byWords)) lines.push(`notified ${words} ${states.text(value)}`);
   for (const { name, value } of thingsNow("o").sort(byAlias)) lines.push(`job ${name} ${states.text(value)}`);
   for (const value of states.table("x").values()) lines.push(`shutdown ${states.text(value)}`);
   for (const value of states.table("y").values()) lines.push(`messages ${states.text(value)}`);

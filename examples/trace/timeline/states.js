@@ -60,7 +60,7 @@ const states = (() => {
     return text;
   }
 
-  const KINDS = "cntspkmafohxy";
+  const KINDS = "cntspkmafohwxy";
   const copy = (tables) => Object.fromEntries([...KINDS].map((kind) => [kind, new Map(tables?.[kind])]));
   const sizeOf = (tables) => [...KINDS].reduce((sum, kind) => sum + tables[kind].size, 0);
   let rows = copy(null), now = -1;

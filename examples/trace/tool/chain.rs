@@ -7,7 +7,7 @@ use kernel::trace::Span;
 use testing::trace::{Line, span};
 use traps::Time;
 
-use super::model::{Trace, tasks_in_words, wait_in_words};
+use super::model::{Trace, notified_in_words, tasks_in_words, wait_in_words};
 use super::style::Paint;
 
 /// The lines from this one back to what came from outside, as places in the trace.
@@ -275,9 +275,14 @@ pub fn tell(trace: &Trace, place: usize) -> String {
 fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
     let words = wait_in_words(block, &|id| trace.name(id));
     let taken = block.number("held-by").and_then(|holder| taken_at(trace, block, holder));
-    match taken {
-        Some(site) => format!("{words}, who took it at {site}"),
-        None => words,
+    let lost = trace.place(block.seq).and_then(|place| trace.notified_before(place));
+    let lost = lost.filter(|notify| notify.number("woke") == Some(0));
+    match (taken, lost) {
+        (Some(site), _) => format!("{words}, who took it at {site}"),
+        (_, Some(notify)) => {
+            format!("{words}, {}", notified_in_words(notify.seq, notify.task, 0))
+        }
+        (None, None) => words,
     }
 }
 
@@ -337,6 +342,14 @@ fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
         ("give", _) => {
             let from = line.key("from").map_or(String::new(), |task| format!(" of task {task}"));
             format!("{who} gave back {first} {second}{from}")
+        }
+        ("notify", _) => {
+            let (op, woke) = (line.op(), key("woke"));
+            match woke {
+                "0" => format!("{who} notified {op}, and no task waited there"),
+                "1" => format!("{who} notified {op}, and woke 1 task"),
+                many => format!("{who} notified {op}, and woke {many} tasks"),
+            }
         }
         ("drop", _) if is_job(first) => format!("job {first} of {who} was dropped before it ran"),
         ("drop", _) => {

@@ -21,6 +21,7 @@
 //! | `mk=9`, `ms1`, `mdrain`, `a1` | when that timer, or armed deadline, is due |
 //! | `fc1`, `o1` | the rest of the row of a descriptor, a job |
 //! | `h3 mutex fork-0` | nothing: task 3 holds it |
+//! | `wcondition more` | its last notification: `#0012 by=5 woke=0` |
 //! | `x`, `y` | the shutdown, the messages |
 
 use std::collections::{BTreeSet, HashMap};
@@ -138,6 +139,7 @@ impl Changes {
             Key::Timer(timer) => self.state.timer(*timer)?.to_string(),
             Key::Armed(number) => self.state.deadlines.get(number)?.until?.to_string(),
             Key::Descriptor(alias) => behind(&alias.to_string()),
+            Key::Notified(words) => behind(&format!("notified {words} ")),
             Key::Job(number) => behind(&format!("job o{number} ")),
             Key::Shutdown => behind("shutdown "),
             Key::Messages => behind("messages "),
@@ -172,6 +174,7 @@ fn name(key: &Key) -> String {
         Key::Timer(timer) => format!("m{timer}"),
         Key::Armed(number) => format!("a{number}"),
         Key::Descriptor(alias) => format!("f{alias}"),
+        Key::Notified(words) => format!("w{words}"),
         Key::Job(number) => format!("o{number}"),
         Key::Shutdown => "x".to_owned(),
         Key::Messages => "y".to_owned(),

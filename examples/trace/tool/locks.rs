@@ -85,8 +85,8 @@ pub struct Deadlock {
     pub is_hang: bool,
     /// The number of tasks in a circle then.
     pub tasks: usize,
-    /// Each circle, also those that are over by then: the line of each wait in it, and the task that
-    /// holds what the wait is for.
+    /// Each circle, also those that are over by then: the line of each wait in it, and the task
+    /// that holds what the wait is for.
     pub circles: Vec<Vec<(usize, u64)>>,
     /// The circles in the words of the kernel.
     pub words: String,

@@ -160,6 +160,8 @@ pub struct Trace {
     sections: Vec<usize>,
     /// The lengths of the runs that have a `longrun` line, by the place of the `run` line.
     long: BTreeMap<usize, Duration>,
+    /// The places of the `notify` lines.
+    notifies: Vec<usize>,
     // What is known of each line.
     seq: Vec<Seq>,
     at: Vec<Time>,
@@ -197,6 +199,7 @@ impl Trace {
             by_number: BTreeMap::new(),
             sections: Vec::new(),
             long: BTreeMap::new(),
+            notifies: Vec::new(),
             seq: Vec::new(),
             at: Vec::new(),
             turn: Vec::new(),
@@ -274,6 +277,9 @@ impl Trace {
         self.verb.push(verb.expect("it is in the list of verbs") as u8);
         self.task.push(nth as Place);
         self.offset.push(offset);
+        if line.verb == "notify" {
+            self.notifies.push(place);
+        }
         if let Some(ran) = long_run(line) {
             let run = self.lines_before(Some(place)).find(|place| self.verb(*place) == "run");
             self.long.extend(run.map(|run| (run, ran)));
@@ -484,6 +490,14 @@ impl Trace {
         Some(self.at[run] + *self.long.get(&run)?)
     }
 
+    /// The last notification before a line that begins a wait, of what the wait is for.
+    pub fn notified_before(&self, place: usize) -> Option<Line<'static>> {
+        let wait = self.line(place);
+        let before = self.notifies.partition_point(|at| *at < place);
+        let earlier = self.notifies[..before].iter().rev().map(|at| self.line(*at));
+        earlier.into_iter().find(|line| line.op() == wait.op())
+    }
+
     /// The runs that have a `longrun` line: the place of the `run` line, and the length.
     pub fn long_runs(&self) -> impl ExactSizeIterator<Item = (usize, Duration)> {
         self.long.iter().map(|(run, ran)| (*run, *ran))
@@ -541,6 +555,18 @@ pub fn wait_in_words(block: &Line<'_>, names: Names<'_>) -> String {
             None => format!("{first} {second}"),
         },
     }
+}
+
+/// The last notification of what a task waits for: `last notified at #0012 by task 5, which woke no
+/// task`.
+pub fn notified_in_words(seq: Seq, by: u64, woke: u64) -> String {
+    let who = if by == 0 { "the kernel".to_owned() } else { format!("task {by}") };
+    let woke = match woke {
+        0 => "no task".to_owned(),
+        1 => "1 task".to_owned(),
+        many => format!("{many} tasks"),
+    };
+    format!("last notified at #{seq:04} by {who}, which woke {woke}")
 }
 
 /// Whether such a line waits for a primitive, whose holders a trace may know.

@@ -200,9 +200,9 @@ impl Now {
         self.holders.waits_in_words(task, &|id| self.name(id))
     }
 
-    /// The phase of a task, if it has one, and what it waits for.
+    /// The phase of a task, if it has one, what it waits for, and when that was notified last.
     pub fn wait_in_words(&self, task: &Living) -> String {
-        let words = self.waits_in_words(task);
+        let words = self.waits_in_words(task) + &self.holders.notified_in_words(task);
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,

@@ -84,9 +84,10 @@ pub fn is_real(trace: &Trace) -> bool {
     trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"))
 }
 
-/// Beside the lines and the tasks: the `clock`; whether it is `timed`; `spans` as `[task, name, from, to]`; `notes` as
-/// `[place, text]`; `faults` as sentences; `sources` by name; and lists of scopes, waits, late
-/// timers and long runs, and of links from a wait to a holder: `wait`, `from` and the holder; `wait` and `to`.
+/// Beside the lines and the tasks: the `clock`; whether it is `timed`; `spans` as
+/// `[task, name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name;
+/// and lists of scopes, waits, late timers and long runs, and of links from a wait to a holder:
+/// `wait`, `from` and the holder; `wait` and `to`.
 fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
@@ -118,7 +119,8 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     Beside { head, lists }
 }
 
-/// Of deadlocks: the `hang`, as a place; how many tasks were `hung` in circles then; `circles` as `[[wait, holder], ..]`; and its words.
+/// Of deadlocks: the `hang`, as a place; how many tasks were `hung` in circles then; `circles` as
+/// `[[wait, holder], ..]`; and their words.
 fn stuck(trace: &Trace) -> String {
     let Deadlock { at, is_hang, tasks, circles, words } = deadlock(trace);
     let hang = if is_hang { at.to_string() } else { "null".to_owned() };

@@ -158,7 +158,8 @@ impl Slow {
             (true, _) => String::new(),
             (false, true) => "On the virtual clock a run takes no time.\n\n".to_owned(),
             (false, false) => {
-                "This trace is not timed: it knows the lengths of long runs alone (`longrun`).\nRecord one with `Kernel::time_the_trace`, or with `--timed`, as in \
+                "This trace is not timed: it knows the lengths of long runs alone (`longrun`).\n\
+                 Record one with `Kernel::time_the_trace`, or with `--timed`, as in \
                  `cargo run --example http -- --timed --trace http.trace`.\n\n"
                     .to_owned()
             }

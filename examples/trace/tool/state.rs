@@ -11,7 +11,7 @@ use testing::trace::state::{
 use traps::Time;
 
 use super::chain;
-use super::model::Trace;
+use super::model::{Trace, notified_in_words};
 use super::style::Paint;
 
 /// Which line is asked for.
@@ -143,8 +143,10 @@ pub fn rows(state: &State) -> Vec<Row> {
 pub fn gone(before: &State, after: &State) -> Vec<Row> {
     let keys: BTreeSet<&Key> = after.changed().iter().collect();
     // The page shows by itself that these are gone.
-    let is_said =
-        |key: &&Key| matches!(key, Key::Time | Key::Cpu | Key::Ready | Key::Next | Key::Messages);
+    let is_said = |key: &&Key| {
+        use Key::{Cpu, Messages, Next, Notified, Ready, Time};
+        matches!(key, Time | Cpu | Ready | Next | Messages | Notified(_))
+    };
     let gone = keys.into_iter().filter(|key| !is_said(key) && after.row(key).is_none());
     let gone: Vec<_> = gone.filter_map(|key| before.row(key)).collect();
     let row = |(nth, text)| Row { section: if nth == 0 { "gone" } else { "" }, text, is_new: true };
@@ -205,8 +207,12 @@ impl Page<'_> {
         }
         self.section = "queues";
         for (words, primitive) in &state.primitives {
-            let text = format!("{words}  {}", self.primitive(primitive));
-            self.row(&Key::Primitive(words.clone()), text);
+            let notified = self.notified(words, primitive);
+            let text = format!("{words}  {}{notified}", self.primitive(primitive));
+            let key = Key::Notified(words.clone());
+            let is_told = !notified.is_empty() && self.changed.contains(&key);
+            let key = if is_told { key } else { Key::Primitive(words.clone()) };
+            self.row(&key, text);
         }
         self.section = "jobs";
         for (number, job) in &state.jobs {
@@ -308,6 +314,15 @@ impl Page<'_> {
             words.push(format!("waiting: {}", names(state, waits.map(|wait| wait.task))));
         }
         words.join("; ")
+    }
+}
+
+/// `; last notified at #0012 by task 5, woke no task`
+impl Page<'_> {
+    fn notified(&self, words: &str, primitive: &Primitive) -> String {
+        let notified = self.state.notified.get(words).filter(|_| !primitive.waits.is_empty());
+        let said = notified.map(|it| notified_in_words(it.seq, it.by, it.woke));
+        said.map_or(String::new(), |said| format!("; {said}"))
     }
 }
 

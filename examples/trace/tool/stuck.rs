@@ -7,7 +7,7 @@ use kernel::trace::Seq;
 use testing::trace::Line;
 
 use super::living::{Living, Mark, SHOWN};
-use super::model::{Names, State, is_primitive, tasks_in_words, wait_in_words};
+use super::model::{Names, State, is_primitive, notified_in_words, tasks_in_words, wait_in_words};
 use super::now::Now;
 
 /// An open wait for what tasks hold.
@@ -40,7 +40,12 @@ pub struct Holders {
     tasks: VecDeque<(Seq, u64)>,
     /// Where each task has taken the primitive that it holds.
     taken: BTreeMap<(u64, Box<str>), Box<str>>,
+    /// The last notification of each primitive and queue: the line, the task, and how many it woke.
+    notified: BTreeMap<Box<str>, (Seq, u64, u64)>,
 }
+
+/// The notifications of so many are remembered.
+const NOTIFIED: usize = 1024;
 
 impl Holders {
     /// Follows the next line.
@@ -66,6 +71,13 @@ impl Holders {
             ("give", _) => {
                 let op = format!("{} {}", line.word(0), line.word(1));
                 self.taken.remove(&(line.number("from").unwrap_or(line.task), op.into()));
+            }
+            ("notify", _) => {
+                let woke = line.number("woke").unwrap_or(0);
+                self.notified.insert(line.op().into(), (line.seq, line.task, woke));
+                if self.notified.len() > NOTIFIED {
+                    self.notified.pop_first();
+                }
             }
             ("exit", _) => self.taken.retain(|(task, _), _| *task != line.task),
             _ => {}
@@ -131,6 +143,13 @@ impl Holders {
             }
             _ => wait_in_words(line, names),
         }
+    }
+
+    /// The last notification of each thing that a task waits for, in words, after a comma.
+    pub fn notified_in_words(&self, task: &Living) -> String {
+        let waits = task.open_waits().into_iter().take(SHOWN);
+        let told = waits.filter_map(|wait| self.notified.get(wait.op()));
+        told.map(|(seq, by, woke)| format!(", {}", notified_in_words(*seq, *by, *woke))).collect()
     }
 
     /// Where the only holder has taken what a line waits for.

@@ -216,7 +216,12 @@ impl<M: Machine> Core<M> {
                 }
             }
             Post::Drop(task) => self.drop_task(services, task, OVER),
-            Post::Wake(queue, n) => drop(self.wake(&queue, n)),
+            Post::Wake(queue, n) => {
+                if self.log.listening {
+                    self.log_notify(&queue, n);
+                }
+                self.wake(&queue, n);
+            }
             Post::Permit(queue, keep) => self.give_permit(&queue, keep),
             Post::Woken(task) => self.wake_task(task),
             Post::PutBack(interrupt) => self.put_back(&interrupt),

@@ -158,6 +158,8 @@ table! {
             name: Text<'a> = WORD,
             from " from=": Option<u64> = Opt(TASK),
         },
+        /// The task wakes this many of the first waits in a queue.
+        Notify = "notify" { op: Op<'a>, woke " woke=": u64 = COUNT },
         /// The cancellation of a task was requested. `by` is the task that requested it, if a task
         /// did.
         Cancel = "cancel" {

@@ -370,7 +370,7 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         | Event::Move { .. }
         | Event::Take { .. }
         | Event::Give { .. } => (Level::Trace, "kernel::trap"),
-        Event::Wake { .. } => (Level::Trace, "kernel::wake"),
+        Event::Wake { .. } | Event::Notify { .. } => (Level::Trace, "kernel::wake"),
         Event::Deliver { .. } | Event::Cancel { .. } | Event::Cleanup { .. } => {
             (Level::Debug, "kernel::cancel")
         }

@@ -8,12 +8,20 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use traps::internal::protocol::{Left, Parked, Reply, ScopeKind, Trap};
-use traps::internal::table::{self as names, HandleId, Label, Queue, TaskRef};
+use traps::internal::table::{
+    self as names, HandleId, Label, Primitive as Described, Queue, TaskRef,
+};
 use traps::{Interrupt, Time};
 
 use crate::core::Core;
+use crate::log::emit_for;
 use crate::machine::Machine;
-use crate::trace::{Alias, Op, Outcome, Primitive, Site, Text, Timed};
+use crate::trace::{Alias, Event, Op, Outcome, Primitive, Site, Text, Timed};
+
+/// The primitives that keep what a wake is about, so that a task that waits later finds it. A wake
+/// of them that reaches no task is not lost, and has no line.
+const KEPT: [&str; 9] =
+    ["mpsc", "oneshot", "broadcast", "watch", "queue", "group", "barrier", "rwlock", "pipe"];
 
 /// The alias of a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -50,14 +58,7 @@ impl<M: Machine> Core<M> {
             &Trap::Sleep { span, until } => Op::Sleep { span: Duration::from_micros(span), until },
             &Trap::Io { handle, direction } => Op::Io { alias: self.alias(handle), direction },
             Trap::Join { id, .. } => Op::Join { task: id.0 },
-            Trap::Wait { queue, .. } => {
-                let number = queue.number.get().0;
-                match (queue.label.get(), queue.primitive.get()) {
-                    (Label::Signal, _) => Op::Signal,
-                    (Label::Queue, None) => Op::Wait { queue: number },
-                    (Label::Queue, Some(it)) => Op::primitive(it.kind, it.name.clone(), number),
-                }
-            }
+            Trap::Wait { queue, .. } => self.op_of_queue(queue),
             &Trap::Park { what, external } => match what {
                 Parked::Foreign => Op::Foreign { external },
                 Parked::Outside(what) => Op::Outside { what: what.into(), external },
@@ -68,6 +69,30 @@ impl<M: Machine> Core<M> {
                 }
             },
         }
+    }
+
+    /// Returns the operation of a wait in a queue.
+    fn op_of_queue(&self, queue: &Queue) -> Op<'static> {
+        let number = queue.number.get().0;
+        match (queue.label.get(), queue.primitive.get()) {
+            (Label::Signal, _) => Op::Signal,
+            (Label::Queue, None) => Op::Wait { queue: number },
+            (Label::Queue, Some(it)) => Op::primitive(it.kind, it.name.clone(), number),
+        }
+    }
+
+    /// Logs that a task wakes the first `n` waits in a queue, before it wakes them. The line of a
+    /// wake that reaches no task is the only trace of it.
+    #[cold]
+    pub(crate) fn log_notify(&mut self, queue: &Queue, n: u64) {
+        let is_kept = |it: &Described| KEPT.contains(&it.kind);
+        if queue.primitive.get().is_some_and(|it| is_kept(it)) {
+            return;
+        }
+        self.number(queue);
+        let (op, woke) = (self.op_of_queue(queue), n.min(queue.len.get()));
+        let event = Event::Notify { op, woke };
+        emit_for!(self, self.tasks.label_of(self.run.task), event);
     }
 
     /// Returns the numbers of the tasks that hold the primitive of a queue, in order.

@@ -67,7 +67,7 @@ fn curio_l4_made_ready_in_a_turn_runs_in_the_next() {
         waiter.join().await.unwrap().unwrap();
     });
     assert_eq!(ran.runs_in_turn_of("wake     event q1"), ["waiter", "main"]);
-    assert_eq!(ran.runs_in_turn_of("run      cause=#0013"), ["waiter", "main"]);
+    assert_eq!(ran.runs_in_turn_of("run      cause=#0014"), ["waiter", "main"]);
 }
 
 /// In one turn: who was ready already, in the order in which they became ready; then I/O; then

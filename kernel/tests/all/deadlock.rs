@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Error, Kernel, Machine, Real, Sim};
-use traps::sync::Semaphore;
+use traps::sync::{Condition, Event, Mutex, Semaphore};
 use traps::universal::UniversalQueue;
 use traps::{
     Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, race, sleep, spawn,
@@ -371,4 +371,52 @@ fn a_circle_with_a_way_out_is_not_warned_of() {
         assert_eq!(said, [""; 0], "{trace}");
         assert!(trace.contains(" held-by="), "{trace}");
     }
+}
+
+/// A wake that reached no task leaves no other trace.
+#[test]
+fn a_notification_is_a_line_with_the_number_of_tasks_that_it_woke() {
+    let (_, trace) = support::kernels::on_sim(async {
+        let (more, flag) = (Condition::named("more"), Event::named("flag"));
+        let (queue, own) = (WaitQueue::new(), WaitQueue::new().described("turnstile", ""));
+        more.notify_all();
+        flag.set();
+        flag.clear();
+        queue.wake(3);
+        own.wake(1);
+        let shared = Rc::new((more, flag, Mutex::new(())));
+        for _ in 0..2 {
+            let (shared, queue) = (shared.clone(), queue.clone());
+            let waits = async move {
+                queue.wait().await?;
+                shared.1.wait().await?;
+                shared.0.wait(&mut shared.2.lock().await?).await
+            };
+            spawn("waits", waits).detached().await;
+        }
+        sleep(MS).await.unwrap();
+        queue.wake(3);
+        sleep(MS).await.unwrap();
+        shared.1.set();
+        sleep(MS).await.unwrap();
+        shared.0.notify_one();
+        shared.0.notify_all();
+    });
+    let notes = trace.lines().filter_map(|line| line.split_once(" main     notify   "));
+    let notes: Vec<_> = notes.map(|(_, what)| what).collect();
+    let expected = [
+        "condition more woke=0",
+        "event flag woke=0",
+        "wait q3 woke=0",
+        "turnstile q4 woke=0",
+        "wait q3 woke=2",
+        "event flag woke=2",
+        "condition more woke=1",
+        "condition more woke=1",
+    ];
+    assert_eq!(notes, expected, "{trace}");
+    // The wakes follow their line.
+    let mut lines = trace.lines().skip_while(|line| !line.contains("wait q3 woke=2")).skip(1);
+    assert!(lines.by_ref().take(2).all(|line| line.contains(" waits    wake     wait q3 ")));
+    assert_eq!(trace.matches(" notify ").count(), notes.len(), "a channel has none\n{trace}");
 }

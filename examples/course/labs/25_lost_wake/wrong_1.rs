@@ -1,4 +1,4 @@
-// says: line #0047: `reader` waits forever, because item 3 came before its wait, in line #0043, and the wake found no task: `reader` had looked, and had left the CPU at #0040 (yield)
+// says: line #0050: `reader` waits forever, because item 3 came before its wait, in line #0045, and the wake found no task: `reader` had looked, and had left the CPU at #0042 (yield)
 // demand: No seed fails.
 //! Yours: the mailbox, and the seeds.
 

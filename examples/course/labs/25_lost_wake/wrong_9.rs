@@ -1,4 +1,4 @@
-// says: line #0053: `reader` waits forever, because item 3 came before its wait, in line #0049, and the wake found no task: `reader` had looked, and had left the CPU at #0046 (yield)
+// says: line #0056: `reader` waits forever, because item 3 came before its wait, in line #0051, and the wake found no task: `reader` had looked, and had left the CPU at #0048 (yield)
 // demand: No seed fails.
 //! Three looks, and then a wait without one.
 

@@ -38,7 +38,10 @@ use trace_tool::waits::{Ended, lates, waits};
 use trace_tool::{chain, diff, lanes, life, page, perfetto, state, step};
 use traps::internal::table::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
-use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
+use traps::sync::{Condition, Event as Flag, Mutex};
+use traps::{
+    Interrupt, Time, WaitQueue, join, join3, note, sleep, span, spawn, timeout_after, yield_now,
+};
 
 const PLAIN: Paint = Paint { colors: false, width: None };
 
@@ -509,7 +512,7 @@ fn idle_names_who_has_waited_longest_and_for_what() {
         .map(|line| format!("{line}\n"))
         .collect();
     let said = idle(&cut, Look::default(), 5).unwrap();
-    assert!(said.contains("conn") && said.contains("a wake in queue q2"), "{said}");
+    assert!(said.contains("conn") && said.contains("keep-alive: pipe q2"), "{said}");
     let said = slow(&golden("c34_a_long_run_names_its_task_and_both_its_traps"), 3);
     assert!(said.contains("\n\nLongest runs"), "{said}");
 }
@@ -661,6 +664,48 @@ fn a_circle_that_is_over_at_the_end_is_told_with_the_line_that_closed_it() {
     assert_eq!((found.is_hang, found.tasks, found.circles.len()), (false, 0, 1));
     assert!(found.words.starts_with("deadlock of 2 tasks from 0.000000 s on, over now:\n"));
     assert_eq!(head_of(&page(&read(&lines)))["hung"], 0);
+}
+
+#[test]
+fn a_wake_that_reached_no_task_is_told_of_who_waits_later() {
+    let (lines, _) = hang(async {
+        let (more, flag) = (Condition::named("more"), Flag::named("flag"));
+        let (value, queue) = (Mutex::new(()), WaitQueue::new());
+        let its_queue = queue.clone();
+        let signal = async move {
+            more.notify_one();
+            its_queue.wake(1);
+            flag.set();
+            flag.clear();
+            (more, flag)
+        };
+        let (more, flag) = spawn("signal", signal).await.join().await.unwrap();
+        let waits =
+            join3(async { more.wait(&mut value.lock().await?).await }, queue.wait(), flag.wait());
+        waits.await
+    });
+    let seq = |part: &str| {
+        let line =
+            lines.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}"));
+        line.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    let said = idle(&lines, Look::default(), 9).unwrap();
+    let trace = read(&lines);
+    let shown = state::state(&trace, trace.len() - 1, PLAIN);
+    for (op, words) in [
+        ("condition more", "condition more"),
+        ("wait q2", "a wake in queue q2"),
+        ("event flag", "event flag"),
+    ] {
+        let notify = seq(&format!("signal   notify   {op} woke=0"));
+        let lost = format!("last notified at {notify} by task 3, which woke no task");
+        assert!(said.contains(words) && said.contains(&format!(", {lost}")), "{said}");
+        let wait = seq(&format!("await    {op} ")).trim_start_matches('#').parse().unwrap();
+        assert!(why(&trace, wait).contains(&format!("{words}, {lost}")), "{op}");
+        assert!(shown.contains(&format!("{op}  waiting: 2 main; {lost}\n")), "{shown}");
+    }
+    let raw = state::raw(&trace, trace.len() - 1);
+    assert!(raw.contains("\nnotified condition more #"), "{raw}");
 }
 
 #[test]

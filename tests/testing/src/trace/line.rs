@@ -35,6 +35,10 @@ pub struct Line<'t> {
     detail: usize,
 }
 
+/// What may stand behind the operation of a line.
+const OP_ENDS: [&str; 10] =
+    [" = ", " held-by=", " from=", " woke=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
+
 impl<'t> Line<'t> {
     /// The task's name, `kernel` for task 0.
     #[must_use]
@@ -71,9 +75,7 @@ impl<'t> Line<'t> {
     #[must_use]
     pub fn op(&self) -> &str {
         let detail = self.detail();
-        let ends =
-            [" = ", " held-by=", " from=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
-        let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
+        let end = OP_ENDS.into_iter().filter_map(|end| detail.find(end)).min();
         &detail[..end.unwrap_or(detail.len())]
     }
 

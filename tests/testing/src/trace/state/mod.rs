@@ -20,9 +20,10 @@
 //! # What is kept
 //!
 //! Only what is: a task that has ended, a wait that is over, or a descriptor that was closed is
-//! forgotten, so a state does not grow with its log. Each thing is in one table, by its number in
-//! the log. Where another table needs it, that table has the number alone. A line costs O(log n),
-//! or O(what it changes).
+//! forgotten, so a state does not grow with its log. The exception is the last notification of a
+//! queue, which a task that begins to wait later has missed: those of 1,024 queues are kept. Each
+//! thing is in one table, by its number in the log. Where another table needs it, that table has
+//! the number alone. A line costs O(log n), or O(what it changes).
 //!
 //! The ready queue is one table too: a task gets the next place when it becomes ready. The first
 //! run of a turn marks the place from which on tasks wait for the next turn. The next turn removes
@@ -47,8 +48,8 @@ use super::{Line, Seq};
 pub use text::View;
 use things::Store;
 pub use things::{
-    Alias, DIRECTIONS, Deadline, Descriptor, Doing, Hold, In, Job, JobDoing, Key, Kind, Pending,
-    Primitive, Scope, Shutdown, Task, TimerName, Wait,
+    Alias, DIRECTIONS, Deadline, Descriptor, Doing, Hold, In, Job, JobDoing, Key, Kind, Notified,
+    Pending, Primitive, Scope, Shutdown, Task, TimerName, Wait,
 };
 
 /// The number of the kernel's own task.
@@ -86,6 +87,8 @@ pub struct State {
     pub descriptors: BTreeMap<Alias, Descriptor>,
     /// The primitives and queues that tasks wait for or hold, by the words of the wait.
     pub primitives: BTreeMap<Box<str>, Primitive>,
+    /// The last notification of each of them, and of those that no task waits for yet.
+    pub notified: BTreeMap<Box<str>, Notified>,
     /// The jobs that have not come back.
     pub jobs: BTreeMap<u64, Job>,
     /// The shutdown, once it has begun.
@@ -315,6 +318,7 @@ impl State {
             Store::Primitive => {
                 self.primitives.entry(wait.op.clone()).or_default().waits.insert(ticket);
                 self.changed.push(Key::Primitive(wait.op.clone()));
+                self.changed.push(Key::Notified(wait.op.clone()));
             }
         }
     }
@@ -344,6 +348,7 @@ impl State {
                 if let Some(primitive) = self.primitives.get_mut(&wait.op) {
                     primitive.waits.remove(&ticket);
                     self.forget_unused(&wait.op);
+                    self.changed.push(Key::Notified(wait.op.clone()));
                 }
             }
         }

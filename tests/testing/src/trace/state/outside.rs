@@ -2,13 +2,18 @@
 
 use traps::Time;
 
-use super::things::{Alias, DIRECTIONS, Deadline, Hold, Job, JobDoing, Key, Shutdown, TimerName};
+use super::things::{
+    Alias, DIRECTIONS, Deadline, Hold, Job, JobDoing, Key, Notified, Shutdown, TimerName,
+};
 use super::{Line, State};
 
 /// The number in a name such as `d1`, behind that letter.
 fn number(word: &str, letter: char) -> Option<u64> {
     word.strip_prefix(letter)?.parse().ok()
 }
+
+/// The notifications of so many queues are kept.
+const NOTIFIED: usize = 1024;
 
 fn until(line: &Line<'_>) -> Option<Time> {
     line.key("until")?.parse().ok().filter(|until| *until != Time::NEVER)
@@ -21,6 +26,7 @@ impl State {
             "arm" | "disarm" => self.arm(line),
             "register" | "unregister" | "remember" | "close" => self.descriptor_line(line),
             "take" | "give" => self.holder(line),
+            "notify" => self.notify(line),
             "offload" => self.offload(line),
             "done" | "orphan" | "abandon" | "drop" => self.job(line),
             "phase" | "halt" => self.phase(line),
@@ -173,6 +179,19 @@ impl State {
             }
         }
         self.forget_unused(words);
+    }
+
+    fn notify(&mut self, line: &Line<'_>) {
+        let words: Box<str> = line.op().into();
+        let woke = line.number("woke").unwrap_or(0);
+        let notified = Notified { seq: line.seq, by: line.task, woke };
+        self.notified.insert(words.clone(), notified);
+        self.changed.push(Key::Notified(words));
+        if self.notified.len() > NOTIFIED
+            && let Some((words, _)) = self.notified.pop_first()
+        {
+            self.changed.push(Key::Notified(words));
+        }
     }
 
     fn offload(&mut self, line: &Line<'_>) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::State;
-use super::things::{DIRECTIONS, Descriptor, In, Key, Pending, Primitive};
+use super::things::{DIRECTIONS, Descriptor, In, Key, Notified, Pending, Primitive};
 
 /// How much of a state its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ impl State {
             keys.extend(self.primitives.keys().cloned().map(Key::Primitive));
         }
         if view == View::Whole {
+            keys.extend(self.notified.keys().cloned().map(Key::Notified));
             keys.extend(self.jobs.keys().copied().map(Key::Job));
             keys.extend([Key::Shutdown, Key::Messages]);
         }
@@ -78,8 +79,15 @@ impl State {
             Key::Shutdown => self.shutdown.is_some(),
             Key::Messages => self.messages.is_some(),
             Key::Primitive(op) => view == View::Whole || !self.primitives[op].waits.is_empty(),
+            Key::Notified(op) => self.awaited(op).is_some(),
             _ => true,
         }
+    }
+
+    /// The last notification of what a task waits for.
+    fn awaited(&self, op: &str) -> Option<Notified> {
+        let notified = self.notified.get(op).copied();
+        notified.filter(|_| self.primitives.get(op).is_some_and(|it| !it.waits.is_empty()))
     }
 
     fn row_in(&self, key: &Key) -> Option<String> {
@@ -116,6 +124,10 @@ impl State {
             Key::Primitive(op) => {
                 let primitive = self.primitives.get(op)?;
                 format!("{op}{}", self.primitive(primitive))
+            }
+            Key::Notified(op) => {
+                let Notified { seq, by, woke } = self.awaited(op)?;
+                format!("notified {op} #{seq:04} by={by} woke={woke}")
             }
             Key::Job(number) => {
                 let job = self.jobs.get(number)?;

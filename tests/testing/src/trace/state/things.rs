@@ -38,6 +38,8 @@ pub enum Key {
     Descriptor(Alias),
     /// A primitive, a queue, or signals: the words of the wait for it.
     Primitive(Box<str>),
+    /// The last notification of a primitive or queue that tasks wait for: the words of the wait.
+    Notified(Box<str>),
     /// A job.
     Job(u64),
     /// The phase of the shutdown.
@@ -304,6 +306,17 @@ pub struct Primitive {
     pub holders: BTreeMap<u64, Hold>,
     /// The open waits for it, by ticket.
     pub waits: BTreeSet<u64>,
+}
+
+/// The last notification of a primitive or a queue: a `notify` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notified {
+    /// The line.
+    pub seq: Seq,
+    /// The task that notified; 0 is the kernel.
+    pub by: u64,
+    /// How many tasks it woke.
+    pub woke: u64,
 }
 
 /// The state of a job.
