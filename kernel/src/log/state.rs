@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use traps::Time;
-use traps::internal::protocol::{ScopeKind, Trap};
+use traps::internal::protocol::{Parked, ScopeKind, Trap};
 use traps::internal::scopes::{Records, Scope};
 use traps::internal::table::{Direction, ScopeId};
 
@@ -189,14 +189,19 @@ impl<M: Machine> Core<M> {
         let waits: Vec<_> = parked.map(|(at, wait)| (at, wait.task, wait.trap.clone())).collect();
         drop(records);
         for (ticket, task, trap) in waits {
-            if let Trap::Wait { queue, .. } = &trap {
-                let op = self.op_of(&trap);
-                let (holders, waits) = queues.entry(op.to_string()).or_default();
-                if matches!(&op, Op::Primitive(it) if !it.name.is_empty()) {
-                    holders.extend(self.holders(queue));
-                }
-                waits.insert(self.log.number_of(ticket).0, self.tasks[task].id);
+            let queue = match &trap {
+                Trap::Wait { queue, .. } => Some(queue),
+                Trap::Park { what: Parked::Universal(..), .. } => None,
+                _ => continue,
+            };
+            let op = self.op_of(&trap);
+            let (holders, waits) = queues.entry(op.to_string()).or_default();
+            if let Some(queue) = queue
+                && matches!(&op, Op::Primitive(it) if !it.name.is_empty())
+            {
+                holders.extend(self.holders(queue));
             }
+            waits.insert(self.log.number_of(ticket).0, self.tasks[task].id);
         }
         let list = |numbers: &mut dyn Iterator<Item = &u64>| {
             numbers.map(u64::to_string).collect::<Vec<_>>().join(",")

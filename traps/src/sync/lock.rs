@@ -244,7 +244,7 @@ impl Condition {
     }
 
     /// Notifies the first `n` waiters, or all if there are fewer. Does not need the mutex. A
-    /// notification without a waiter is lost.
+    /// notification without a waiter is lost. The log shows it: `notify condition NAME woke=0`.
     pub fn notify(&self, n: u64) {
         self.line.wake(n);
     }

@@ -280,8 +280,9 @@ impl State {
                 let place = Alias::of(line.word(1)).zip(side);
                 place.map_or(Store::Nowhere, |(alias, side)| Store::Descriptor(alias, side))
             }
-            "yield" | "join" | "offload" | "waker" | "foreign" | "outside" | "parked"
-            | "queue_put" | "queue_get" | "event_wait" => Store::Nowhere,
+            "yield" | "join" | "offload" | "waker" | "foreign" | "outside" | "parked" => {
+                Store::Nowhere
+            }
             _ => Store::Primitive,
         };
         let scope = self.scope_of(line);

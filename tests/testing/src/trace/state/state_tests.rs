@@ -330,6 +330,29 @@ fn a_job_is_queued_until_a_thread_is_free() {
 }
 
 #[test]
+fn each_primitive_that_a_task_waits_for_has_a_row_also_universal_ones_and_signals() {
+    let waits = ["queue_put q1", "queue_get q1", "event_wait q2", "signal", "wait q3", "own q4"];
+    for op in waits {
+        let (begin, end) = (format!("block {op} k=1 at=a.rs:3"), format!("wake {op} k=1"));
+        assert_eq!(rows(&log(&[(2, &*begin)]), &[op]), [format!("{op} waits=2")]);
+        assert_eq!(rows(&log(&[(2, &*begin), (2, &*end)]), &[op]), [""; 0]);
+    }
+}
+
+#[test]
+fn the_last_notification_of_what_a_task_waits_for_has_a_row() {
+    let lines = [(2, "notify condition more woke=0"), (2, "block condition more k=1 at=a.rs:3")];
+    assert_eq!(rows(&log(&lines[..1]), &["notified"]), [""; 0], "no task waits there yet");
+    let row = "notified condition more #0003 by=2 woke=0";
+    assert_eq!(rows(&log(&lines), &["notified"]), [row]);
+    let notified = [&lines[..], &[(0, "notify condition more woke=1")]].concat();
+    let row = "notified condition more #0005 by=0 woke=1";
+    assert_eq!(rows(&log(&notified), &["notified"]), [row]);
+    let woken = [&notified[..], &[(2, "wake condition more k=1 cause=#0005")]].concat();
+    assert_eq!(rows(&log(&woken), &["notified"]), [""; 0]);
+}
+
+#[test]
 fn messages_are_shown_while_wakeup_runs() {
     let run = (1, "run cause=#0001 messages=3");
     assert_eq!(rows(&log(&[run]), &["cpu", "messages"]), ["cpu 1", "messages 3"]);
