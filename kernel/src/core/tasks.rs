@@ -306,16 +306,9 @@ impl<M: Machine> Core<M> {
     /// moved to another task.
     fn release_all(&mut self, index: u32) {
         let task = self.tasks[index].root;
-        // Parked waits go first. The interrupt of a wait that was not read goes back, and must not
-        // end another wait of a task that has ended.
-        let left = |is_parked| {
-            let records = self.gate.records();
-            let waits = records.waits_of(task.index);
-            let waits = waits.filter(|(_, wait)| wait.is_parked() == is_parked);
-            waits.map(|(ticket, _)| ticket).collect::<Vec<_>>()
-        };
-        for ticket in [left(true), left(false)].concat() {
-            self.withdraw(ticket);
+        let has_waits = self.gate.records().waits_of(task.index).next().is_some();
+        if has_waits {
+            self.withdraw_all(task);
         }
         let records = self.gate.records();
         let mut scopes = Vec::new();
@@ -330,6 +323,20 @@ impl<M: Machine> Core<M> {
             self.close_left_scope(task, number, scope);
         }
         self.undefer(index, Why::Exit);
+    }
+
+    #[cold]
+    fn withdraw_all(&mut self, task: TaskRef) {
+        let records = self.gate.records();
+        let waits = records.waits_of(task.index);
+        let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
+        drop(records);
+        // The interrupt of a wait that was not read goes back, and must not end another wait of a
+        // task that has ended. So parked waits go first.
+        left.sort_by_key(|(is_parked, _)| !is_parked);
+        for (_, ticket) in left {
+            self.withdraw(ticket);
+        }
     }
 
     /// Closes a scope that its future has left open.

@@ -394,10 +394,13 @@ impl<M: Machine> Core<M> {
     /// Returns the word for the result that a ready task will get in its next run.
     fn winner(&self, task: u32) -> &'static str {
         let records = self.gate.records();
-        let unread = records.waits_of(self.tasks[task].root.index);
-        let unread = unread.filter_map(|(_, wait)| wait.interrupt());
-        let cancelled = unread.map(Interrupt::is_cancelled).max();
-        cancelled.map_or("value", |cancelled| if cancelled { "cancel" } else { "timeout" })
+        let root = self.tasks[task].root.index;
+        let unread = || records.waits_of(root).filter_map(|(_, wait)| wait.interrupt());
+        if records.scopes[root].fired.is_some() && unread().any(Interrupt::is_cancelled) {
+            return "cancel";
+        }
+        // One is enough: the task may have as many as it has timeouts.
+        if unread().next().is_some() { "timeout" } else { "value" }
     }
 
     /// Logs why a timeout has ended no trap: another result came first, or there was no trap to
