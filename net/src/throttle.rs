@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use traps::{Time, note_warning};
 
-use crate::limits::CAP_PAUSE;
+use crate::limits::is_recent;
 
 /// Lets at most one message a second into the log. A message also says how many were left out
 /// before it.
@@ -50,7 +50,7 @@ impl Throttle {
 
 impl Said {
     fn is_paused(&self, now: Time) -> bool {
-        self.at.is_some_and(|at| now.since(at) < CAP_PAUSE)
+        self.at.is_some_and(|at| is_recent(at, now))
     }
 
     fn line(&mut self, message: impl Display, now: Time) -> Option<String> {
@@ -81,6 +81,7 @@ fn with_count(message: &dyn Display, before: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::CAP_PAUSE;
 
     #[test]
     fn a_flood_of_messages_is_one_a_second_and_each_is_counted_once() {
@@ -96,5 +97,12 @@ mod tests {
         assert_eq!(said.rest(None), None);
         assert_eq!(said.line("next", now + CAP_PAUSE), None);
         assert_eq!(said.rest(None).unwrap(), "next");
+    }
+
+    #[test]
+    fn a_message_of_an_earlier_kernel_holds_none_back() {
+        let mut said = Said::default();
+        assert!(said.line("late", Time::ZERO + CAP_PAUSE * 100).is_some());
+        assert_eq!(said.line("early", Time::ZERO).as_deref(), Some("early"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use traps::{Time, note_cap};
 
-use crate::limits::{CAP_PAUSE, DRAIN_WAIT};
+use crate::limits::{DRAIN_WAIT, is_recent};
 
 /// Bounds on the bytes and requests of a peer. Each has a default. The largest value means no
 /// limit, except for `fields`.
@@ -150,7 +150,7 @@ impl Caps {
         };
         hit.more += 1;
         (hit.conn, hit.limit) = (conn, limit.to_string());
-        (now.since(hit.said) >= CAP_PAUSE).then(|| hit.line(now))
+        (!is_recent(hit.said, now)).then(|| hit.line(now))
     }
 
     /// Logs the hits that were only counted, for each limit whose last log line is old enough, or
@@ -164,7 +164,7 @@ impl Caps {
 
     fn take_lines(&self, now: Time, at_end: bool) -> Vec<String> {
         let mut hits = self.0.borrow_mut();
-        let is_due = |hit: &&mut Hit| hit.more > 0 && (at_end || now.since(hit.said) >= CAP_PAUSE);
+        let is_due = |hit: &&mut Hit| hit.more > 0 && (at_end || !is_recent(hit.said, now));
         hits.iter_mut().filter(is_due).map(|hit| hit.line(now)).collect()
     }
 }
@@ -360,5 +360,6 @@ mod tests {
         let left = ["name=fields limit=200 conn=1001 peer=127.0.0.1:80 more=1"];
         assert_eq!(caps.take_lines(at(2_000), false), left);
         assert_eq!(caps.take_lines(at(9_000), true), [""; 0], "said once");
+        assert!(caps.line(peer, "fields", 200, at(0)).is_some(), "the clock of another kernel");
     }
 }
