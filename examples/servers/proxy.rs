@@ -20,7 +20,7 @@ struct Proxy {
     /// Milliseconds for the connection to UPSTREAM to be made
     #[arg(long, value_name = "MS", default_value = "5000", value_parser = millis)]
     connect: Duration,
-    /// Milliseconds that a connection may be silent on both sides
+    /// Milliseconds of silence after which a connection ends
     #[arg(long, value_name = "MS", default_value = "300000", value_parser = millis)]
     idle: Duration,
     /// Connections at a time; others wait to be accepted

