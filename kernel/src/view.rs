@@ -19,7 +19,7 @@
 //! task 4 joins task 2. All three are suspects, and none can be freed. The walk from 2 finds the
 //! circle 2, 3. The walk from 4 leads to task 2, which was seen already, and adds no circle.
 //!
-//! Why not report a circle as soon as a walk finds one: a task can have several waits, and a lock
+//! The walk does not report each circle that it meets: a task can have several waits, and a lock
 //! several holders. If one of them can end, there is no deadlock.
 
 use std::collections::BTreeSet;
@@ -274,12 +274,15 @@ fn waits_for_tasks_alone(task: &TaskView) -> bool {
 
 /// The first look at a deadlock: when its last task begins to wait.
 impl<M: Machine> Core<M> {
-    /// Returns what to warn of if `task` begins to wait for a lock, with the wait `ticket`, and if
-    /// the chain of holders leads back to the task. `None` unless each wait of the chain is the
-    /// only one of its task and has no deadline, as for [`circles`]. O(holders in the chain).
+    /// Returns what to warn of if `task` begins a wait, with the ticket `ticket`, and if the chain
+    /// of holders leads back to the task. `None` unless each wait of the chain is the only one of
+    /// its task and has no deadline. Unlike [`circles`], looks through all holders of a lock, and
+    /// through no semaphore. O(holders in the chain).
     pub(crate) fn circle_at(&self, task: u32, ticket: Ticket) -> Option<String> {
         let trap = self.gate.records().waits[ticket.index].trap.clone();
-        let Trap::Wait { .. } = trap else { return None };
+        if !matches!(trap, Trap::Wait { .. } | Trap::Join { .. }) {
+            return None;
+        }
         // The holders that are still to be looked at, and the way to each.
         let mut way: Vec<(u32, Vec<u32>)> = vec![(task, self.blocked_by(ticket, &trap))];
         let mut seen = BTreeSet::new();

@@ -337,11 +337,24 @@ fn a_circle_of_one_and_a_circle_over_a_join_are_warned_of() {
         };
         spawn("parent", parent).detached().await;
         sleep(2 * MS).await.unwrap();
+        let gate = lock("gate");
+        let last = async move {
+            take(&gate).await?;
+            let theirs = async move { take(&gate).await };
+            let mut child = spawn("early", theirs).await;
+            sleep(MS).await?;
+            drop(child.join().await);
+            Ok::<_, Interrupt>(())
+        };
+        spawn("last", last).detached().await;
+        sleep(2 * MS).await.unwrap();
     });
     let expected = [
         "deadlock of 1 task: 3 twice waits for lock alone, held by 3 twice",
         "deadlock of 2 tasks: 5 child waits for lock door, held by 4 parent; 4 parent waits for \
          join 5, held by 5 child",
+        "deadlock of 2 tasks: 6 last waits for join 7, held by 7 early; 7 early waits for lock \
+         gate, held by 6 last",
     ];
     assert_eq!(said, expected, "{trace}");
 }
