@@ -490,11 +490,12 @@ impl Trace {
         Some(self.at[run] + *self.long.get(&run)?)
     }
 
-    /// The last notification before a line that begins a wait, of what the wait is for.
+    /// The last notification before a line that begins a wait, of what the wait is for. Looks at
+    /// the last thousand, because each is read from the file.
     pub fn notified_before(&self, place: usize) -> Option<Line<'static>> {
         let wait = self.line(place);
         let before = self.notifies.partition_point(|at| *at < place);
-        let earlier = self.notifies[..before].iter().rev().map(|at| self.line(*at));
+        let earlier = self.notifies[..before].iter().rev().take(1_000).map(|at| self.line(*at));
         earlier.into_iter().find(|line| line.op() == wait.op())
     }
 

@@ -317,8 +317,8 @@ impl Page<'_> {
     }
 }
 
-/// `; last notified at #0012 by task 5, woke no task`
 impl Page<'_> {
+    /// Writes when a primitive that tasks wait for was last notified.
     fn notified(&self, words: &str, primitive: &Primitive) -> String {
         let notified = self.state.notified.get(words).filter(|_| !primitive.waits.is_empty());
         let said = notified.map(|it| notified_in_words(it.seq, it.by, it.woke));

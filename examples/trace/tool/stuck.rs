@@ -76,7 +76,9 @@ impl Holders {
                 let woke = line.number("woke").unwrap_or(0);
                 self.notified.insert(line.op().into(), (line.seq, line.task, woke));
                 if self.notified.len() > NOTIFIED {
-                    self.notified.pop_first();
+                    let oldest = self.notified.iter().min_by_key(|(_, (seq, ..))| *seq);
+                    let oldest = oldest.expect("there are many").0.clone();
+                    self.notified.remove(&oldest);
                 }
             }
             ("exit", _) => self.taken.retain(|(task, _), _| *task != line.task),

@@ -187,9 +187,10 @@ impl State {
         let notified = Notified { seq: line.seq, by: line.task, woke };
         self.notified.insert(words.clone(), notified);
         self.changed.push(Key::Notified(words));
-        if self.notified.len() > NOTIFIED
-            && let Some((words, _)) = self.notified.pop_first()
-        {
+        if self.notified.len() > NOTIFIED {
+            let oldest = self.notified.iter().min_by_key(|(_, it)| it.seq);
+            let words = oldest.expect("there are many").0.clone();
+            self.notified.remove(&words);
             self.changed.push(Key::Notified(words));
         }
     }
