@@ -65,6 +65,10 @@ impl<S: Stream> Stream for Watched<'_, S> {
     fn shutdown(&mut self) -> io::Result<()> {
         self.0.shutdown()
     }
+
+    fn has_end_message(&self) -> bool {
+        self.0.has_end_message()
+    }
 }
 
 /// Copies both ways until both have ended. Returns `false` if no byte went either way for `idle`.

@@ -270,8 +270,8 @@ pub fn recorded_program(path: impl AsRef<Path>) -> io::Result<OsString> {
 /// Returns the words of the command line in a record: the program's name, and its arguments.
 fn recorded_arguments(path: &Path) -> io::Result<impl Iterator<Item = OsString>> {
     let mut line = Vec::new();
-    // No system has a longer command line.
-    let mut file = BufReader::new(File::open(path)?.take(1 << 24));
+    // Linux allows 6 MiB of arguments, and a byte takes four characters at most.
+    let mut file = BufReader::new(File::open(path)?.take(1 << 25));
     for start in ["<trapline-record ", "<command"] {
         line.clear();
         file.read_until(b'\n', &mut line)?;

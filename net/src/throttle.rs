@@ -29,7 +29,10 @@ impl Throttle {
 
     /// Logs a message as a warning, or leaves it out.
     pub(crate) fn warn(&self, message: impl Display, now: Time) {
-        if let Some(line) = self.said().line(message, now) {
+        // The caller's `Display` must not run under the lock.
+        let message = message.to_string();
+        let line = self.said().line(message, now);
+        if let Some(line) = line {
             note_warning(line);
         }
     }
@@ -42,7 +45,8 @@ impl Throttle {
     /// Logs the last message that was left out, if the pause is over at `now`. `None` is the end,
     /// when no more messages come.
     pub(crate) fn sum_up(&self, now: Option<Time>) {
-        if let Some(line) = self.said().rest(now) {
+        let line = self.said().rest(now);
+        if let Some(line) = line {
             note_warning(line);
         }
     }

@@ -79,7 +79,7 @@ struct Tape {
     room: u64,
     /// The first error of the file.
     failed: Option<io::Error>,
-    /// Why the record ends before the program, until somebody was told.
+    /// Why the record ends before the program, until it was reported.
     lost: Option<String>,
     /// The serial numbers of the newest wait, scope and descriptor before the tape began.
     serials: [u32; 3],
@@ -309,7 +309,7 @@ pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<boo
 ///
 /// # Errors
 ///
-/// Returns the reason if the tape stops meanwhile. Then `code` was unwound.
+/// Returns the reason if the tape stops during the call. Then `code` was unwound.
 ///
 /// # Panics
 ///
@@ -618,11 +618,13 @@ impl<'a> Answer<'a> {
             "error" => {
                 let (which, text) = (self.word(), self.bytes());
                 let text = String::from_utf8_lossy(&text).into_owned();
-                Err(match (which.parse(), kind(which)) {
-                    (Ok(number), _) => io::Error::from_raw_os_error(number),
-                    (_, Some(kind)) if io::Error::from(kind).to_string() == text => kind.into(),
-                    (_, Some(kind)) => io::Error::new(kind, text),
-                    (_, None) => (self.wrong::<()>(), io::Error::other(text)).1,
+                if let Ok(number) = which.parse() {
+                    return Err(io::Error::from_raw_os_error(number));
+                }
+                Err(match kind(which) {
+                    Some(kind) if io::Error::from(kind).to_string() == text => kind.into(),
+                    Some(kind) => io::Error::new(kind, text),
+                    None => (self.wrong::<()>(), io::Error::other(text)).1,
                 })
             }
             _ => {

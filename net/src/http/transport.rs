@@ -588,6 +588,10 @@ impl<S: Stream> Transport<S> {
             at += n - gathered;
             self.taken += (n - gathered) as u64;
             self.beside = more.len() - at;
+            // It may be chosen to give way in the very turn in which its client takes bytes.
+            if is_cut && (!self.out.is_empty() || at < more.len()) {
+                return Err(self.expire(Phase::Write.cut(true), config));
+            }
         }
         self.entry.flushed();
         self.tell(config);

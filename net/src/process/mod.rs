@@ -100,7 +100,8 @@ impl Process {
     /// Returns the system's error if the program does not exist, if no process or descriptor is
     /// left, or if the system has no pidfds (Linux before 5.3). In none of these cases has the
     /// program run, unless another thread took the last descriptor in that moment; then the process
-    /// is killed.
+    /// is killed. Also returns an error if other code of this process has waited for the process
+    /// meanwhile.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
         let mut child = None;
         let (id, (end, pipes)) = door::call("spawn", || {
@@ -112,7 +113,11 @@ impl Process {
             let end = match pidfd_open(Pid::from_child(&started), PidfdFlags::empty()) {
                 Ok(end) => end,
                 Err(error) => {
-                    let _ = started.kill();
+                    // If there is no such process, other code has waited for it, and its number
+                    // may be another process's.
+                    if error != Errno::SRCH {
+                        let _ = started.kill();
+                    }
                     reap(started);
                     return Err(error.into());
                 }

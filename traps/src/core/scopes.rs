@@ -500,10 +500,11 @@ impl Records {
             return true;
         }
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
-        // Without this count, each timeout that fires would look at all scopes of the thread.
+        // Without these counts, each timeout that fires and each task that is cancelled would look
+        // at all scopes of the thread.
+        let may_have = self.shields > 0 && self.scopes[root.index].open > 0;
         let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
-        self.waits_of(root.index).all(|(_, wait)| is_bare(wait))
-            && !(self.shields > 0 && has_shield())
+        self.waits_of(root.index).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
     }
 
     /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
