@@ -1,5 +1,5 @@
 //! An HTTP server behind TLS. It makes a certificate at each start, and writes it to a file:
-//! `https_server own.pem`, and then `curl --cacert own.pem https://localhost:8443/`.
+//! `https_server own.pem`, and then `curl --cacert own.pem https://localhost:8080/`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ async fn server(listener: TcpListener, tls: TlsAcceptor) -> io::Result<()> {
     serve_wrapped(listener, handshake, Rc::new(Hello), Rc::new(Config::default())).await
 }
 
-/// Makes a certificate for `localhost`, which nobody else has signed, and writes it to a file.
+/// Makes a self-signed certificate for `localhost`, and writes it to a file.
 fn acceptor(file: &PathBuf) -> Result<TlsAcceptor, Box<dyn Error>> {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let wrong = |error| format!("cannot write the certificate to {}: {error}", file.display());

@@ -91,8 +91,9 @@ impl<M: Machine> Kernel<M> {
     /// The kernel's loop writes the trace. An `out` that stalls, such as a pipe without a reader,
     /// stalls the kernel. Lines that `out` refuses are dropped without an error.
     ///
-    /// [`Kernel::time_the_trace`] adds how long each run of a task took. Without it, the lines of a
-    /// run have the time of the last reading of the clock, which may be that before another run.
+    /// [`Kernel::time_the_trace`] adds how long each run of a task took. Without it, a
+    /// line has the time of the last reading of the clock, so a run may seem to include runs before
+    /// it.
     ///
     /// In a [recording](Kernel::record_to) kernel, the first call also writes the lines into the
     /// record, if it comes before the first run: a record has the log from its first line, or not

@@ -219,7 +219,8 @@ impl<F: Family> Listener<F> {
     }
 
     /// Accepts like [`Listener::accept_until_shutdown`], and returns the address of the peer too.
-    /// With it, [`serve`](crate::serve()) names the peer of a connection that failed.
+    /// With that of a `TcpListener`, [`serve`](crate::serve()) names the peer of a connection that
+    /// failed.
     ///
     /// # Errors
     ///

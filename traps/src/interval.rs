@@ -40,8 +40,8 @@ pub struct Interval {
 
 /// Makes a source of ticks. The first tick is due when it is first waited for, and each other tick
 /// a `period` after the one before. If the task is late, [`MissedTick::Burst`] applies;
-/// [`Interval::missed`] chooses another rule. If the next kernel of the thread goes on with the
-/// interval, its first tick is due at once.
+/// [`Interval::missed`] chooses another rule. If a later kernel of the thread uses the interval,
+/// its next tick is due at once.
 ///
 /// ```no_run
 /// use std::time::Duration;

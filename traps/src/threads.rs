@@ -473,7 +473,7 @@ impl ThreadDeadline {
     }
 
     /// Returns whether the caller no longer waits for the job: its deadline or a cancellation ended
-    /// its wait, or the caller is gone. Costs a load and an atomic addition.
+    /// its wait, or the caller is gone. Costs two loads and an atomic addition.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         let is_gone = || self.caller.is_gone.load(Ordering::Acquire);

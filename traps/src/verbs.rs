@@ -135,7 +135,7 @@ pub struct Sleep {
     /// The duration in microseconds.
     span: u64,
     /// The end of the sleep. The first poll sets it, and it stays if another task polls the future.
-    /// In another kernel, the sleep begins anew.
+    /// In another kernel, the sleep begins again.
     until: Time,
     call: Call,
 }

@@ -75,7 +75,7 @@ impl Config {
     /// was sent before gets its response, with `Connection: close`. A head that is not whole when
     /// the grace ends is refused with 503 and `Retry-After`. From then on, a wait for a piece of a
     /// body, for room in memory, or for a client to take some of its response lasts two seconds at
-    /// most, and ends as by its own deadline. Does not trap.
+    /// most, and then ends as if its own deadline had passed. Does not trap.
     #[track_caller]
     pub fn drain(&self) {
         self.open.drain();

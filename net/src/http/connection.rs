@@ -953,7 +953,7 @@ impl<S: Stream> Busy<'_, S> {
     /// So wait until the peer has everything, and then until it stops sending, each under a
     /// deadline. Skip this if little was written and nothing has come.
     async fn linger(&mut self, end: State) -> io::Result<State> {
-        // Whoever was chosen to give way is no longer served.
+        // A connection that gives way no longer counts as served.
         let end = if self.entry.gives_way() { State::TurnedAway } else { end };
         self.config.open.enter(self.entry, end);
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);

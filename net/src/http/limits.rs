@@ -31,13 +31,13 @@ pub struct Limits {
     /// The largest number of bytes that the server keeps in memory for all its connections
     /// together: for the bodies that [`body_to_vec`](super::Request::body_to_vec) reads, for the
     /// responses that handlers make in memory, for the pieces of [files](crate::web::Files), and
-    /// for the read buffers of long heads. A body takes room as
-    /// it comes, and doubles it whenever it needs more; a head does likewise. The first 16 KiB of
-    /// each need no room: in addition to this memory, each busy connection has a read buffer of
-    /// that size. A body that is longer than the memory is refused with 413. Default 256 MiB.
+    /// for the read buffers of long heads. A body takes room as it comes, and doubles it whenever
+    /// it needs more; a head does likewise. The first 16 KiB of each need no room: in addition to
+    /// this memory, each busy connection has a read buffer of that size. A body that is longer than
+    /// the memory is refused with 413. Default 256 MiB.
     ///
-    /// A response of more than 16 KiB exists when it is counted, so it never waits. If there is no
-    /// memory for it, slow clients give way.
+    /// A response of more than 16 KiB exists when it is counted. So it never waits, and the sum can
+    /// go beyond this limit; slow clients then give way.
     ///
     /// A head that finds no room, or comes while a body waits for room, gets 503.
     ///

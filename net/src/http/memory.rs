@@ -69,9 +69,8 @@ pub(crate) struct Memory {
 /// The part of its room that a client must move, as a divisor. A client that moves less is slow.
 const FAST: u64 = 16;
 
-/// How many times as much as another body needs a body must hold to give way while it waits for
-/// room. Two: a body that doubles needs as much as it holds, so bodies of one size never give way
-/// to each other, and each comes to its end.
+/// A waiting body gives way only if it holds at least this many times what the other body needs. A
+/// body that doubles needs as much as it holds, so bodies of one size never give way to each other.
 const LARGER: u64 = 2;
 
 /// The key that orders the waiters: the number of bytes that a waiter needs, or zero if its room

@@ -15,7 +15,7 @@
 //! `config` has what all connections of a server share. `connections` lists the open connections,
 //! and chooses the one that closes for a new one; `queues` has their order. `memory` bounds the
 //! bodies and responses in memory. `limits` has the limits and the deadlines. `server` accepts, and
-//! `handshake` is what may come before.
+//! `handshake` makes the stream, for example by TLS.
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There

@@ -48,10 +48,10 @@ fn has_capacity(config: &Config) -> bool {
 /// has waited longest for its next request; otherwise the one with a head in progress whose last
 /// byte came first. The next choice is a request that waits for its client without progress: for a
 /// quarter of a second for its body, or for two seconds for its response to be taken. A request
-/// that gives way gets 503. The last choice is the longest silent connection of all. If there is
-/// none, the new one is refused with 503. When descriptors run out, one connection closes for each
-/// new one in the same order, but a peer that does not read why it was refused comes before those
-/// that would be refused.
+/// that gives way gets 503, or is cut off if its response has begun. The last choice is the longest
+/// silent connection of all. If there is none, the new one is refused with 503. When descriptors
+/// run out, one connection closes for each new one in the same order, but a peer that does not read
+/// why it was refused comes before those that would be refused.
 ///
 /// A whole server, which a signal ends in phases:
 ///
@@ -111,8 +111,8 @@ pub async fn serve<H: Handler + 'static>(
 /// The handshake runs in the task of its connection, and is a part of the wait for the first byte
 /// of a request. So [`Deadlines::head`](super::Deadlines::head) bounds both together, a silent
 /// client gives its place to a new one, a [drain](Config::drain) waits half a second for the two,
-/// and a connection too many has its handshake before it gets 503. An error of `wrap` ends its
-/// connection and is no news, as an error of the stream. If you want it in the log, log it in
+/// and a connection too many has its handshake before it gets 503. An error of `wrap` ends the
+/// connection without a log line, like an error of the stream. If you want it in the log, log it in
 /// `wrap`.
 ///
 /// If the stream of `wrap` does not know its peer, the `cap` lines do not name it either; see

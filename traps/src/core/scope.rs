@@ -195,7 +195,7 @@ impl Opener {
 
     /// Opens the scope, unless it is open in the task that is being polled. If another task polls
     /// it, the scope closes there and opens here, with the same deadline. In another kernel, the
-    /// limit begins anew.
+    /// limit begins again.
     #[inline]
     pub(crate) fn open(&mut self) -> Open {
         match self.open {
