@@ -325,20 +325,6 @@ impl<M: Machine> Core<M> {
         self.undefer(index, Why::Exit);
     }
 
-    #[cold]
-    fn withdraw_all(&mut self, task: TaskRef) {
-        let records = self.gate.records();
-        let waits = records.waits_of(task.index);
-        let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
-        drop(records);
-        // The interrupt of a wait that was not read goes back, and must not end another wait of a
-        // task that has ended. So parked waits go first.
-        left.sort_by_key(|(is_parked, _)| !is_parked);
-        for (_, ticket) in left {
-            self.withdraw(ticket);
-        }
-    }
-
     /// Closes a scope that its future has left open.
     fn close_left_scope(&mut self, task: TaskRef, number: u64, scope: ScopeId) {
         let Some(closed) = self.gate.records().close(scope) else { return };

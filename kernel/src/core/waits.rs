@@ -220,6 +220,27 @@ impl<M: Machine> Core<M> {
         }
     }
 
+    /// Withdraws the waits that an ended task still has.
+    #[cold]
+    pub(super) fn withdraw_all(&mut self, task: TaskRef) {
+        let records = self.gate.records();
+        let waits = records.waits_of(task.index);
+        let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
+        drop(records);
+        // The interrupt of a wait that was not read goes back, and must not end another wait of a
+        // task that has ended. So parked waits go first.
+        left.sort_by_key(|(is_parked, _)| !is_parked);
+        for (_, ticket) in left {
+            let mut records = self.gate.records();
+            let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
+            drop(records);
+            self.withdraw(ticket);
+            // A combinator in another task has the future now. It polls it again only if it is
+            // woken.
+            call(waker);
+        }
+    }
+
     /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has
     /// ended.
     fn give_back(&mut self, trap: &Trap, reply: Reply) {

@@ -1498,3 +1498,24 @@ fn mains_panic_comes_out_of_run_after_the_shutdown() {
     assert_lines(&trace, "main     panic    main's own", 1);
     assert_lines(&trace, "halt", 1);
 }
+
+#[test]
+fn a_combinator_that_moved_polls_again_the_waits_of_the_task_that_has_ended() {
+    let waits = |which: u64| async move {
+        match which {
+            // The trap of the last poll, which is never dispatched, and a wait that has parked.
+            0 => drop(clock().await),
+            _ => drop(sleep(secs(1)).await.unwrap()),
+        }
+    };
+    for which in [0, 1] {
+        on_sim(async {
+            let mut all = FuturesUnordered::from_iter([Box::pin(waits(which))]);
+            let all = Shared::new(async move { all.next().await });
+            let theirs = all.clone();
+            let polls = async move { assert!(theirs.poll_once().await.is_pending()) };
+            spawn("polls", polls).await.join().await.unwrap();
+            assert_eq!(all.wait().await, Some(()));
+        });
+    }
+}
