@@ -166,13 +166,14 @@ impl<M: Machine> Core<M> {
         };
         let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
         let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
-        let scope = records.logged_number_of(records.waits[ticket.index].scope);
+        let inside = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
-        let scope = self.unless_last(task, scope);
+        let scope = self.unless_last(task, inside);
         if leaves && let Some(text) = self.circle_at(task, ticket) {
             announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
         }
-        let wait = Wait { ticket: self.log.number(ticket), reg, scope, at: words::site(site) };
+        let number = self.log.number(ticket, inside);
+        let wait = Wait { ticket: number, reg, scope, at: words::site(site) };
         self.run.parked |= leaves;
         if leaves {
             let ran = self.ran(task);
@@ -339,10 +340,11 @@ impl<M: Machine> Core<M> {
                     Rescoped::Scope(number) => Moved::Scope(number),
                     // The line of a wait that is not dispatched yet names its scope, and a wait
                     // that has ended is in none.
-                    Rescoped::Wait(ticket) => match self.log.number_of(ticket) {
-                        (number @ 1.., _) if self.is_parked(ticket) => Moved::Wait(number),
-                        _ => return,
-                    },
+                    Rescoped::Wait(ticket) if self.is_parked(ticket) => {
+                        let Some(number) = self.log.moved(ticket, scope) else { return };
+                        Moved::Wait(number)
+                    }
+                    Rescoped::Wait(_) => return,
                 };
                 Event::Move { what, scope }
             }

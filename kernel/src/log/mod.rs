@@ -152,8 +152,9 @@ pub(crate) struct Log {
     pub(crate) shows_state: bool,
     /// The number that the log gave to the last wait.
     waits: u64,
-    /// The waits by index, each with its number and the number of its `block` or `await` line.
-    parked: Vec<(Ticket, u64, Seq)>,
+    /// The waits by index, each with its number, the number of its `block` or `await` line, and the
+    /// scope that its last line has named.
+    parked: Vec<(Ticket, u64, Seq, u64)>,
     /// The numbers of the log lines that armed connection deadlines, by the number of the deadline.
     pub(crate) armed: BTreeMap<u32, Seq>,
     activations: Cell<Vec<Box<dyn Activation>>>,
@@ -198,14 +199,14 @@ impl Log {
     }
 
     /// Gives a wait the next number, and returns the number. The next log line must be the `block`
-    /// or `await` line of the wait.
-    pub(crate) fn number(&mut self, ticket: Ticket) -> u64 {
+    /// or `await` line of the wait, which says that it is in `scope`.
+    pub(crate) fn number(&mut self, ticket: Ticket, scope: u64) -> u64 {
         self.waits += 1;
         let index = ticket.index as usize;
         if index >= self.parked.len() {
-            self.parked.resize(index + 1, (ticket, 0, 0));
+            self.parked.resize(index + 1, (ticket, 0, 0, 0));
         }
-        self.parked[index] = (ticket, self.waits, self.seq + 1);
+        self.parked[index] = (ticket, self.waits, self.seq + 1, scope);
         self.waits
     }
 
@@ -213,7 +214,14 @@ impl Log {
     /// zeros if there was no observer.
     pub(crate) fn number_of(&self, ticket: Ticket) -> (u64, Seq) {
         let found = self.parked.get(ticket.index as usize).filter(|(of, ..)| *of == ticket);
-        found.map_or((0, 0), |&(_, number, line)| (number, line))
+        found.map_or((0, 0), |&(_, number, line, _)| (number, line))
+    }
+
+    /// Returns the number of a wait that is in `scope` now, unless its last line says so already.
+    pub(crate) fn moved(&mut self, ticket: Ticket, scope: u64) -> Option<u64> {
+        let found = self.parked.get_mut(ticket.index as usize).filter(|(of, ..)| *of == ticket);
+        let (_, number, _, said) = found.filter(|(_, number, ..)| *number > 0)?;
+        (std::mem::replace(said, scope) != scope).then_some(*number)
     }
 
     /// Stores the number of the last log line as the line that armed a connection deadline, or
