@@ -5,7 +5,7 @@
 //! lost or doubled, each cancellation is told once and to its own task, nothing is early, the
 //! oracle accepts both traces, and the same seed gives the same bytes, with a listener or without.
 
-mod world;
+pub(crate) mod world;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

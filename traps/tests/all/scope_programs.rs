@@ -20,18 +20,7 @@ use traps::{
     ignore_after, join, join_all, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
-/// A generator that is the same everywhere (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-}
+use crate::moves::world::Dice;
 
 type Step = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
 
