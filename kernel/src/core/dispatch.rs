@@ -20,20 +20,16 @@
 use std::mem;
 use std::rc::Rc;
 
-use traps::Time;
-use traps::internal::protocol::{
-    DeadlineEvent, Left, NewTask, Note, PermitEvent, Post, Reply, Rescoped, ScopeEvent, ScopeKind,
-    ScopePost, Trap,
-};
+use traps::internal::protocol::{NewTask, Post, Reply, Trap};
 use traps::internal::scopes::{Fired, Scope, WaitState};
 use traps::internal::table::{Queue, Site, TaskId, TaskRef, Ticket};
 
 use super::tasks::Task;
 use super::waits::call;
 use super::{Core, Services};
-use crate::log::{announce, emit, emit_for, words};
+use crate::log::{emit, words};
 use crate::machine::Machine;
-use crate::trace::{Event, Moved, Op, Outcome, Parent, Reg, Timer, Wait};
+use crate::trace::{Event, Op, Outcome, Parent, Reg};
 
 impl<M: Machine> Core<M> {
     /// Looks a trap up in the trap table: answers it, or parks its wait. The wait keeps its trap.
@@ -116,24 +112,6 @@ impl<M: Machine> Core<M> {
         call(waker);
     }
 
-    /// Logs a trap that is answered at once. If the answer is an interrupt, the cause is the line
-    /// of the scope that has fired.
-    #[cold]
-    fn log_answer(&mut self, task: u32, ticket: Ticket) {
-        let (trap, site) = self.trap_of(ticket);
-        let (op, outcome) = (self.op(&trap), self.outcome_of(ticket));
-        let records = self.gate.records();
-        let interrupt = records.waits[ticket.index].interrupt();
-        let source = interrupt.and_then(|it| records.scopes.get(it.delivery().source));
-        let cause = source.and_then(|scope| scope.fired.as_ref()).map(|fired| fired.line);
-        let scope = records.logged_number_of(records.waits[ticket.index].scope);
-        drop(records);
-        let fails = cause.is_some() || matches!(outcome, Outcome::Error(_));
-        let at = fails.then(|| words::site(site));
-        let scope = self.unless_last(task, scope).filter(|_| cause.is_some());
-        emit!(self, task, Event::Trap { op, scope, outcome, cause, at });
-    }
-
     /// Parks a wait. `reg` is the change that the wait made to the registration of its descriptor.
     #[inline(always)]
     fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
@@ -146,52 +124,12 @@ impl<M: Machine> Core<M> {
     }
 
     /// Returns the trap of a wait, and its call site.
-    pub(super) fn trap_of(&self, ticket: Ticket) -> (Trap, Site) {
+    pub(crate) fn trap_of(&self, ticket: Ticket) -> (Trap, Site) {
         let records = self.gate.records();
         let wait = &records.waits[ticket.index];
         (wait.trap.clone(), wait.site)
     }
 
-    /// Logs a wait that has just parked. The line is `block` if the task leaves the CPU and has no
-    /// other wait.
-    #[cold]
-    fn log_wait(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
-        let (trap, site) = self.trap_of(ticket);
-        let op = self.op(&trap);
-        let records = self.gate.records();
-        let has_come = match &trap {
-            Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
-            Trap::Join { task, .. } => records.scopes.get(*task).is_none(),
-            _ => false,
-        };
-        let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
-        let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
-        let inside = records.logged_number_of(records.waits[ticket.index].scope);
-        drop(records);
-        let scope = self.unless_last(task, inside);
-        if leaves && let Some(text) = self.circle_at(task, ticket) {
-            announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
-        }
-        let number = self.log.number(ticket, inside);
-        let wait = Wait { ticket: number, reg, scope, at: words::site(site) };
-        self.run.parked |= leaves;
-        if leaves {
-            let ran = self.ran(task);
-            emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
-        } else {
-            emit!(self, task, Event::Await { op, wait });
-        }
-    }
-}
-
-/// The scopes of a task as the reader of the log knows them.
-impl<M: Machine> Core<M> {
-    /// Returns the number of a scope for the log, or `None` if it is the default: the scope that
-    /// the task has opened last, of those that are open.
-    fn unless_last(&self, task: u32, scope: u64) -> Option<u64> {
-        let open = self.tasks[task].rare.as_ref().and_then(|rare| rare.scopes.last());
-        (open.copied().unwrap_or(0) != scope).then_some(scope)
-    }
 }
 
 /// The reason for dropping a future whose grace period is over, in the log.
@@ -245,45 +183,6 @@ impl<M: Machine> Core<M> {
         self.log.cause = cause;
     }
 
-    // ---- Scopes ----------------------------------------------------------------------------
-
-    /// Logs the opening or the closing of a scope, with a `late` line if the scope closed with a
-    /// value at or after its deadline.
-    pub(super) fn log_scope(&mut self, post: &ScopePost) {
-        let ScopePost { number, kind, deadline, event, .. } = *post;
-        let Some(task) = self.find(post.task) else { return };
-        match event {
-            ScopeEvent::Opened { scope, now, site, parent } => {
-                // A deadline that was given as a point in time has no reading of the clock.
-                let now = if now == Time::ZERO { self.now } else { now };
-                let op = words::opening(kind, deadline, now);
-                if self.hook.is_set() && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
-                    self.before_trap(task, site, &op);
-                }
-                let (outcome, at) = (Outcome::Scope(number), Some(words::site(site)));
-                let parent = self.unless_last(task, parent);
-                self.tasks[task].rare().scopes.insert(number);
-                let event = Event::Trap { op, scope: parent, outcome, cause: None, at };
-                let line = emit!(self, task, event);
-                if let Some(found) = self.gate.records().scopes.get_mut(scope) {
-                    found.line = line;
-                }
-            }
-            ScopeEvent::Closed(left) => {
-                let (op, outcome) = (words::closing(kind, number), words::left(left));
-                self.tasks[task].rare().scopes.remove(&number);
-                let event = Event::Trap { op, scope: None, outcome, cause: None, at: None };
-                emit!(self, task, event);
-                if let Left::Value(at) = left
-                    && deadline <= at
-                {
-                    let over = at.since(deadline);
-                    emit!(self, task, Event::Late { scope: number, deadline, over });
-                }
-            }
-        }
-    }
-
     // ---- Tasks -----------------------------------------------------------------------------
 
     /// Makes the task that a spawn has requested, and puts it into the ready queue.
@@ -310,70 +209,6 @@ impl<M: Machine> Core<M> {
         });
     }
 
-    // ---- The log ---------------------------------------------------------------------------
-
-    fn log_note(&mut self, note: Note) {
-        let acting = self.run.task;
-        let event = match note {
-            Note::Warning(text) => Event::Warn { text },
-            Note::Cap(text) => Event::Cap { text },
-            Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
-            Note::Moved(handle, direction, bytes) => {
-                Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
-            }
-            Note::Accepted(handle, connection, peer) => {
-                let peer = peer.filter(|_| self.log.timed).map(|peer| peer.to_string().into());
-                let (listener, connection) = (self.alias(handle), self.alias(connection));
-                Event::Accept { listener, connection, peer }
-            }
-            Note::Joined(task) => Event::Join { task: task.0 },
-            Note::Permit(kind, name, PermitEvent::Taken(site)) => {
-                Event::Take { kind: kind.into(), name, at: Some(words::site(site)) }
-            }
-            Note::Permit(kind, name, PermitEvent::Given(holder)) => {
-                let holder = self.find(holder).filter(|task| acting != Some(*task));
-                let from = holder.map(|task| self.tasks[task].id);
-                Event::Give { kind: kind.into(), name, from }
-            }
-            Note::Rescoped(what, scope) => {
-                let what = match what {
-                    Rescoped::Scope(number) => Moved::Scope(number),
-                    // The line of a wait that is not dispatched yet names its scope, and a wait
-                    // that has ended is in none.
-                    Rescoped::Wait(ticket) if self.is_parked(ticket) => {
-                        let Some(number) = self.log.moved(ticket, scope) else { return };
-                        Moved::Wait(number)
-                    }
-                    Rescoped::Wait(_) => return,
-                };
-                Event::Move { what, scope }
-            }
-            Note::Said(text) => Event::Note { text },
-            Note::Span(true, name) => Event::Enter { name },
-            Note::Span(false, name) => Event::Leave { name },
-        };
-        // Log a warning or a hit limit even if only these are wanted.
-        announce!(self, self.tasks.label_of(acting), event);
-    }
-
-    fn log_deadline(&mut self, number: u32, what: DeadlineEvent, site: Site) {
-        let timer = Timer::Deadline(u64::from(number));
-        let event = match what {
-            DeadlineEvent::Made => {
-                let outcome = Outcome::Deadline(u64::from(number));
-                let op = Op::ConnectionDeadline;
-                Event::Trap { op, scope: None, outcome, cause: None, at: None }
-            }
-            DeadlineEvent::Armed(until, phase) => {
-                Event::Arm { timer, until, phase: phase.into(), at: Some(words::site(site)) }
-            }
-            DeadlineEvent::Disarmed => Event::Disarm { timer },
-        };
-        emit_for!(self, self.tasks.label_of(self.run.task), event);
-        if self.log.listening {
-            self.log.arm(number, matches!(what, DeadlineEvent::Armed(..)));
-        }
-    }
 }
 
 impl<M: Machine> Core<M> {

@@ -42,7 +42,7 @@ use crate::log::emit;
 use crate::machine::Machine;
 use crate::options::Policy;
 use crate::parts::wakes::SpareWaker;
-use crate::trace::{Event, Op, Timed, Why};
+use crate::trace::{Event, Op, Why};
 
 /// The state of a run: fields that only the task on the CPU needs.
 #[derive(Default)]
@@ -63,7 +63,7 @@ pub(crate) struct Run {
     pub(crate) parked: bool,
     /// Whether the poll has filed more after the trap that is being dispatched. For the log, so
     /// entries that are quiet (`is_quiet`) do not count.
-    pub(super) goes_on: bool,
+    pub(crate) goes_on: bool,
     /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
     pub(crate) yields: Vec<(Ticket, bool)>,
     /// Whether the task's future is being polled, so that a panic belongs to the task.
@@ -167,30 +167,6 @@ impl<M: Machine> Core<M> {
         // A waker that was called as the task left the CPU may have posted.
         self.serve(services);
         self.between_events();
-    }
-
-    /// Writes the `run` line of a task to the log.
-    fn log_run(&mut self, index: u32) {
-        let rare = self.tasks[index].rare();
-        let (cause, left, mut answered) = (rare.cause, rare.left, mem::take(&mut rare.answered));
-        let waited = self.now.since(self.tasks[index].since);
-        let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
-        let parked = left.map(|left| self.now.since(left));
-        let event = Event::Run { cause, messages: 0, parked, answered: answered[..].into() };
-        emit!(self, index, event, timed);
-        answered.clear();
-        self.tasks[index].rare().answered = answered;
-    }
-
-    /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
-    /// task that does not run.
-    pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
-        if !self.log.timed || self.run.task != Some(index) {
-            return None;
-        }
-        self.now = self.machine.now();
-        let ran = self.now.since(self.run.since);
-        Some(Timed { ran: Some(ran), ..Timed::default() })
     }
 
     // ---- A poll ----------------------------------------------------------------------------

@@ -63,10 +63,10 @@ use traps::tape::{self, Mode};
 use super::tasks::Task;
 use super::timers::Owner;
 use super::{Core, MainPoll, Services};
-use crate::log::{KERNEL, emit, emit_for, words};
+use crate::log::{emit, words};
 use crate::machine::{Machine, Until};
 use crate::options::SKIPPED;
-use crate::trace::{Event, Parent, Seq, Timer};
+use crate::trace::{Event, Parent, Timer};
 
 /// The turns since the kernel last asked the machine for arrivals.
 #[derive(Default)]
@@ -303,12 +303,6 @@ impl<M: Machine> Core<M> {
         self.complete(ticket, Reply::Time(self.now));
     }
 
-    /// Logs a timer or a connection deadline that fires. `cause` is the log line that set the
-    /// timer.
-    pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) {
-        let event = Event::Fire { timer, deadline, cause };
-        emit_for!(self, KERNEL, event, words::late(deadline, self.now));
-    }
 }
 
 /// Returns whether the owner of a timer still exists: a parked sleep, an open scope, or a service.

@@ -51,7 +51,7 @@ use super::Core;
 use super::tasks::State;
 use crate::log::{emit, words};
 use crate::machine::Machine;
-use crate::trace::{Answered, Effect, Event, Op, Outcome};
+use crate::trace::{Effect, Event, Op};
 
 impl<M: Machine> Core<M> {
     /// Ends a parked wait with a reply and makes its task ready. Returns `false` if the wait has
@@ -65,29 +65,6 @@ impl<M: Machine> Core<M> {
         }
         call(waker);
         true
-    }
-
-    /// Logs the `wake` line of a wait that has ended with a reply.
-    #[cold]
-    fn log_wake(&mut self, task: u32, ticket: Ticket) {
-        let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
-        let op = match (&trap, &outcome) {
-            (Trap::Io { handle, .. }, Outcome::Error(_)) => {
-                Op::Closed { alias: self.alias(*handle) }
-            }
-            _ => self.op_of(&trap),
-        };
-        let number = self.note_answer(task, ticket, outcome);
-        let cause = self.log.cause;
-        emit!(self, task, Event::Wake { op, ticket: Some(number), cause });
-    }
-
-    /// Returns the result of a wait that has ended, in the terms of the log.
-    pub(super) fn outcome_of(&self, ticket: Ticket) -> Outcome<'static> {
-        match &self.gate.records().waits[ticket.index].state {
-            WaitState::Done(reply) => words::outcome(reply),
-            WaitState::Filed | WaitState::Parked => unreachable!("it has ended"),
-        }
     }
 
     /// Writes a reply into the record of a parked wait. Returns the task, and the waker that a
@@ -104,23 +81,6 @@ impl<M: Machine> Core<M> {
         wait.state = WaitState::Done(reply);
         self.tasks[wait.task].came = (word(&wait.trap), Some(wait.site));
         Some((wait.task, wait.waker.take()))
-    }
-
-    /// Records the result of a wait for the next `run` line, and returns the number of the wait. A
-    /// task that is running reads the result in this run, without a line.
-    pub(super) fn note_answer(
-        &mut self,
-        task: u32,
-        ticket: Ticket,
-        outcome: Outcome<'static>,
-    ) -> u64 {
-        let (number, _) = self.log.number_of(ticket);
-        let task = &mut self.tasks[task];
-        if number != 0 && task.state != State::Running {
-            let outcome = words::without_place(outcome);
-            task.rare().answered.push(Answered { ticket: number, outcome });
-        }
-        number
     }
 
     /// Makes a parked task ready. The next log line must be the reason. If the task is
@@ -410,45 +370,6 @@ impl<M: Machine> Core<M> {
             emit!(self, task, Event::Wake { op: Op::Scope { scope }, ticket: None, cause });
         }
         is_bare
-    }
-
-    /// Returns the word for the result that a ready task will get in its next run.
-    fn winner(&self, task: u32) -> &'static str {
-        let records = self.gate.records();
-        let root = self.tasks[task].root.index;
-        let unread = || records.waits_of(root).filter_map(|(_, wait)| wait.interrupt());
-        if records.scopes[root].fired.is_some() && unread().any(Interrupt::is_cancelled) {
-            return "cancel";
-        }
-        // One is enough: the task may have as many as it has timeouts.
-        if unread().next().is_some() { "timeout" } else { "value" }
-    }
-
-    /// Logs why a timeout has ended no trap: another result came first, or there was no trap to
-    /// end. (The line of a cancellation contains this itself.)
-    fn log_pending(&mut self, source: ScopeId, task: u32, winner: Option<&'static str>) {
-        if !self.log.listening {
-            return;
-        }
-        let records = self.gate.records();
-        let scope = &records.scopes[source.index];
-        if scope.kind == ScopeKind::Task {
-            return;
-        }
-        let number = if scope.kind.is_timeout() { scope.number } else { 0 };
-        let interrupt = records.interrupt(source, source, source, self.now);
-        drop(records);
-        emit!(self, task, {
-            match winner {
-                Some(winner) => {
-                    Event::Race { winner: winner.into(), loser: "timeout".into(), scope: number }
-                }
-                None => {
-                    let outcome = words::interrupt(&interrupt);
-                    Event::Cleanup { scope: number, place: None, outcome }
-                }
-            }
-        });
     }
 
     // ---- Cancellation ----------------------------------------------------------------------

@@ -55,6 +55,7 @@
 pub(crate) mod event;
 pub(crate) mod form;
 mod state;
+mod told;
 #[cfg(test)]
 mod text_tests;
 pub(crate) mod words;

@@ -1,0 +1,287 @@
+//! The lines that the core writes: what each decision looks like in the log.
+//!
+//! Nothing here decides anything. The core calls these methods where it has decided.
+
+use std::mem;
+
+use traps::Time;
+use traps::internal::protocol::{
+    DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
+};
+use traps::internal::scopes::WaitState;
+use traps::internal::table::{ScopeId, Site, Ticket};
+use traps::Interrupt;
+
+use crate::core::Core;
+use crate::core::tasks::State;
+use crate::log::{KERNEL, announce, emit, emit_for, words};
+use crate::machine::Machine;
+use crate::trace::{Answered, Event, Moved, Op, Outcome, Reg, Seq, Timed, Timer, Wait};
+
+impl<M: Machine> Core<M> {
+    /// Writes the `run` line of a task to the log.
+    pub(crate) fn log_run(&mut self, index: u32) {
+        let rare = self.tasks[index].rare();
+        let (cause, left, mut answered) = (rare.cause, rare.left, mem::take(&mut rare.answered));
+        let waited = self.now.since(self.tasks[index].since);
+        let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
+        let parked = left.map(|left| self.now.since(left));
+        let event = Event::Run { cause, messages: 0, parked, answered: answered[..].into() };
+        emit!(self, index, event, timed);
+        answered.clear();
+        self.tasks[index].rare().answered = answered;
+    }
+
+    /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
+    /// task that does not run.
+    pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
+        if !self.log.timed || self.run.task != Some(index) {
+            return None;
+        }
+        self.now = self.machine.now();
+        let ran = self.now.since(self.run.since);
+        Some(Timed { ran: Some(ran), ..Timed::default() })
+    }
+
+    /// Logs a trap that is answered at once. If the answer is an interrupt, the cause is the line
+    /// of the scope that has fired.
+    #[cold]
+    pub(crate) fn log_answer(&mut self, task: u32, ticket: Ticket) {
+        let (trap, site) = self.trap_of(ticket);
+        let (op, outcome) = (self.op(&trap), self.outcome_of(ticket));
+        let records = self.gate.records();
+        let interrupt = records.waits[ticket.index].interrupt();
+        let source = interrupt.and_then(|it| records.scopes.get(it.delivery().source));
+        let cause = source.and_then(|scope| scope.fired.as_ref()).map(|fired| fired.line);
+        let scope = records.logged_number_of(records.waits[ticket.index].scope);
+        drop(records);
+        let fails = cause.is_some() || matches!(outcome, Outcome::Error(_));
+        let at = fails.then(|| words::site(site));
+        let scope = self.unless_last(task, scope).filter(|_| cause.is_some());
+        emit!(self, task, Event::Trap { op, scope, outcome, cause, at });
+    }
+
+    /// Logs a wait that has just parked. The line is `block` if the task leaves the CPU and has no
+    /// other wait.
+    #[cold]
+    pub(crate) fn log_wait(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
+        let (trap, site) = self.trap_of(ticket);
+        let op = self.op(&trap);
+        let records = self.gate.records();
+        let has_come = match &trap {
+            Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
+            Trap::Join { task, .. } => records.scopes.get(*task).is_none(),
+            _ => false,
+        };
+        let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
+        let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
+        let inside = records.logged_number_of(records.waits[ticket.index].scope);
+        drop(records);
+        let scope = self.unless_last(task, inside);
+        if leaves && let Some(text) = self.circle_at(task, ticket) {
+            announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
+        }
+        let number = self.log.number(ticket, inside);
+        let wait = Wait { ticket: number, reg, scope, at: words::site(site) };
+        self.run.parked |= leaves;
+        if leaves {
+            let ran = self.ran(task);
+            emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
+        } else {
+            emit!(self, task, Event::Await { op, wait });
+        }
+    }
+
+    /// Returns the number of a scope for the log, or `None` if it is the default: the scope that
+    /// the task has opened last, of those that are open.
+    pub(crate) fn unless_last(&self, task: u32, scope: u64) -> Option<u64> {
+        let open = self.tasks[task].rare.as_ref().and_then(|rare| rare.scopes.last());
+        (open.copied().unwrap_or(0) != scope).then_some(scope)
+    }
+
+    /// Logs the `wake` line of a wait that has ended with a reply.
+    #[cold]
+    pub(crate) fn log_wake(&mut self, task: u32, ticket: Ticket) {
+        let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
+        let op = match (&trap, &outcome) {
+            (Trap::Io { handle, .. }, Outcome::Error(_)) => {
+                Op::Closed { alias: self.alias(*handle) }
+            }
+            _ => self.op_of(&trap),
+        };
+        let number = self.note_answer(task, ticket, outcome);
+        let cause = self.log.cause;
+        emit!(self, task, Event::Wake { op, ticket: Some(number), cause });
+    }
+
+    /// Returns the result of a wait that has ended, in the terms of the log.
+    pub(crate) fn outcome_of(&self, ticket: Ticket) -> Outcome<'static> {
+        match &self.gate.records().waits[ticket.index].state {
+            WaitState::Done(reply) => words::outcome(reply),
+            WaitState::Filed | WaitState::Parked => unreachable!("it has ended"),
+        }
+    }
+
+    /// Records the result of a wait for the next `run` line, and returns the number of the wait. A
+    /// task that is running reads the result in this run, without a line.
+    pub(crate) fn note_answer(
+        &mut self,
+        task: u32,
+        ticket: Ticket,
+        outcome: Outcome<'static>,
+    ) -> u64 {
+        let (number, _) = self.log.number_of(ticket);
+        let task = &mut self.tasks[task];
+        if number != 0 && task.state != State::Running {
+            let outcome = words::without_place(outcome);
+            task.rare().answered.push(Answered { ticket: number, outcome });
+        }
+        number
+    }
+
+    /// Returns the word for the result that a ready task will get in its next run.
+    pub(crate) fn winner(&self, task: u32) -> &'static str {
+        let records = self.gate.records();
+        let root = self.tasks[task].root.index;
+        let unread = || records.waits_of(root).filter_map(|(_, wait)| wait.interrupt());
+        if records.scopes[root].fired.is_some() && unread().any(Interrupt::is_cancelled) {
+            return "cancel";
+        }
+        // One is enough: the task may have as many as it has timeouts.
+        if unread().next().is_some() { "timeout" } else { "value" }
+    }
+
+    /// Logs why a timeout has ended no trap: another result came first, or there was no trap to
+    /// end. (The line of a cancellation contains this itself.)
+    pub(crate) fn log_pending(&mut self, source: ScopeId, task: u32, winner: Option<&'static str>) {
+        if !self.log.listening {
+            return;
+        }
+        let records = self.gate.records();
+        let scope = &records.scopes[source.index];
+        if scope.kind == ScopeKind::Task {
+            return;
+        }
+        let number = if scope.kind.is_timeout() { scope.number } else { 0 };
+        let interrupt = records.interrupt(source, source, source, self.now);
+        drop(records);
+        emit!(self, task, {
+            match winner {
+                Some(winner) => {
+                    Event::Race { winner: winner.into(), loser: "timeout".into(), scope: number }
+                }
+                None => {
+                    let outcome = words::interrupt(&interrupt);
+                    Event::Cleanup { scope: number, place: None, outcome }
+                }
+            }
+        });
+    }
+
+    /// Logs a timer or a connection deadline that fires. `cause` is the log line that set the
+    /// timer.
+    pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) {
+        let event = Event::Fire { timer, deadline, cause };
+        emit_for!(self, KERNEL, event, words::late(deadline, self.now));
+    }
+
+    /// Logs the opening or the closing of a scope, with a `late` line if the scope closed with a
+    /// value at or after its deadline.
+    pub(crate) fn log_scope(&mut self, post: &ScopePost) {
+        let ScopePost { number, kind, deadline, event, .. } = *post;
+        let Some(task) = self.find(post.task) else { return };
+        match event {
+            ScopeEvent::Opened { scope, now, site, parent } => {
+                // A deadline that was given as a point in time has no reading of the clock.
+                let now = if now == Time::ZERO { self.now } else { now };
+                let op = words::opening(kind, deadline, now);
+                if self.hook.is_set() && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
+                    self.before_trap(task, site, &op);
+                }
+                let (outcome, at) = (Outcome::Scope(number), Some(words::site(site)));
+                let parent = self.unless_last(task, parent);
+                self.tasks[task].rare().scopes.insert(number);
+                let event = Event::Trap { op, scope: parent, outcome, cause: None, at };
+                let line = emit!(self, task, event);
+                if let Some(found) = self.gate.records().scopes.get_mut(scope) {
+                    found.line = line;
+                }
+            }
+            ScopeEvent::Closed(left) => {
+                let (op, outcome) = (words::closing(kind, number), words::left(left));
+                self.tasks[task].rare().scopes.remove(&number);
+                let event = Event::Trap { op, scope: None, outcome, cause: None, at: None };
+                emit!(self, task, event);
+                if let Left::Value(at) = left
+                    && deadline <= at
+                {
+                    let over = at.since(deadline);
+                    emit!(self, task, Event::Late { scope: number, deadline, over });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn log_note(&mut self, note: Note) {
+        let acting = self.run.task;
+        let event = match note {
+            Note::Warning(text) => Event::Warn { text },
+            Note::Cap(text) => Event::Cap { text },
+            Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
+            Note::Moved(handle, direction, bytes) => {
+                Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
+            }
+            Note::Accepted(handle, connection, peer) => {
+                let peer = peer.filter(|_| self.log.timed).map(|peer| peer.to_string().into());
+                let (listener, connection) = (self.alias(handle), self.alias(connection));
+                Event::Accept { listener, connection, peer }
+            }
+            Note::Joined(task) => Event::Join { task: task.0 },
+            Note::Permit(kind, name, PermitEvent::Taken(site)) => {
+                Event::Take { kind: kind.into(), name, at: Some(words::site(site)) }
+            }
+            Note::Permit(kind, name, PermitEvent::Given(holder)) => {
+                let holder = self.find(holder).filter(|task| acting != Some(*task));
+                let from = holder.map(|task| self.tasks[task].id);
+                Event::Give { kind: kind.into(), name, from }
+            }
+            Note::Rescoped(what, scope) => {
+                let what = match what {
+                    Rescoped::Scope(number) => Moved::Scope(number),
+                    // The line of a wait that is not dispatched yet names its scope, and a wait
+                    // that has ended is in none.
+                    Rescoped::Wait(ticket) if self.is_parked(ticket) => {
+                        let Some(number) = self.log.moved(ticket, scope) else { return };
+                        Moved::Wait(number)
+                    }
+                    Rescoped::Wait(_) => return,
+                };
+                Event::Move { what, scope }
+            }
+            Note::Said(text) => Event::Note { text },
+            Note::Span(true, name) => Event::Enter { name },
+            Note::Span(false, name) => Event::Leave { name },
+        };
+        // Log a warning or a hit limit even if only these are wanted.
+        announce!(self, self.tasks.label_of(acting), event);
+    }
+
+    pub(crate) fn log_deadline(&mut self, number: u32, what: DeadlineEvent, site: Site) {
+        let timer = Timer::Deadline(u64::from(number));
+        let event = match what {
+            DeadlineEvent::Made => {
+                let outcome = Outcome::Deadline(u64::from(number));
+                let op = Op::ConnectionDeadline;
+                Event::Trap { op, scope: None, outcome, cause: None, at: None }
+            }
+            DeadlineEvent::Armed(until, phase) => {
+                Event::Arm { timer, until, phase: phase.into(), at: Some(words::site(site)) }
+            }
+            DeadlineEvent::Disarmed => Event::Disarm { timer },
+        };
+        emit_for!(self, self.tasks.label_of(self.run.task), event);
+        if self.log.listening {
+            self.log.arm(number, matches!(what, DeadlineEvent::Armed(..)));
+        }
+    }
+}
