@@ -104,7 +104,9 @@ pub mod parts {
     //! Data structures outside the core. A kernel shares each of them with its tasks.
 
     pub mod deadlines;
+    pub mod jobs;
     pub mod signals;
+    pub mod told;
 }
 pub mod shutdown;
 mod signal;

@@ -4,13 +4,13 @@
 
 use std::mem;
 
+use traps::Interrupt;
 use traps::Time;
 use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::scopes::WaitState;
 use traps::internal::table::{ScopeId, Site, Ticket};
-use traps::Interrupt;
 
 use crate::core::Core;
 use crate::core::tasks::State;

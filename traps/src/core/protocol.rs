@@ -19,21 +19,21 @@
 //! log at many places instead of one. Plain data has none of these problems: nothing in this file
 //! files, answers or decides anything.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use super::interrupt::{Interrupt, Kind};
+use super::interrupt::Interrupt;
 use super::table::{Label, Queue};
 use crate::parts::signals::SignalLine;
 use crate::time::Time;
+
+pub use crate::parts::jobs::{EndedJob, LimiterCore, NewJob, Work};
+pub use crate::parts::told::{
+    DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopePost,
+};
 
 pub use super::table::{Descriptor, Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
 
@@ -255,60 +255,6 @@ pub enum ServicePost {
     Watch(Rc<SignalLine>, bool),
 }
 
-/// A message for the log.
-pub enum Note {
-    /// A warning for the user.
-    Warning(Cow<'static, str>),
-    /// A report that a limit was hit.
-    Cap(Cow<'static, str>),
-    /// A note from the program.
-    Said(Cow<'static, str>),
-    /// The beginning (`true`) or the end of a span of a task.
-    Span(bool, Cow<'static, str>),
-    /// The number of bytes that were read or written.
-    Moved(HandleId, Direction, usize),
-    /// The connection that a listener has accepted, and its peer.
-    Accepted(HandleId, HandleId, Option<Box<SocketAddr>>),
-    /// An event of the connection deadline with this number.
-    Deadline(u32, DeadlineEvent, Site),
-    /// The task whose output was taken.
-    Joined(TaskId),
-    /// A permit of a named primitive, given by its kind and its name, was taken or given back.
-    Permit(&'static str, Cow<'static, str>, PermitEvent),
-    /// A wait or a scope was polled in another scope than before. The number is that of the scope
-    /// around it now, or 0 for the task itself.
-    Rescoped(Rescoped, u64),
-}
-
-/// An event of a permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PermitEvent {
-    /// The task has taken a permit, at this call site.
-    Taken(Site),
-    /// A permit that this task held was given back.
-    Given(TaskRef),
-}
-
-/// The thing that was polled in another scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rescoped {
-    /// A wait.
-    Wait(Ticket),
-    /// The scope with this number.
-    Scope(u64),
-}
-
-/// An event of a connection deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeadlineEvent {
-    /// The deadline was made.
-    Made,
-    /// The deadline was armed to this time, for this phase.
-    Armed(Time, &'static str),
-    /// The deadline was disarmed.
-    Disarmed,
-}
-
 /// A new task. The task that posts it is its parent.
 pub struct NewTask {
     /// The scope around the whole task, which has the task's number and the call site of the spawn.
@@ -335,82 +281,6 @@ pub enum End<'a> {
     Panicked(&'a str),
     /// The future of the task was dropped before its end.
     Dropped,
-}
-
-/// A job for a worker thread. It runs once, and stores its result for its caller.
-pub trait Work: Send + Sync {
-    /// Runs the job, and catches its panic.
-    fn run(&self);
-    /// Takes the result of the job, for the hook of orphans. Returns `None` if there is none.
-    fn take(&self) -> Option<Result<Box<dyn Any + Send>, String>>;
-}
-
-/// A job that a task asks for.
-pub struct NewJob {
-    /// The number of the job.
-    pub job: u64,
-    /// The ticket of the caller's wait.
-    pub ticket: Ticket,
-    /// The task that asked for the job.
-    pub task: TaskRef,
-    /// The call site that asked for the job.
-    pub site: Site,
-    /// The job.
-    pub work: Arc<dyn Work>,
-    /// The limiter whose limit also applies to the job.
-    pub limiter: Option<Rc<LimiterCore>>,
-    /// The deadline in force at the call site.
-    pub until: Time,
-}
-
-/// A job that has ended.
-pub struct EndedJob {
-    /// The number of the job.
-    pub job: u64,
-    /// The task that asked for the job.
-    pub task: TaskId,
-    /// The call site that asked for the job.
-    pub site: Site,
-    /// The job, with its value.
-    pub work: Arc<dyn Work>,
-}
-
-impl std::fmt::Debug for EndedJob {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "EndedJob({})", self.job)
-    }
-}
-
-/// A scope that was opened or closed, for the log.
-pub struct ScopePost {
-    /// The task that the scope is in.
-    pub task: TaskRef,
-    /// The number of the scope.
-    pub number: u64,
-    /// The kind of the scope.
-    pub kind: ScopeKind,
-    /// The deadline of the scope.
-    pub deadline: Time,
-    /// The event that is logged: the opening or the closing of the scope.
-    pub event: ScopeEvent,
-}
-
-/// An event of a scope: its opening or its closing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeEvent {
-    /// The scope was opened.
-    Opened {
-        /// The name of the scope, which may have closed already.
-        scope: ScopeId,
-        /// The reading of the clock at the opening, or [`Time::ZERO`] if it was not read.
-        now: Time,
-        /// The call site that opened the scope.
-        site: Site,
-        /// The number of the open scope around it, or 0 for the task itself.
-        parent: u64,
-    },
-    /// The scope was closed, and this result left it.
-    Closed(Left),
 }
 
 /// The kind of a scope.
@@ -443,46 +313,5 @@ impl ScopeKind {
     #[must_use]
     pub fn is_timeout(self) -> bool {
         matches!(self, ScopeKind::Timeout | ScopeKind::Guard { .. })
-    }
-}
-
-/// The result that left a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// A value, and the reading of the clock, or [`Time::ZERO`] if it was not read.
-    Value(Time),
-    /// An interrupt.
-    Interrupt {
-        /// The kind of the interrupt outside the scope.
-        kind: Kind,
-        /// The number of the scope that fired, if there is one.
-        scope: Option<u64>,
-        /// The number of the task that asked for the cancellation.
-        by: Option<TaskId>,
-    },
-    /// Another error, or the scope was dropped before its end.
-    Other,
-}
-
-/// A limiter: a bound on the number of jobs of one class that have a thread at one time.
-#[derive(Debug, Default)]
-pub struct LimiterCore {
-    /// The name of the limiter in the log.
-    pub name: &'static str,
-    /// The number of tokens.
-    pub tokens: usize,
-    /// The number of tokens in use.
-    pub in_use: Cell<usize>,
-    /// The largest number of tokens that were in use at one time.
-    pub peak: Cell<usize>,
-    /// The numbers of the waiting jobs, in the order of arrival.
-    pub line: RefCell<BTreeSet<u64>>,
-}
-
-impl LimiterCore {
-    /// Forgets all jobs, because their kernel is gone.
-    pub fn reset(&self) {
-        self.in_use.set(0);
-        self.line.borrow_mut().clear();
     }
 }
