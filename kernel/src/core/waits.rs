@@ -289,8 +289,7 @@ impl<M: Machine> Core<M> {
     pub(super) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
         let records = self.gate.records();
         let from = records.waits.get(ticket)?.scope;
-        let source = records.pending(from, true)?;
-        let place = records.place(source, from, true)?;
+        let (source, place) = records.pending(from, true)?;
         Some(records.interrupt(source, place, from, self.now))
     }
 

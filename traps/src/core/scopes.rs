@@ -630,15 +630,15 @@ impl Records {
         self.way(source, from, shields).into_iter().find(|place| fired.is_open_to_traps(*place))
     }
 
-    /// Finds the scope that has fired and will interrupt a wait in `from`. A cancellation comes
-    /// first, and then the source that fired first.
+    /// Finds the source that will interrupt a wait in `from`, and the place where the wait takes it.
+    /// A cancellation comes first, and then the source that fired first.
     #[must_use]
-    pub fn pending(&self, from: ScopeId, shields: bool) -> Option<ScopeId> {
+    pub fn pending(&self, from: ScopeId, shields: bool) -> Option<(ScopeId, ScopeId)> {
         let sources = self.around(from).filter_map(|(source, scope)| {
             let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
-            self.place(source, from, shields).map(|_| (rank, source))
+            Some((rank, (source, self.place(source, from, shields)?)))
         });
-        sources.min_by_key(|(rank, _)| *rank).map(|(_, source)| source)
+        sources.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
     }
 
     /// Takes the interrupt of `source` at every place on the way out from `from`.
@@ -761,8 +761,7 @@ impl Records {
 
     /// Takes the interrupt that is pending for a trap in `from`.
     pub fn take_interrupt(&mut self, from: ScopeId, reading: Time) -> Option<Interrupt> {
-        let source = self.pending(from, false)?;
-        let place = self.place(source, from, false)?;
+        let (source, place) = self.pending(from, false)?;
         self.take_pending(source, from);
         Some(self.interrupt(source, place, from, reading))
     }
