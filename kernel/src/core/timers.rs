@@ -11,7 +11,7 @@
 //! Most timeouts are set and never reached. The obvious heap finds a cancelled timer and takes it
 //! out. For each of them it pays with two more sifts, and with a table of positions.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ::traps::Time;
@@ -19,7 +19,7 @@ use ::traps::internal::table::{ScopeId, Ticket};
 
 /// The owner of a timer. Of timers with the same deadline, sleeps fire before scopes, and scopes
 /// before services.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Owner {
     /// A sleep.
     Sleep(Ticket),
@@ -30,7 +30,7 @@ pub(crate) enum Owner {
 }
 
 /// The purpose of a service's timer. A service has at most one timer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Service {
     /// A new attempt to start threads for queued jobs.
     Retry,
@@ -41,44 +41,14 @@ pub(crate) enum Service {
 /// The number of stale entries up to which the heap is not rebuilt.
 const FEW: usize = 16;
 
-/// A timer in the heap.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The sort key, with the deadline in the high half. The low half orders timers with the same
-    /// deadline: sleeps before scopes, then in the order of their creation.
-    key: u128,
-    owner: Owner,
-}
+/// A timer in the heap: its sort key, with the deadline in the high half, and its owner. The low
+/// half of the key orders timers with the same deadline: sleeps before scopes, then in the order of
+/// their creation. The standard heap has the greatest entry on top, hence `Reverse`.
+type Entry = Reverse<(u128, Owner)>;
 
-impl Entry {
-    fn at(&self) -> Time {
-        Time::from_micros((self.key >> 64) as u64)
-    }
+fn at(Reverse((key, _)): &Entry) -> Time {
+    Time::from_micros((key >> 64) as u64)
 }
-
-/// Orders entries with the earlier one as the greater, because the standard heap has the greatest
-/// entry on top.
-impl Ord for Entry {
-    #[inline]
-    fn cmp(&self, other: &Entry) -> Ordering {
-        other.key.cmp(&self.key)
-    }
-}
-
-impl PartialOrd for Entry {
-    #[inline]
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Entry {}
 
 /// All timers of a kernel.
 #[derive(Debug)]
@@ -114,7 +84,8 @@ impl Timers {
     }
 
     fn push(&mut self, at: Time, order: u64, owner: Owner) {
-        self.heap.push(Entry { key: u128::from(at.as_micros()) << 64 | u128::from(order), owner });
+        let key = u128::from(at.as_micros()) << 64 | u128::from(order);
+        self.heap.push(Reverse((key, owner)));
     }
 
     /// Sets the timer of a service, or cancels it with [`Time::NEVER`].
@@ -126,7 +97,7 @@ impl Timers {
     #[inline]
     pub(crate) fn next(&mut self, lives: impl Fn(Owner) -> bool) -> Option<Time> {
         while let Some(first) = self.heap.peek()
-            && !lives(first.owner)
+            && !lives(first.0.1)
         {
             self.heap.pop();
         }
@@ -148,14 +119,14 @@ impl Timers {
             self.set_service(service, Time::NEVER);
             Some((at, Owner::Service(service)))
         } else {
-            self.heap.pop().map(|entry| (first, entry.owner))
+            self.heap.pop().map(|Reverse((_, owner))| (first, owner))
         }
     }
 
     /// Returns the deadline on top of the heap, or [`Time::NEVER`] if the heap is empty.
     #[inline]
     fn first(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, Entry::at)
+        self.heap.peek().map_or(Time::NEVER, at)
     }
 
     /// Rebuilds the heap without its stale entries, if they may be more than half of it. `stale` is
@@ -165,7 +136,7 @@ impl Timers {
     pub(crate) fn sweep(&mut self, stale: usize, lives: impl Fn(Owner) -> bool) -> bool {
         let is_time = stale > FEW && stale >= self.heap.len() / 2;
         if is_time {
-            self.heap.retain(|entry| lives(entry.owner));
+            self.heap.retain(|Reverse((_, owner))| lives(*owner));
         }
         is_time
     }
@@ -173,21 +144,21 @@ impl Timers {
     /// Lists the timers of tasks in the order in which they fire. O(timers).
     pub(crate) fn in_order(&self) -> Vec<(Time, Owner)> {
         let mut entries: Vec<&Entry> = self.heap.iter().collect();
-        entries.sort_unstable_by_key(|entry| entry.key);
-        let timers = entries.into_iter().map(|entry| (entry.at(), entry.owner));
+        entries.sort_unstable_by(|one, other| other.cmp(one));
+        let timers = entries.into_iter().map(|entry| (at(entry), entry.0.1));
         timers.filter(|(at, _)| *at != Time::NEVER).collect()
     }
 
     /// Returns the number of timers that are set.
     pub(crate) fn len(&self, lives: impl Fn(Owner) -> bool) -> usize {
         let services = self.services.iter().filter(|at| **at != Time::NEVER).count();
-        services + self.heap.iter().filter(|entry| lives(entry.owner)).count()
+        services + self.heap.iter().filter(|Reverse((_, owner))| lives(*owner)).count()
     }
 
     /// Returns the number of timers that will fire, not counting the timer for the phases of a
     /// shutdown.
     pub(crate) fn count_of_tasks(&self, lives: impl Fn(Owner) -> bool) -> usize {
-        let fires = |entry: &&Entry| entry.at() != Time::NEVER && lives(entry.owner);
+        let fires = |entry: &&Entry| at(entry) != Time::NEVER && lives(entry.0.1);
         let retry = self.services[Service::Retry as usize];
         usize::from(retry != Time::NEVER) + self.heap.iter().filter(fires).count()
     }

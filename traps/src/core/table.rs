@@ -31,13 +31,14 @@ use slab::Slab;
 
 /// The name of a row of a table: its index and a serial number. The key of a removed row matches
 /// nothing. Serial numbers repeat after 2^32 rows, so a key that is kept longer may name another
-/// row.
+/// row. Keys are ordered by age.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<K> {
-    /// The index of the row. It is used again after the row is removed.
-    pub index: u32,
     // Not zero, so that an optional key takes no more room.
     serial: NonZeroU32,
-    kind: PhantomData<fn() -> K>,
+    /// The index of the row. It is used again after the row is removed.
+    pub index: u32,
+    kind: PhantomData<K>,
 }
 
 impl<K> Key<K> {
@@ -70,34 +71,6 @@ impl<K> Default for Key<K> {
     }
 }
 
-impl<K> Clone for Key<K> {
-    fn clone(&self) -> Key<K> {
-        *self
-    }
-}
-
-impl<K> Copy for Key<K> {}
-
-impl<K> PartialEq for Key<K> {
-    fn eq(&self, other: &Key<K>) -> bool {
-        (self.index, self.serial) == (other.index, other.serial)
-    }
-}
-
-impl<K> Eq for Key<K> {}
-
-impl<K> PartialOrd for Key<K> {
-    fn partial_cmp(&self, other: &Key<K>) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K> Ord for Key<K> {
-    fn cmp(&self, other: &Key<K>) -> std::cmp::Ordering {
-        (self.serial, self.index).cmp(&(other.serial, other.index))
-    }
-}
-
 impl<K> fmt::Debug for Key<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.serial)
@@ -118,7 +91,7 @@ impl<K, T> Default for Table<K, T> {
     }
 }
 
-impl<K, T> Table<K, T> {
+impl<K: Copy, T> Table<K, T> {
     /// Adds a row. O(1).
     ///
     /// # Panics
@@ -278,13 +251,13 @@ impl List {
 pub type Site = &'static Location<'static>;
 
 /// The marker of the keys of waits: a [`Ticket`] is a `Key<OfWait>`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfWait {}
 /// The marker of the keys of scopes: a [`ScopeId`] is a `Key<OfScope>`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfScope {}
 /// The marker of the keys of handles: a [`HandleId`] is a `Key<OfHandle>`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfHandle {}
 
 /// The name of a wait, from the poll that files it until its result is read or its future is
