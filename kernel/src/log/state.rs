@@ -31,6 +31,7 @@ impl<M: Machine> Core<M> {
     #[inline]
     pub(crate) fn between_events(&self) {
         if self.log.shows_state && !self.gate.has_filed() {
+            self.gate.records().check();
             self.show_state(true);
         }
     }

@@ -778,6 +778,49 @@ impl Records {
     }
 }
 
+/// The invariants of the records, as code.
+impl Records {
+    /// Checks that the counts and the lists agree with the parents. For tests: O(waits + scopes).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub fn check(&self) {
+        let fired = self.scopes.iter().filter(|(_, scope)| scope.fired.is_some()).count();
+        assert_eq!(self.fired, fired, "the scopes that have fired are counted");
+        for (at, scope) in self.scopes.iter() {
+            let waits = self.waits.iter().filter(|(_, wait)| wait.scope == at).count();
+            let within = |inner: &Scope| inner.is_inner && inner.parent == at;
+            let scopes = self.scopes.iter().filter(|(_, inner)| within(inner)).count();
+            assert_eq!(scope.inside as usize, waits + scopes, "{at:?} counts what is in it");
+            let is_step = scope.kind == ScopeKind::Closed;
+            assert!(!is_step || scope.inside > 0, "{at:?} is closed, and nothing is in it");
+            assert!(!is_step || scope.fired.is_none(), "{at:?} is closed, and has fired");
+            let is_in_task = self.around(at).any(|(outer, _)| outer == scope.root);
+            assert!(is_in_task || !scope.is_inner, "{at:?} is in its task");
+            if scope.root == at {
+                let is_open = |it: &Scope| it.is_inner && it.kind != ScopeKind::Closed;
+                let of_task = |(_, it): &(_, &Scope)| it.root == at && is_open(it);
+                assert_eq!(scope.open as usize, self.scopes.iter().filter(of_task).count());
+                let filed = self.waits.iter().filter(|(_, wait)| wait.root == at.index).count();
+                assert_eq!(self.waits_of(at.index).count(), filed, "{at:?} lists its waits");
+            }
+        }
+        for (ticket, wait) in self.waits.iter() {
+            assert!(self.scopes.get(wait.scope).is_some(), "{ticket:?} is in a scope");
+            if wait.is_parked()
+                && let Trap::Wait { queue, .. } = &wait.trap
+            {
+                let next = |at: &u32| queue.line.get().after(self.waits[*at].in_queue);
+                let line = std::iter::successors(queue.line.get().first(), next);
+                let line: Vec<u32> = line.collect();
+                assert_eq!(queue.len.get(), line.len() as u64, "a queue counts its waits");
+                assert!(line.contains(&ticket.index), "{ticket:?} is in its queue");
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::Location;
