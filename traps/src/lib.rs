@@ -92,7 +92,7 @@ pub mod internal {
     //! The seam between this crate and a kernel. Its items are no public promise: they can change
     //! in any release.
 
-    pub use crate::core::{gate, interrupt, protocol, scope, scopes, table, wait};
+    pub use crate::core::{gate, interrupt, pending, protocol, scope, scopes, table, wait};
 }
 pub mod io;
 pub mod liberty;

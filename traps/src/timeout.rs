@@ -19,9 +19,9 @@ use pin_project_lite::pin_project;
 
 use crate::core::gate;
 use crate::core::interrupt::{Interrupt, Interruptible};
+use crate::core::pending::InForce;
 use crate::core::protocol::{Parked, Reply, ScopeKind, Trap};
 use crate::core::scope::{Limit, Scoped, left, relabel};
-use crate::core::scopes::InForce;
 use crate::core::table::Site;
 use crate::core::wait::Call;
 use crate::error::Error;

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
+use crate::core::pending::InForce;
 use crate::core::protocol::{Reply, Trap};
-use crate::core::scopes::InForce;
 use crate::core::table::{Site, TaskId};
 use crate::core::wait::{Call, call};
 use crate::time::{Time, micros};

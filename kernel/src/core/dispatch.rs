@@ -20,8 +20,9 @@
 use std::mem;
 use std::rc::Rc;
 
+use traps::internal::pending::Fired;
 use traps::internal::protocol::{NewTask, Post, Reply, Trap};
-use traps::internal::scopes::{Fired, Scope, WaitState};
+use traps::internal::scopes::{Scope, WaitState};
 use traps::internal::table::{Queue, Site, TaskId, TaskRef, Ticket};
 
 use super::tasks::Task;
@@ -129,7 +130,6 @@ impl<M: Machine> Core<M> {
         let wait = &records.waits[ticket.index];
         (wait.trap.clone(), wait.site)
     }
-
 }
 
 /// The reason for dropping a future whose grace period is over, in the log.
@@ -208,7 +208,6 @@ impl<M: Machine> Core<M> {
             Event::Spawn { parent: Parent::Task(by), at: Some(words::site(site)) }
         });
     }
-
 }
 
 impl<M: Machine> Core<M> {

@@ -9,6 +9,7 @@
 //! | `run.rs` | how one task runs |
 //! | `dispatch.rs` | the trap table; messages that need no reply |
 //! | `waits.rs` | how a wait ends: with a reply, by an interrupt, or withdrawn |
+//! | `interrupts.rs` | how an interrupt reaches a wait |
 //! | `tasks.rs` | the table of tasks; how a task ends |
 //! | `timers.rs` | the timer heap |
 
@@ -39,6 +40,7 @@ use timers::{Service, Timers};
 use turn::{ReadyQueue, Skipped};
 
 pub(crate) mod dispatch;
+mod interrupts;
 mod run;
 pub(crate) mod tasks;
 pub(crate) mod timers;

@@ -302,7 +302,6 @@ impl<M: Machine> Core<M> {
         }
         self.complete(ticket, Reply::Time(self.now));
     }
-
 }
 
 /// Returns whether the owner of a timer still exists: a parked sleep, an open scope, or a service.

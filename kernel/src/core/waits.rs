@@ -5,53 +5,20 @@
 //! or an interrupt is written there ([`Core::deliver`]). Both make the task ready, and the task
 //! reads the reply at its next poll. If the future is dropped first, [`Core::withdraw`] undoes the
 //! wait, or takes back a reply that was never read.
-//!
-//! # Interrupts
-//!
-//! An *interrupt* is the error with which a wait ends early. Its *source* is a scope that has
-//! fired: a timeout, a connection deadline, or the root scope of a task that was cancelled. When a
-//! scope fires, its task may be parked in one wait or in several, be ready with a result, be
-//! running, or be inside a shield. Whatever it is doing, two promises hold while the scope is open:
-//!
-//! - **Once per branch.** Each branch of a `join` or a `race` gets the interrupt once. After that
-//!   its clean-up code can wait as usual.
-//! - **Never lost.** If no wait can take the interrupt now, the next blocking trap does. If a
-//!   future is dropped before it has read its interrupt, another wait gets it.
-//!
-//! **A scope that fires is pending at itself and at every branch open inside it. A wait looks along
-//! its way out, from its own scope to the one that fired. It takes the interrupt at the first scope
-//! where that is pending, unless there is a shield on the way. Taking clears the whole way. If the
-//! wait's result is never read, the interrupt goes back to where it was taken, and to each scope
-//! further out unless another wait inside that scope still has it.**
-//!
-//! Waits that are parked take the interrupt when the scope fires ([`Core::fire`]). Any other wait
-//! takes it when its trap is dispatched, before the trap has any effect ([`Core::pending_for`]). If
-//! several scopes are pending, a cancellation comes first, then the scope that fired first. A
-//! delivered interrupt stays: the wait keeps it, and a later cancellation ends the next blocking
-//! trap.
-//!
-//! One exception to "once": when a timeout closes, enclosing timeouts that have fired are pending
-//! again. So code that handles the error of an inner timeout still meets the outer deadline.
-//!
-//! An interrupt belongs to its task, also if another task polls or drops the wait. When it goes
-//! back and no other wait has it, it ends what its task waits for ([`Core::put_back`]).
-//!
-//! The places where a source is pending are in `traps/src/core/scopes.rs`.
 
 use std::mem;
 use std::task::Waker;
 
-use traps::internal::protocol::{Parked, Post, Reply, ScopeKind, ServicePost, Trap};
-use traps::internal::scopes::{Fired, Wait, WaitState};
-use traps::internal::table::{ScopeId, TaskRef, Ticket};
+use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
+use traps::internal::scopes::{Wait, WaitState};
+use traps::internal::table::{TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
-use traps::{Delivery, Interrupt};
 
 use super::Core;
 use super::tasks::State;
-use crate::log::{emit, words};
+use crate::log::emit;
 use crate::machine::Machine;
-use crate::trace::{Effect, Event, Op};
+use crate::trace::{Event, Op};
 
 impl<M: Machine> Core<M> {
     /// Ends a parked wait with a reply and makes its task ready. Returns `false` if the wait has
@@ -262,184 +229,5 @@ impl<M: Machine> Core<M> {
 pub(super) fn call(waker: Option<Waker>) {
     if let Some(waker) = waker {
         quietly(|| waker.wake());
-    }
-}
-
-impl<M: Machine> Core<M> {
-    /// Takes the interrupt that is pending for a trap, if the trap can be interrupted.
-    #[inline]
-    pub(super) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
-        let mut records = self.gate.records();
-        if records.fired == 0 {
-            return None;
-        }
-        let can_be = match trap {
-            Trap::Clock => false,
-            // What has come already does not block.
-            Trap::Join { task, .. } => records.scopes.get(*task).is_some(),
-            Trap::Wait { queue, .. } => !queue.over.get(),
-            _ => true,
-        };
-        let wait = records.waits.get(ticket).filter(|_| can_be)?;
-        let from = wait.scope;
-        records.take_interrupt(from, self.now)
-    }
-
-    /// Returns the interrupt that a shield holds back from a trap.
-    pub(super) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
-        let records = self.gate.records();
-        let from = records.waits.get(ticket)?.scope;
-        let (source, place) = records.pending(from, true)?;
-        Some(records.interrupt(source, place, from, self.now))
-    }
-
-    /// Fires a scope whose deadline has passed, and interrupts the waits that the scope reaches.
-    /// The cause is the `fire` line.
-    pub(crate) fn fire(&mut self, source: ScopeId) {
-        let mut records = self.gate.records();
-        let Some(scope) = records.scopes.get(source) else { return };
-        let task = records.scopes[scope.root.index].task;
-        let Some(was_ready) = self.tasks.state(task).map(|state| state == State::Ready) else {
-            return;
-        };
-        let fired = Fired::by_deadline(records.take_order(), self.log.cause);
-        let reached = records.fire(source, fired);
-        drop(records);
-        let winner = (was_ready && self.log.listening).then(|| self.winner(task));
-        self.spread(source, task, &reached);
-        if reached.is_empty() && !self.wake_bare(source, task) {
-            self.log_pending(source, task, winner);
-        }
-    }
-
-    fn spread(&mut self, source: ScopeId, task: u32, reached: &[(Ticket, ScopeId)]) {
-        for (ticket, place) in reached {
-            self.deliver(source, task, *ticket, *place);
-        }
-    }
-
-    /// Ends a parked wait with an interrupt.
-    fn deliver(&mut self, source: ScopeId, task: u32, ticket: Ticket, place: ScopeId) {
-        let mut records = self.gate.records();
-        let Some(wait) = records.waits.get(ticket) else { return };
-        let from = wait.scope;
-        // The waker of an earlier wait may have dropped the scope.
-        if !records.is_open(source) {
-            return;
-        }
-        let interrupt = records.interrupt(source, place, from, self.now);
-        records.take_pending(source, from);
-        drop(records);
-        let reply = Reply::Interrupt(interrupt);
-        let Some((_, waker)) = self.settle(ticket, reply, |_| "interrupt") else { return };
-        let (trap, _) = self.trap_of(ticket);
-        // An observer of the next line may panic, and the queue may outlive the kernel.
-        if !matches!(trap, Trap::Io { .. }) {
-            self.undo(ticket, &trap);
-        }
-        self.make_ready(task);
-        if self.log.listening {
-            let (outcome, cause) = (self.outcome_of(ticket), self.log.cause);
-            let ticket = self.note_answer(task, ticket, outcome.clone());
-            emit!(self, task, Event::Deliver { ticket, outcome, cause });
-        }
-        if let Trap::Io { handle, direction } = trap {
-            let records = self.gate.records();
-            let scope = &records.scopes[source.index];
-            if let ScopeKind::Guard { .. } = scope.kind {
-                self.guarded.push((handle, direction, task, scope.number));
-            }
-            drop(records);
-            self.undo(ticket, &trap);
-        }
-        call(waker);
-    }
-
-    /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`
-    /// if the task waits in another way.
-    fn wake_bare(&mut self, source: ScopeId, task: u32) -> bool {
-        let records = self.gate.records();
-        let is_bare = self.tasks[task].state == State::Parked && records.is_bare(source);
-        let scope = &records.scopes[source.index];
-        let scope = if scope.kind.is_timeout() { scope.number } else { 0 };
-        drop(records);
-        if is_bare {
-            let cause = self.log.cause;
-            self.make_ready(task);
-            emit!(self, task, Event::Wake { op: Op::Scope { scope }, ticket: None, cause });
-        }
-        is_bare
-    }
-
-    // ---- Cancellation ----------------------------------------------------------------------
-
-    /// Cancels a task: fires the scope around it. A task is cancelled once. A pending cancellation
-    /// comes before any pending timeout. An interrupt that was delivered before the cancellation
-    /// stays.
-    pub(crate) fn cancel(&mut self, index: u32, fired: Fired) {
-        let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.log.cause);
-        let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };
-        if self.is_cancelled(index) {
-            emit!(self, index, event(Effect::Again));
-            return;
-        }
-        let root = self.tasks[index].root;
-        let reached = self.gate.records().fire(root, fired);
-        let hits = !reached.is_empty();
-        let effect = if hits { Effect::Delivered } else { Effect::Pending };
-        let line = emit!(self, index, event(effect));
-        if let Some(fired) = &mut self.gate.records().scopes[root.index].fired {
-            fired.line = line;
-        }
-        self.spread(root, index, &reached);
-        if !hits {
-            self.wake_bare(root, index);
-        }
-    }
-
-    /// Cancels a task on behalf of the kernel, another thread or a test.
-    pub(crate) fn cancel_now(&mut self, index: u32, reason: &'static str) {
-        let order = self.gate.records().take_order();
-        self.cancel(index, Fired::by_cancel(order, None, reason));
-    }
-
-    /// Returns whether a task was cancelled.
-    pub(crate) fn is_cancelled(&self, index: u32) -> bool {
-        self.gate.records().scopes[self.tasks[index].root.index].fired.is_some()
-    }
-
-    /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
-    /// other wait has it, it ends what the task waits for.
-    pub(super) fn put_back(&mut self, interrupt: &Interrupt) {
-        let Delivery { source, place, order, .. } = *interrupt.delivery();
-        let mut records = self.gate.records();
-        let places = records.put_back(source, place, order);
-        if places.is_empty() {
-            return;
-        }
-        let numbers = |at: ScopeId| (at != source).then(|| records.number_of(at));
-        let places: Vec<Option<u64>> = places.into_iter().map(numbers).collect();
-        let scope = &records.scopes[source.index];
-        let (root, was_taken) = (scope.root, scope.was_taken(source));
-        let line = scope.fired.as_ref().map_or(0, |fired| fired.line);
-        let (task, reached) = (records.scopes[root.index].task, records.reached(source));
-        let is_bare = records.is_bare(source);
-        drop(records);
-        for place in places {
-            emit!(self, task, {
-                let scope = interrupt.scope().unwrap_or(0);
-                Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
-            });
-        }
-        if was_taken {
-            return;
-        }
-        self.log.cause = line;
-        self.spread(source, task, &reached);
-        if self.run.task == Some(task) {
-            self.run.again |= is_bare;
-        } else if reached.is_empty() {
-            self.wake_bare(source, task);
-        }
     }
 }

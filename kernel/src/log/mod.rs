@@ -55,9 +55,9 @@
 pub(crate) mod event;
 pub(crate) mod form;
 mod state;
-mod told;
 #[cfg(test)]
 mod text_tests;
+mod told;
 pub(crate) mod words;
 
 use std::cell::Cell;

@@ -6,12 +6,14 @@
 //! | `interrupt.rs` | why a wait ended early, and how an error carries that upwards |
 //! | `protocol.rs` | traps, replies and posts |
 //! | `scopes.rs` | the records of waits and scopes, and what is pending in them |
+//! | `pending.rs` | which scopes have fired, and which wait takes what is pending |
 //! | `gate.rs` | the meeting place |
 //! | `wait.rs` | the one future that traps |
 //! | `scope.rs` | futures that run inside a scope |
 
 pub mod gate;
 pub mod interrupt;
+pub mod pending;
 pub mod protocol;
 pub mod scope;
 pub mod scopes;

@@ -1,0 +1,374 @@
+//! Interrupts at the gate: which scopes have fired, where each is pending, and which wait takes it.
+//!
+//! A scope that *fires* becomes a *source*. See the head of `scopes.rs` for the rule.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use super::interrupt::{Delivery, Interrupt, Kind};
+use super::protocol::ScopeKind;
+use super::scopes::{Records, Scope, Wait};
+use super::table::{ScopeId, Site, TaskId, Ticket};
+use crate::parts::deadlines::DeadlineTable;
+use crate::time::Time;
+
+/// A source of interrupts: the facts about a scope that has fired.
+#[derive(Debug, Default)]
+pub struct Fired {
+    /// The rank among all sources of this thread. A cancellation has the rank that it took when it
+    /// was asked for, because a poll may open branches between that and the kernel's answer.
+    pub order: u64,
+    /// The number of the `fire` or `cancel` line in the log.
+    pub line: u64,
+    /// The number of the task that asked for the cancellation.
+    pub by: Option<TaskId>,
+    /// The reason of the cancellation.
+    pub reason: &'static str,
+    /// The places where a wait took the source.
+    places: BTreeMap<ScopeId, Place>,
+}
+
+/// A place where a source is pending when it fires: the scope itself, or a branch inside it.
+#[derive(Debug)]
+struct Place {
+    is_pending: bool,
+    /// Whether it became pending again in a poll, and the kernel has not come to that post yet. A
+    /// trap that the same poll filed earlier must not take it.
+    is_ahead: bool,
+    /// The number of waits inside that have taken the source here and have not given it back.
+    taken: u32,
+}
+
+impl Fired {
+    /// Makes the source of a deadline that has passed, with its rank and the number of its `fire`
+    /// line in the log.
+    #[must_use]
+    pub fn by_deadline(order: u64, line: u64) -> Fired {
+        Fired { order, line, ..Fired::default() }
+    }
+
+    /// Makes the source of a cancellation, with its rank, its reason, and the task that cancelled,
+    /// if there is one.
+    #[must_use]
+    pub fn by_cancel(order: u64, by: Option<TaskId>, reason: &'static str) -> Fired {
+        Fired { order, by, reason, ..Fired::default() }
+    }
+
+    fn place(&mut self, at: ScopeId) -> &mut Place {
+        self.places.entry(at).or_insert(Place { is_pending: true, is_ahead: false, taken: 0 })
+    }
+
+    fn is_pending(&self, at: ScopeId) -> bool {
+        self.places.get(&at).is_none_or(|place| place.is_pending)
+    }
+
+    fn is_open_to_traps(&self, at: ScopeId) -> bool {
+        self.places.get(&at).is_none_or(|place| place.is_pending && !place.is_ahead)
+    }
+}
+
+impl Scope {
+    /// Returns whether the scope has fired and a wait has taken the source at the scope itself, and
+    /// has not given it back. `own` is the name of the scope.
+    #[must_use]
+    pub fn was_taken(&self, own: ScopeId) -> bool {
+        let place = self.fired.as_ref().and_then(|fired| fired.places.get(&own));
+        place.is_some_and(|place| place.taken > 0)
+    }
+}
+
+/// The nearest deadline in force, and the scope that set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// The deadline.
+    pub deadline: Time,
+    /// The number of the scope, as the log shows it.
+    pub scope: u64,
+    /// The call site that opened the scope. `None` for a connection deadline, which many call sites
+    /// arm.
+    pub set_at: Option<Site>,
+}
+
+/// The methods that look for deadlines and for bare waits.
+impl Records {
+    /// Finds the nearest timeout at or around `from`.
+    #[must_use]
+    pub fn nearest_timeout(&self, from: ScopeId) -> Option<ScopeId> {
+        self.around(from).find(|(_, scope)| scope.kind.is_timeout()).map(|(at, _)| at)
+    }
+
+    /// Returns whether the future inside a scope waits *bare*: for foreign wakers alone, in no trap
+    /// and in no shield.
+    #[must_use]
+    pub fn is_bare(&self, scope: ScopeId) -> bool {
+        let Scope { root, inside, is_inner, .. } = self.scopes[scope.index];
+        // A scope around a whole task does not count its content.
+        if is_inner && inside == 0 {
+            return true;
+        }
+        let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
+        // Without these counts, each timeout that fires and each task that is cancelled would look
+        // at all scopes of the thread.
+        let may_have = self.shields > 0 && self.scopes[root.index].open > 0;
+        let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
+        self.waits_of(root.index).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
+    }
+
+    /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
+    fn inside(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        self.scopes.iter().filter(move |(at, _)| *at != scope && self.is_inside(*at, scope))
+    }
+
+    /// Finds the nearest deadline in force in a scope.
+    #[must_use]
+    pub fn in_force(&self, from: ScopeId, deadlines: &DeadlineTable) -> Option<InForce> {
+        let mut soonest: Option<InForce> = None;
+        for (_, scope) in self.around(from) {
+            let deadline = match scope.kind {
+                ScopeKind::Shield => break,
+                ScopeKind::Guard { slot: Some(slot), .. } if scope.fired.is_none() => {
+                    deadlines.at(slot)
+                }
+                kind if kind.is_timeout() => scope.deadline,
+                _ => continue,
+            };
+            if deadline != Time::NEVER && soonest.is_none_or(|found| deadline <= found.deadline) {
+                let set_at = (scope.kind == ScopeKind::Timeout).then_some(scope.site);
+                soonest = Some(InForce { deadline, scope: scope.number, set_at });
+            }
+        }
+        soonest
+    }
+}
+
+/// The methods that deliver interrupts.
+impl Records {
+    /// Takes the rank of the next source. A branch that is opened from now on was not open when
+    /// that source fired.
+    pub fn take_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// Makes a scope a source of interrupts. Returns the parked waits that it ends, oldest first,
+    /// each with the place where the source is pending for it.
+    pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
+        self.forget(source);
+        self.fired += 1;
+        self.scopes[source.index].fired = Some(Box::new(fired));
+        self.reached(source)
+    }
+
+    /// Forgets that a scope has fired. Returns whether it had.
+    pub fn forget(&mut self, source: ScopeId) -> bool {
+        let fired = self.scopes.get_mut(source).and_then(|scope| scope.fired.take());
+        self.fired -= usize::from(fired.is_some());
+        fired.is_some()
+    }
+
+    /// Lists the parked waits that a source ends, oldest first, each with the place where the
+    /// source is pending for it.
+    #[must_use]
+    pub fn reached(&self, source: ScopeId) -> Vec<(Ticket, ScopeId)> {
+        let reached = |(ticket, wait): (_, &Wait)| {
+            let place = wait.is_parked().then(|| self.place(source, wait.scope, false)).flatten();
+            place.map(|place| (ticket, place))
+        };
+        match self.only_wait_in(source) {
+            Some(only) => reached(only).into_iter().collect(),
+            None => {
+                let waits = self.waits_of(self.scopes[source.index].root.index);
+                waits.filter_map(reached).collect()
+            }
+        }
+    }
+
+    /// Returns the only wait inside a scope, if it can be found without a look at all waits of the
+    /// task. This is so for most timeouts. Otherwise a task with many timeouts would look at all
+    /// its waits for each timeout that fires.
+    fn only_wait_in(&self, mut scope: ScopeId) -> Option<(Ticket, &Wait)> {
+        loop {
+            let found = self.scopes.get(scope).filter(|found| found.inside == 1)?;
+            let (wait, inner) = found.newest;
+            if let Some(only) = self.waits.at(wait).filter(|(_, wait)| wait.scope == scope) {
+                return Some(only);
+            }
+            (scope, _) = self.scopes.at(inner).filter(|(_, it)| it.parent == scope)?;
+        }
+    }
+
+    /// Returns the places on the way from `from` out to `source`: the branches that were open when
+    /// `source` fired, and `source` itself. Returns no place if a shield is on the way, unless
+    /// `shields` is set.
+    fn way(&self, source: ScopeId, from: ScopeId, shields: bool) -> Vec<ScopeId> {
+        let order = self.scopes[source.index].fired.as_ref().map_or(0, |fired| fired.order);
+        let mut places = Vec::new();
+        for (at, scope) in self.around(from) {
+            match scope.kind {
+                _ if at == source => {
+                    places.push(at);
+                    return places;
+                }
+                ScopeKind::Branch if scope.order < order => places.push(at),
+                ScopeKind::Shield if !shields => break,
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns the first scope, from `from` outwards to `source`, in which the interrupt of
+    /// `source` is pending for a trap.
+    #[must_use]
+    pub fn place(&self, source: ScopeId, from: ScopeId, shields: bool) -> Option<ScopeId> {
+        let fired = self.scopes.get(source)?.fired.as_ref()?;
+        self.way(source, from, shields).into_iter().find(|place| fired.is_open_to_traps(*place))
+    }
+
+    /// Finds the source that will interrupt a wait in `from`, and the place where the wait takes
+    /// it. A cancellation comes first, and then the source that fired first.
+    #[must_use]
+    pub fn pending(&self, from: ScopeId, shields: bool) -> Option<(ScopeId, ScopeId)> {
+        let sources = self.around(from).filter_map(|(source, scope)| {
+            let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
+            Some((rank, (source, self.place(source, from, shields)?)))
+        });
+        sources.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
+    }
+
+    /// Takes the interrupt of `source` at every place on the way out from `from`.
+    pub fn take_pending(&mut self, source: ScopeId, from: ScopeId) {
+        let way = self.way(source, from, true);
+        let Some(fired) = &mut self.scopes[source.index].fired else { return };
+        for at in way {
+            let place = fired.place(at);
+            (place.is_pending, place.taken) = (false, place.taken + 1);
+        }
+    }
+
+    /// Puts back an interrupt of `source` that was taken at `place` and not read. The interrupt is
+    /// pending again there, and further out at each place that no other wait has taken. Returns
+    /// the places on the way at which it is pending.
+    pub fn put_back(&mut self, source: ScopeId, place: ScopeId, order: u64) -> Vec<ScopeId> {
+        let Some(scope) = self.scopes.get(source) else { return Vec::new() };
+        if scope.fired.as_ref().is_none_or(|fired| fired.order != order) {
+            return Vec::new();
+        }
+        let is_there = self.scopes.get(place).is_some();
+        let mut way = self.way(source, if is_there { place } else { source }, true);
+        let Some(fired) = &mut self.scopes[source.index].fired else { return Vec::new() };
+        way.retain(|at| {
+            let it = fired.place(*at);
+            it.taken = it.taken.saturating_sub(1);
+            it.is_pending |= it.taken == 0 || *at == place;
+            it.is_pending
+        });
+        way
+    }
+
+    /// Lists the places at which a source is pending. O(scopes).
+    #[must_use]
+    pub fn places_of(&self, source: ScopeId) -> Vec<ScopeId> {
+        let Some(fired) = self.scopes.get(source).and_then(|scope| scope.fired.as_ref()) else {
+            return Vec::new();
+        };
+        let is_branch =
+            |scope: &Scope| scope.kind == ScopeKind::Branch && scope.order < fired.order;
+        let is_place = |at: ScopeId, scope: &Scope| {
+            at == source || is_branch(scope) && self.is_inside(at, source)
+        };
+        let places = self.scopes.iter().filter(|(at, scope)| is_place(*at, scope));
+        places.map(|(at, _)| at).filter(|at| fired.is_pending(*at)).collect()
+    }
+
+    /// Makes enclosing deadlines that have passed pending again, because a timeout closes: each at
+    /// the first branch on the way out, or at itself if there is no branch. Returns the sources
+    /// with their places. Traps take nothing there before [`Records::pend_again`].
+    pub(crate) fn close_inside(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
+        let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
+        let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
+        let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
+        let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
+        let first = |(source, _)| (source, self.way(source, parent, true)[0]);
+        let passed: Vec<_> = passed.map(first).collect();
+        for (source, first) in &passed {
+            let fired = self.scopes[source.index].fired.as_mut();
+            let place = fired.expect("it has fired").place(*first);
+            place.is_ahead |= !mem::replace(&mut place.is_pending, true);
+        }
+        passed
+    }
+
+    /// Makes a source pending at `place` again for traps, too, if both are still there.
+    pub fn pend_again(&mut self, source: ScopeId, place: ScopeId) {
+        if self.is_open(place)
+            && let Some(fired) = self.scopes.get_mut(source).and_then(|it| it.fired.as_mut())
+        {
+            let place = fired.place(place);
+            (place.is_pending, place.is_ahead) = (true, false);
+        }
+    }
+
+    /// Makes the interrupt of `source`, which is pending at `place`, as a trap in `from` sees it.
+    #[must_use]
+    pub fn interrupt(
+        &self,
+        source: ScopeId,
+        place: ScopeId,
+        from: ScopeId,
+        reading: Time,
+    ) -> Interrupt {
+        let scope = &self.scopes[source.index];
+        let position = self.nearest_timeout(from);
+        let fired = scope.fired.as_ref();
+        let is_own = match scope.kind {
+            ScopeKind::Deadline(_) => position.is_none(),
+            _ => position == Some(source),
+        };
+        let kind = match (scope.kind, is_own) {
+            (ScopeKind::Task, _) => Kind::Cancelled,
+            (_, true) => Kind::TaskTimeout,
+            (_, false) => Kind::TimeoutCancellation,
+        };
+        Interrupt::new(Delivery {
+            kind,
+            source,
+            order: fired.map_or(0, |fired| fired.order),
+            position,
+            place,
+            passed: false,
+            deadline: scope.deadline,
+            reading,
+            // A guard adds its call site when it returns the error. Until then, its `arm` line has
+            // the site.
+            set_at: (scope.kind == ScopeKind::Timeout).then_some(scope.site),
+            by: fired.and_then(|fired| fired.by),
+            reason: fired.map_or("", |fired| fired.reason),
+            scope: if scope.kind.is_timeout() { scope.number } else { 0 },
+        })
+    }
+
+    /// Adjusts an interrupt that is read in `reader`, which is not the scope of its wait.
+    pub(crate) fn move_interrupt(&self, interrupt: &mut Interrupt, reader: ScopeId) {
+        let has_left = !self.is_inside(reader, interrupt.delivery().source);
+        interrupt.move_to(self.nearest_timeout(reader), has_left);
+    }
+
+    /// Takes the interrupt that is pending for a trap in `from`.
+    pub fn take_interrupt(&mut self, from: ScopeId, reading: Time) -> Option<Interrupt> {
+        let (source, place) = self.pending(from, false)?;
+        self.take_pending(source, from);
+        Some(self.interrupt(source, place, from, reading))
+    }
+
+    /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
+    pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
+        let fired = self.scopes.get(scope)?.fired.as_ref()?;
+        let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
+        if !self.is_bare(scope) || !is_pending() {
+            return None;
+        }
+        self.take_pending(scope, scope);
+        Some(self.interrupt(scope, scope, scope, reading))
+    }
+}
