@@ -18,10 +18,11 @@ use traps::threads::{drop_quietly, into_panic_message};
 use traps::{Signal, Time};
 
 use crate::core::dispatch::OVER;
-use crate::core::timers::Service;
-use crate::core::turn::{Failure, Running, lives};
+use crate::core::sched::{Sched, announce, emit};
+use crate::core::timers::{Service, lives};
+use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
-use crate::log::{Activation, KERNEL, Writer, announce, emit};
+use crate::log::{Activation, KERNEL, Writer};
 use crate::machine::{JobView, Machine, Real, Teed};
 use crate::options::{Error, Options};
 use crate::parts::sweep::{Injected, Trap};
@@ -67,9 +68,9 @@ impl<M: Machine> Kernel<M> {
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
         let core = Core::new(machine, options);
-        let clock = core.machine.thread_clock();
+        let clock = core.sched.machine.thread_clock();
         let services = All {
-            threads: Threads::new(&core.options, clock, &core.inbox.queue),
+            threads: Threads::new(&core.options, clock, &core.wakeup.inbox.queue),
             signals: Signals::default(),
             shutdown: Shutdown::default(),
             watchdog: Watchdog::default(),
@@ -81,7 +82,7 @@ impl<M: Machine> Kernel<M> {
     /// Passes every event from now on to `activation`. Without the feature `trace` it gets no
     /// events. If it panics, it ends the run with its panic, and this kernel can only be dropped.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
-        self.core.log.add(Box::new(activation));
+        self.core.sched.log.add(Box::new(activation));
         self.core.look(&self.services);
     }
 
@@ -99,7 +100,7 @@ impl<M: Machine> Kernel<M> {
     /// record, if it comes before the first run: a record has the log from its first line, or not
     /// at all. If only the record is to have the log, `out` is [`io::sink`].
     pub fn trace_to(&mut self, out: impl io::Write + 'static) {
-        let Core { machine, options, log, wakeup, .. } = &mut self.core;
+        let Core { sched: Sched { machine, log, .. }, options, wakeup, .. } = &mut self.core;
         let is_first = !mem::replace(&mut log.is_recorded, true) && !wakeup.has_begun;
         let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
         let mut out = Teed(out, M::IS_TAPED && is_first);
@@ -110,12 +111,12 @@ impl<M: Machine> Kernel<M> {
     /// Adds the measured times `ran=`, `waited=` and `late=` to the lines of the trace. The trace
     /// then differs from run to run.
     pub fn time_the_trace(&mut self) {
-        self.core.log.timed = true;
+        self.core.sched.log.timed = true;
     }
 
     /// Returns the machine below the kernel.
     pub fn machine(&self) -> &M {
-        &self.core.machine
+        &self.core.sched.machine
     }
 
     /// Runs `main` as a task, and returns its output as soon as it has ended. Other tasks stay
@@ -217,7 +218,7 @@ impl<M: Machine> Kernel<M> {
     /// Closes the wake queue, and drops its messages one by one. They contain user code, and two
     /// panics at once would abort the process.
     fn drop_messages(&mut self) {
-        self.core.inbox.queue.close().into_iter().for_each(drop_quietly);
+        self.core.wakeup.inbox.queue.close().into_iter().for_each(drop_quietly);
     }
 
     /// Calls `code`, with this kernel marked as the running one on its thread. If `code` panics,
@@ -242,7 +243,7 @@ impl<M: Machine> Kernel<M> {
         while !self.core.main_ended {
             if let Err(error) = self.turn(main) {
                 let event = Event::Drop { why: "its_run_failed".into() };
-                self.core.log.cause = emit!(self.core, task, event);
+                self.core.sched.log.cause = emit!(self.core.sched, task, event);
                 self.core.end_task(task, End::Dropped);
                 return Err(error);
             }
@@ -270,7 +271,8 @@ impl<M: Machine> Kernel<M> {
     /// Runs one turn. If the machine fails, the kernel takes no new requests from other threads
     /// from then on. A shutdown still handles the results of jobs, and wakes.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
-        let is_idle = self.core.ready.is_empty() && self.core.next_timer().is_none();
+        let is_idle = self.core.sched.ready.is_empty()
+            && self.core.timers.next_live(&mut self.core.sched.gate.records()).is_none();
         let hangs = || match M::IS_TAPED && tape::answers() {
             false => hangs(&self.core, &self.services.remotes, || self.counters()),
             true => tape::is_next("hang"),
@@ -287,7 +289,7 @@ impl<M: Machine> Kernel<M> {
             Ok(()) => Ok(()),
             Err(Failure::Machine(error)) => {
                 services.shutdown.failed = true;
-                core.inbox.queue.seal();
+                core.wakeup.inbox.queue.seal();
                 Err(Error::Machine(error))
             }
             Err(Failure::Hang) if self.is_quiescent() => Err(self.hang()),
@@ -298,7 +300,7 @@ impl<M: Machine> Kernel<M> {
     /// Marks the kernel as shut down, because a replay has stopped in the middle of a step.
     pub(crate) fn halt_at_once(&mut self) {
         self.services.shutdown.stage = Stage::Halted;
-        self.core.log.end();
+        self.core.sched.log.end();
     }
 
     fn hang(&self) -> Error {
@@ -324,7 +326,7 @@ impl<M: Machine> Kernel<M> {
     /// abandoned or not, has held the token [since](JobView::since).
     #[must_use]
     pub fn jobs(&self) -> Vec<JobView> {
-        self.services.threads.views(&self.core.tasks)
+        self.services.threads.views(&self.core.sched.tasks)
     }
 
     /// Returns the counters: counts of the things that the kernel holds now, and of its events so
@@ -333,17 +335,18 @@ impl<M: Machine> Kernel<M> {
     pub fn counters(&self) -> Counters {
         let Kernel { core, services, .. } = self;
         let tokens = &services.threads.tokens;
-        let records = core.gate.records();
+        let records = core.sched.gate.records();
         let scopes = || records.scopes.iter();
         let is_open =
             |kind| !matches!(kind, ScopeKind::Task | ScopeKind::Deadline(_) | ScopeKind::Closed);
         Counters {
-            tasks: core.tasks.alive(),
+            tasks: core.sched.tasks.alive(),
             tickets: records.waits.iter().count(),
             cut_off: services.shutdown.cut_off,
             scopes: scopes().filter(|(_, scope)| is_open(scope.kind)).count(),
-            timers: core.timers.len(|owner| lives(&records, owner)) + core.shared.deadlines.armed(),
-            deadlines: core.shared.deadlines.alive(),
+            timers: core.timers.len(|owner| lives(&records, owner))
+                + core.sched.shared.deadlines.armed(),
+            deadlines: core.sched.shared.deadlines.alive(),
             registered: core.handles.registered,
             handles: core.handles.known,
             jobs: tokens.jobs.len(),
@@ -354,9 +357,16 @@ impl<M: Machine> Kernel<M> {
             abandoned: tokens.abandoned(),
             threads: services.threads.pool.threads(),
             pending: scopes().filter(|(id, it)| it.fired.is_some() && !it.was_taken(*id)).count(),
-            turns: core.turn,
-            rings: core.inbox.queue.rings(),
-            ..core.counts
+            turns: core.sched.turn,
+            rings: core.wakeup.inbox.queue.rings(),
+            polls: core.polls,
+            registers: core.handles.changes[0],
+            unregisters: core.handles.changes[1],
+            traps: core.sched.traps,
+            scans: core.scans.count,
+            wakes: core.wakeup.wakes,
+            batches: core.wakeup.batches,
+            stale: core.sched.stale,
         }
     }
 
@@ -422,7 +432,7 @@ impl<M: Machine> Kernel<M> {
     /// Returns a handle to this kernel for other threads. Costs a reference count.
     #[must_use]
     pub fn remote(&self) -> Remote {
-        Remote::new(self.core.inbox.queue.clone(), self.services.remotes.clone())
+        Remote::new(self.core.wakeup.inbox.queue.clone(), self.services.remotes.clone())
     }
 
     /// Runs the tasks that main has left until nothing more can happen, or for at most `limit` of
@@ -449,14 +459,14 @@ impl<M: Machine> Kernel<M> {
     fn run_until_quiet(&mut self, limit: Duration) -> Result<bool, Error> {
         self.start()?;
         self.core.serve_between_runs(&mut self.services);
-        let end = self.core.now + limit;
+        let end = self.core.sched.now + limit;
         self.core.bound = Some(end);
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
         let (mut ended, mut is_first) = (Ok(()), true);
         while ended.is_ok()
             && !self.services.shutdown.is_closing()
             && !self.is_quiescent()
-            && (is_first || self.core.now < end)
+            && (is_first || self.core.sched.now < end)
         {
             is_first = false;
             ended = self.turn(&mut nobody);
@@ -485,7 +495,7 @@ impl<M: Machine> Kernel<M> {
         let Kernel { core, services, .. } = self;
         let running = Running::enter(core);
         // A panic may have stopped the kernel while a task ran.
-        core.run.task = None;
+        core.sched.run.task = None;
         core.drop_tasks(services, "its_kernel_is_dropped");
         core.serve(services);
         services.threads.drop_all(core);
@@ -498,8 +508,8 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn drop_futures(&mut self) {
         let Kernel { core, services, .. } = self;
         let running = Running::enter(core);
-        for index in core.tasks.newest_first(0) {
-            drop_quietly(core.tasks[index].body.take());
+        for index in core.sched.tasks.newest_first(0) {
+            drop_quietly(core.sched.tasks[index].body.take());
         }
         services.threads.drop_all(core);
         drop(running);
@@ -577,18 +587,18 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), Error> {
         let Kernel { core, services, .. } = self;
         core.look(services);
-        core.now = core.machine.now();
+        core.sched.now = core.sched.machine.now();
         core.serve_between_runs(services);
         core.main_ended = false;
         let mut ended = Ok(());
-        let is_idle = core.tasks.alive() == 0 && core.shared.holds.get() == 0;
+        let is_idle = core.sched.tasks.alive() == 0 && core.sched.shared.holds.get() == 0;
         if is_idle && services.shutdown.stage == Stage::Open {
             // There is nothing to wait for, so these phases have no lines.
-            core.shared.closing.set(true);
-            services.shutdown.until = core.now + core.options.grace;
+            core.sched.shared.closing.set(true);
+            services.shutdown.until = core.sched.now + core.options.grace;
         } else {
             // The owner has asked for it, and no line.
-            core.log.cause = 0;
+            core.sched.log.cause = 0;
             services.shutdown.begin(core, reason);
             ended = self.drain();
             let cleaned = self.clean_up();
@@ -601,7 +611,7 @@ impl<M: Machine> Kernel<M> {
     fn drain(&mut self) -> Result<(), Error> {
         // A task that the shutdown has woken, or a new one, may still take a hold.
         self.core.serve(&mut self.services);
-        let mut is_heard = self.core.ready.is_empty();
+        let mut is_heard = self.core.sched.ready.is_empty();
         while self.services.shutdown.stage == Stage::Drain {
             let Kernel { core, services, .. } = self;
             let shutdown = &mut services.shutdown;
@@ -626,16 +636,16 @@ impl<M: Machine> Kernel<M> {
             let Kernel { core, services, .. } = self;
             services.shutdown.cancel_newer(core);
             let Shutdown { overdue, failed, .. } = services.shutdown;
-            if ended.is_err() || core.tasks.alive() == 0 || overdue || failed {
+            if ended.is_err() || core.sched.tasks.alive() == 0 || overdue || failed {
                 break;
             }
             ended = self.turn(&mut nobody);
         }
         let Kernel { core, services, .. } = self;
         core.timers.set_service(Service::Phase, Time::NEVER);
-        if core.tasks.alive() > 0 {
-            let tasks = core.tasks.alive() as u64;
-            announce!(core, KERNEL, Event::Phase(Phase::Drop { tasks }));
+        if core.sched.tasks.alive() > 0 {
+            let tasks = core.sched.tasks.alive() as u64;
+            announce!(core.sched, KERNEL, Event::Phase(Phase::Drop { tasks }));
             let why = if services.shutdown.failed { "the_machine_has_failed" } else { OVER };
             core.drop_tasks(services, why);
         }
@@ -647,18 +657,18 @@ impl<M: Machine> Kernel<M> {
     fn halt(&mut self) {
         let Kernel { core, services, .. } = self;
         services.shutdown.stage = Stage::Halted;
-        core.now = core.machine.now();
+        core.sched.now = core.sched.machine.now();
         // Refuse other threads now, not after the wait: one of them may run a job that the wait is
         // for.
-        core.inbox.queue.seal();
+        core.wakeup.inbox.queue.seal();
         core.run_wakeup(services);
         core.serve(services);
         services.threads.drop_queued(core);
         core.serve(services);
         let on_threads = services.threads.tokens.on_threads > 0;
-        let rest = services.shutdown.until.since(core.now);
+        let rest = services.shutdown.until.since(core.sched.now);
         services.threads.pool.wait_for_workers(if on_threads { rest } else { Duration::ZERO });
-        core.now = core.machine.now();
+        core.sched.now = core.sched.machine.now();
         core.run_wakeup(services);
         core.serve(services);
         let threads = services.threads.tokens.on_threads as u64;
@@ -666,7 +676,7 @@ impl<M: Machine> Kernel<M> {
             let jobs = services.threads.tokens.jobs.keys().map(|job| format!("o{job}"));
             let jobs: Vec<String> = jobs.collect();
             let text = format!("jobs still running on threads, left behind: {}", jobs.join(" "));
-            announce!(core, KERNEL, Event::Warn { text: text.into() });
+            announce!(core.sched, KERNEL, Event::Warn { text: text.into() });
         }
         let counters = self.counters();
         let event = Event::Halt {
@@ -676,6 +686,6 @@ impl<M: Machine> Kernel<M> {
             handles: counters.registered as u64,
             threads,
         };
-        announce!(self.core, KERNEL, event);
+        announce!(self.core.sched, KERNEL, event);
     }
 }

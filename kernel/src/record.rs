@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use traps::tape::{self, Answer, Mode, Words, escaped, unescaped};
 
+use crate::core::sched::announce;
 use crate::kernel::Kernel;
-use crate::log::{Activation, KERNEL, Log, announce};
+use crate::log::{Activation, KERNEL, Log};
 use crate::machine::{Machine, Real, Taped, command, sealed, survive_file_limit};
 use crate::options::{Error, Options};
 use crate::trace::{Event, Line};
@@ -131,7 +132,7 @@ impl Kernel<Taped> {
     /// returns [`Error::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
     pub fn stop_at(&mut self, line: u64) {
-        self.core.log.until = line;
+        self.core.sched.log.until = line;
         self.observe(move |event: &Line<'_>| {
             if event.seq >= line && tape::mode() == Mode::Plays {
                 tape::stop(false, format!("the replay has stopped at line #{line:04}"));
@@ -154,9 +155,9 @@ impl<M: Machine> Kernel<M> {
         if stop.is_divergence {
             let mut report = stop.report;
             if let Some(task) =
-                self.core.run.task.filter(|task| self.core.tasks.state(*task).is_some())
+                self.core.sched.run.task.filter(|task| self.core.sched.tasks.state(*task).is_some())
             {
-                let (number, name) = self.core.tasks.label(task);
+                let (number, name) = self.core.sched.tasks.label(task);
                 let _ = write!(report, "\ntask {number} is {name}");
             }
             if stop.last > 0 {
@@ -173,7 +174,7 @@ impl<M: Machine> Kernel<M> {
             tape::mark("end");
             Ok(())
         });
-        let Log { until, seq, .. } = self.core.log;
+        let Log { until, seq, .. } = self.core.sched.log;
         ended.and(marked).and(tape::end().map_err(Error::Machine))?;
         if seq >= until {
             return Ok(());
@@ -188,7 +189,7 @@ impl<M: Machine> Kernel<M> {
             && let Some(why) = tape::lost()
         {
             let text = format!("{why}; the program goes on without a record");
-            announce!(self.core, KERNEL, Event::Warn { text: text.into() });
+            announce!(self.core.sched, KERNEL, Event::Warn { text: text.into() });
         }
     }
 

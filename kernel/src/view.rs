@@ -22,7 +22,6 @@
 //! The walk does not report each circle that it meets: a task can have several waits, and a lock
 //! several holders. If one of them can end, there is no deadlock.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -30,16 +29,16 @@ use std::time::Duration;
 
 use traps::internal::protocol::{Post, Trap};
 use traps::internal::scopes::Wait;
-use traps::internal::table::{Label, TaskRef, Ticket};
+use traps::internal::table::Label;
 use traps::{SignalSet, Time};
 
 use crate::core::Core;
 use crate::core::tasks::State;
-use crate::core::turn::lives;
+use crate::core::timers::lives;
 use crate::log::form::word;
 use crate::log::words;
 use crate::machine::Machine;
-use crate::parts::wakes::SpareWaker;
+use crate::parts::wakers::SpareWaker;
 use crate::trace::Op;
 
 /// Counts of the things that a kernel holds now, and of its events so far.
@@ -154,7 +153,7 @@ impl Outstanding {
     /// Counts the events that could still happen in a kernel. O(waits).
     pub(crate) fn of<M: Machine>(core: &Core<M>, counters: &Counters) -> Outstanding {
         let Counters { queued, abandoned, jobs, .. } = *counters;
-        let records = core.gate.records();
+        let records = core.sched.gate.records();
         let is_io = |wait: &Wait| match &wait.trap {
             Trap::Io { .. } => wait.is_parked(),
             Trap::Wait { queue, .. } => wait.is_parked() && queue.label.get() == Label::Signal,
@@ -163,17 +162,17 @@ impl Outstanding {
         let io = records.waits.iter().filter(|(_, wait)| is_io(wait)).count();
         let timers = core.timers.count_of_tasks(|owner| lives(&records, owner));
         drop(records);
-        let posts = core.gate.count_posts(wakes);
+        let posts = core.sched.gate.count_posts(wakes);
         Outstanding {
-            ready: core.ready.iter().count(),
-            timers: timers + core.shared.deadlines.armed(),
-            io: if core.machine.has_io() { io } else { 0 },
-            external: core.external,
-            wakes: posts + usize::from(!core.inbox.queue.is_empty()),
+            ready: core.sched.ready.iter().count(),
+            timers: timers + core.sched.shared.deadlines.armed(),
+            io: if core.sched.machine.has_io() { io } else { 0 },
+            external: core.sched.external,
+            wakes: posts + usize::from(!core.wakeup.inbox.queue.is_empty()),
             queued,
             running: jobs - (abandoned + queued),
             abandoned,
-            scripted: core.machine.scripted(),
+            scripted: core.sched.machine.scripted(),
         }
     }
 }
@@ -187,10 +186,10 @@ pub(crate) fn hangs<M: Machine>(
     remotes: &Arc<()>,
     counters: impl FnOnce() -> Counters,
 ) -> bool {
-    core.machine.has_io()
-        && core.ready.is_empty()
-        && core.external + core.busy_threads == 0
-        && !core.gate.has_filed()
+    core.sched.machine.has_io()
+        && core.sched.ready.is_empty()
+        && core.sched.external + core.busy_threads == 0
+        && !core.sched.gate.has_filed()
         && !core.handles.somebody_waits()
         && core.options.shutdown_on == SignalSet::default()
         && is_alone(core, remotes)
@@ -203,8 +202,8 @@ pub(crate) fn hangs<M: Machine>(
 /// `Arc`.
 fn is_alone<M: Machine>(core: &Core<M>, remotes: &Arc<()>) -> bool {
     let is_alone = Arc::strong_count(remotes) == 1
-        && Arc::strong_count(&core.shared.outside) == 1
-        && !core.tasks.wakers().any(SpareWaker::was_kept);
+        && Arc::strong_count(&core.sched.shared.outside) == 1
+        && !core.sched.tasks.wakers().any(SpareWaker::was_kept);
     // If a thread sent a message before it dropped its handle, the message is in the queue now.
     fence(Ordering::Acquire);
     is_alone
@@ -270,89 +269,6 @@ fn waits_for_tasks_alone(task: &TaskView) -> bool {
     };
     let waits = !task.parked.is_empty() && task.parked.iter().all(is_link);
     task.state == "parked" && waits && !task.has_waker
-}
-
-/// The first look at a deadlock: when its last task begins to wait.
-impl<M: Machine> Core<M> {
-    /// Returns what to warn of if `task` begins a wait, with the ticket `ticket`, and if the chain
-    /// of holders leads back to the task. `None` unless each wait of the chain is the only one of
-    /// its task and has no deadline. Unlike [`circles`], looks through all holders of a lock, and
-    /// through no semaphore. O(holders in the chain).
-    pub(crate) fn circle_at(&self, task: u32, ticket: Ticket) -> Option<String> {
-        let trap = self.gate.records().waits[ticket.index].trap.clone();
-        if !matches!(trap, Trap::Wait { .. } | Trap::Join { .. }) {
-            return None;
-        }
-        // The holders that are still to be looked at, and the way to each.
-        let mut way: Vec<(u32, Vec<u32>)> = vec![(task, self.blocked_by(ticket, &trap))];
-        let mut seen = BTreeSet::new();
-        loop {
-            let (_, holders) = way.last_mut()?;
-            match holders.pop() {
-                Some(holder) if holder == task => break,
-                Some(holder) if seen.insert(holder) => {
-                    let holders = self.blockers(holder);
-                    way.push((holder, holders));
-                }
-                Some(_) => {}
-                None => drop(way.pop()),
-            }
-        }
-        let names = way.iter().map(|(index, _)| self.tasks.label(*index));
-        let mut next = names.clone().cycle().skip(1);
-        let links = names.zip(&way).filter_map(|((id, name), (index, _))| {
-            let (holder, its_name) = next.next()?;
-            let ticket = if *index == task { ticket } else { self.only_wait(*index)? };
-            let op = self.op_of(&self.gate.records().waits[ticket.index].trap);
-            let (name, its_name) = (word(name), word(its_name));
-            Some(format!("{id} {name} waits for {op}, held by {holder} {its_name}"))
-        });
-        let links: Vec<_> = links.collect();
-        let plural = if links.len() == 1 { "" } else { "s" };
-        Some(format!("deadlock of {} task{plural}: {}", links.len(), links.join("; ")))
-    }
-
-    /// Returns the tasks that a task waits for, if nothing else can wake it.
-    fn blockers(&self, index: u32) -> Vec<u32> {
-        let has_waker =
-            self.tasks[index].rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept);
-        let is_parked = self.tasks[index].state == State::Parked && !has_waker;
-        let wait = self.only_wait(index).filter(|_| is_parked);
-        wait.map_or(Vec::new(), |ticket| {
-            let trap = self.gate.records().waits[ticket.index].trap.clone();
-            self.blocked_by(ticket, &trap)
-        })
-    }
-
-    fn only_wait(&self, index: u32) -> Option<Ticket> {
-        let waits = self.parked(index, |ticket, _| ticket);
-        if let [ticket] = waits[..] { Some(ticket) } else { None }
-    }
-
-    /// Returns the tasks without which a wait cannot end.
-    fn blocked_by(&self, ticket: Ticket, trap: &Trap) -> Vec<u32> {
-        let records = self.gate.records();
-        let scope = records.waits[ticket.index].scope;
-        let is_limited = records.in_force(scope, &self.shared.deadlines).is_some();
-        drop(records);
-        if is_limited {
-            return Vec::new();
-        }
-        let find = |task: &TaskRef| self.find(*task);
-        match trap {
-            Trap::Join { task, .. } => find(task).into_iter().collect(),
-            Trap::Wait { queue, .. } => {
-                let Some(primitive) = queue.primitive.get() else { return Vec::new() };
-                let holders: BTreeSet<_> =
-                    primitive.holders.borrow().iter().filter_map(find).collect();
-                // Of several holders of permits, any one may give the next.
-                let needs_all = holders.len() == 1 || primitive.kind == "rwlock";
-                let needs_all = needs_all && primitive.kind != "semaphore";
-                holders.into_iter().filter(|_| needs_all).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
 /// All tasks of a kernel at one moment, ordered by number.
@@ -445,7 +361,7 @@ fn described(wait: &ParkedView) -> String {
 impl TaskTable {
     /// Makes the table of the tasks that have not ended. O(tasks + waits).
     pub(crate) fn of<M: Machine>(core: &Core<M>) -> TaskTable {
-        TaskTable { at: core.now, tasks: TaskView::all(core) }
+        TaskTable { at: core.sched.now, tasks: TaskView::all(core) }
     }
 }
 
@@ -495,21 +411,22 @@ pub struct ParkedView {
 impl TaskView {
     /// Returns the tasks that have not ended, ordered by number.
     pub(crate) fn all<M: Machine>(core: &Core<M>) -> Vec<TaskView> {
-        let tasks = core.tasks.newest_first(0).into_iter().rev();
+        let tasks = core.sched.tasks.newest_first(0).into_iter().rev();
         tasks.map(|index| TaskView::of(core, index)).collect()
     }
 
     fn of<M: Machine>(core: &Core<M>, index: u32) -> TaskView {
-        let task = &core.tasks[index];
-        let parked = core.parked(index, |ticket, wait| (ticket, wait.trap.clone(), wait.site));
+        let task = &core.sched.tasks[index];
+        let parked =
+            core.sched.parked(index, |ticket, wait| (ticket, wait.trap.clone(), wait.site));
         let parked = parked.into_iter().map(|(ticket, trap, site)| {
-            let number = core.log.number_of(ticket).0;
+            let number = core.sched.log.number_of(ticket).0;
             let (held_by, sleep) = (holders(core, &trap), sleeps_until(&trap));
-            let trap = parked_in(&core.op_of(&trap));
-            let records = core.gate.records();
+            let trap = parked_in(&core.sched.log.names.op_of(&trap));
+            let records = core.sched.gate.records();
             let deadline = {
                 let scope = records.waits[ticket.index].scope;
-                records.in_force(scope, &core.shared.deadlines)
+                records.in_force(scope, &core.sched.shared.deadlines)
             };
             let until = sleep.into_iter().chain(deadline.map(|found| found.deadline)).min();
             let until = until.filter(|until| *until != Time::NEVER);
@@ -518,16 +435,16 @@ impl TaskView {
         let is_running = task.state == State::Running;
         TaskView {
             id: task.id,
-            name: core.tasks.label(index).1.to_owned(),
+            name: core.sched.tasks.label(index).1.to_owned(),
             parent: (task.parent != 0).then_some(task.parent),
             state: match task.state {
                 State::Ready => "ready",
                 State::Running => "running",
                 State::Parked => "parked",
             },
-            since: if is_running { core.run.since } else { task.since },
+            since: if is_running { core.sched.run.since } else { task.since },
             cycles: u64::from(task.runs),
-            spawned_at: Some(words::place_of(core.site_of(index))),
+            spawned_at: Some(words::place_of(core.sched.site_of(index))),
             parked: parked.collect(),
             has_waker: task.rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept),
         }
@@ -548,7 +465,7 @@ fn parked_in(op: &Op<'_>) -> String {
 fn holders<M: Machine>(core: &Core<M>, trap: &Trap) -> Vec<u64> {
     match trap {
         Trap::Join { id, .. } => vec![id.0],
-        Trap::Wait { queue, .. } => core.holders(queue),
+        Trap::Wait { queue, .. } => core.sched.holders(queue),
         _ => Vec::new(),
     }
 }

@@ -1,8 +1,8 @@
 //! The trap table: the kernel's action for each trap and for each post.
 //!
 //! [`Core::dispatch`] has one arm for each trap. An arm either *answers* the trap
-//! ([`Core::answer`]: the reply is written into the record of the wait, and the task is polled
-//! again at once) or *parks* the wait ([`Core::park`]: the record is marked, and the task leaves
+//! ([`Sched::answer`]: the reply is written into the record of the wait, and the task is polled
+//! again at once) or *parks* the wait ([`Sched::park`]: the record is marked, and the task leaves
 //! the CPU). Before the arm is chosen, a trap that blocks takes the interrupt that is pending for
 //! it, if there is one; then it does nothing else. A handler never fails: every error is a reply.
 //!
@@ -14,121 +14,93 @@
 //! drop of a future, and may name things that no longer exist.
 //!
 //! A queue of waits is first in, first out. A permit that finds no waiter is stored, and the next
-//! wait takes it. A new wait is served right after it has parked ([`Core::serve_newcomer`]). So no
+//! wait takes it. A new wait is served right after it has parked ([`Sched::serve_newcomer`]). So no
 //! wake is lost between a task's look at its condition and the parking of its wait.
 
-use std::mem;
-use std::rc::Rc;
+use traps::Time;
+use traps::internal::gate::Filed;
+use traps::internal::interrupt::Fired;
+use traps::internal::protocol::{
+    End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
+};
+use traps::internal::scopes::Scope;
+use traps::internal::table::{TaskId, TaskRef, Ticket};
 
-use traps::internal::pending::Fired;
-use traps::internal::protocol::{NewTask, Post, Reply, Trap};
-use traps::internal::scopes::{Scope, WaitState};
-use traps::internal::table::{Queue, Site, TaskId, TaskRef, Ticket};
-
+#[cfg(doc)]
+use super::sched::Sched;
 use super::tasks::Task;
-use super::waits::call;
 use super::{Core, Services};
-use crate::log::{emit, words};
+use crate::core::sched::emit;
+use crate::log::words;
 use crate::machine::Machine;
-use crate::trace::{Event, Op, Outcome, Parent, Reg};
+use crate::trace::{Event, Op, Outcome, Parent};
 
 impl<M: Machine> Core<M> {
     /// Looks a trap up in the trap table: answers it, or parks its wait. The wait keeps its trap.
     #[inline]
     pub(crate) fn dispatch(&mut self, task: u32, ticket: Ticket) {
-        let records = self.gate.records();
+        let records = self.sched.gate.records();
         // The wait is gone if its future was dropped in the same poll.
         let Some(wait) = records.waits.get(ticket) else { return };
         let (trap, site) = (wait.trap.clone(), wait.site);
         drop(records);
-        self.counts.traps += 1;
+        self.sched.traps += 1;
         if self.hook.is_set() {
-            let op = self.op(&trap);
+            let op = self.sched.op(&trap);
             self.before_trap(task, site, &op);
         }
         // A scope that fires before the wait is parked finds no parked wait here, and is pending.
         if let Some(interrupt) = self.pending_for(ticket, &trap) {
-            return self.answer(task, ticket, Reply::Interrupt(interrupt));
+            return self.sched.answer(task, ticket, Reply::Interrupt(interrupt));
         }
         match trap {
             Trap::Clock => {
-                self.now = self.machine.now();
-                self.answer(task, ticket, Reply::Time(self.now));
+                self.sched.now = self.sched.machine.now();
+                self.sched.answer(task, ticket, Reply::Time(self.sched.now));
             }
             Trap::Check => {
                 let reply = self.held(ticket).map_or(Reply::Done, Reply::Held);
-                self.answer(task, ticket, reply);
+                self.sched.answer(task, ticket, reply);
             }
             Trap::Yield { spent } => {
                 if spent {
-                    emit!(self, task, Event::Yielded { budget: self.options.budget });
+                    emit!(self.sched, task, Event::Yielded { budget: self.options.budget });
                 }
-                self.run.yields.push((ticket, false));
-                self.park(task, ticket, None);
+                self.sched.run.yields.push((ticket, false));
+                self.sched.park(task, ticket, None);
             }
             Trap::Sleep { span: 0, .. } => {
-                self.run.yields.push((ticket, true));
-                self.park(task, ticket, None);
+                self.sched.run.yields.push((ticket, true));
+                self.sched.park(task, ticket, None);
             }
             Trap::Sleep { until, .. } => {
                 self.timers.set_sleep(until, ticket);
-                self.park(task, ticket, None);
+                self.sched.park(task, ticket, None);
             }
             Trap::Io { handle, direction } => {
-                match self.wait_for_io(task, ticket, handle, direction) {
-                    Ok(reg) => self.park(task, ticket, Some(reg)),
-                    Err(reply) => self.answer(task, ticket, reply),
+                let Core { sched, handles, .. } = self;
+                match handles.wait(sched, task, ticket, handle, direction) {
+                    Ok(reg) => sched.park(task, ticket, Some(reg)),
+                    Err(reply) => sched.answer(task, ticket, reply),
                 }
             }
             Trap::Join { task: child, .. } => {
-                self.stand_in_joins(child, ticket);
-                self.park(task, ticket, None);
+                self.sched.stand_in_joins(child, ticket);
+                self.sched.park(task, ticket, None);
                 // A post of the same poll may have ended it.
-                self.serve_joiner(child, ticket);
+                self.sched.serve_joiner(child, ticket);
             }
             Trap::Wait { queue, .. } => {
-                self.stand_in(&queue, ticket);
-                self.park(task, ticket, None);
+                self.sched.stand_in(&queue, ticket);
+                self.sched.park(task, ticket, None);
                 // The awaited event may have happened already.
-                self.serve_newcomer(&queue);
+                self.sched.serve_newcomer(&queue);
             }
             Trap::Park { external, .. } => {
-                self.external += usize::from(external);
-                self.park(task, ticket, None);
+                self.sched.external += usize::from(external);
+                self.sched.park(task, ticket, None);
             }
         }
-    }
-
-    /// Answers a trap with `reply`, without parking its wait. The task is polled again.
-    fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply) {
-        let mut records = self.gate.records();
-        let Some(wait) = records.waits.get_mut(ticket) else { return };
-        wait.state = WaitState::Done(reply);
-        let waker = wait.waker.take();
-        drop(records);
-        if self.log.listening {
-            self.log_answer(task, ticket);
-        }
-        self.run.again = true;
-        call(waker);
-    }
-
-    /// Parks a wait. `reg` is the change that the wait made to the registration of its descriptor.
-    #[inline(always)]
-    fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
-        self.gate.records().waits[ticket.index].state = WaitState::Parked;
-        if self.log.listening {
-            self.log_wait(task, ticket, reg);
-        } else {
-            self.run.parked = true;
-        }
-    }
-
-    /// Returns the trap of a wait, and its call site.
-    pub(crate) fn trap_of(&self, ticket: Ticket) -> (Trap, Site) {
-        let records = self.gate.records();
-        let wait = &records.waits[ticket.index];
-        (wait.trap.clone(), wait.site)
     }
 }
 
@@ -141,139 +113,125 @@ impl<M: Machine> Core<M> {
     /// Its cause is the run of the task that posted. If no task runs, the cause is the last line.
     /// A post can cause further lines, so the cause is restored at its end.
     pub(crate) fn handle_post(&mut self, services: &mut impl Services<M>, post: Post) {
-        let cause = self.log.cause;
-        if self.run.task.is_none() {
-            self.log.cause = self.log.seq;
+        let cause = self.sched.log.cause;
+        if self.sched.run.task.is_none() {
+            self.sched.log.cause = self.sched.log.seq;
         }
         match post {
             Post::Withdraw(ticket) => self.withdraw(ticket),
             Post::Spawn(new) => self.spawn(new),
             Post::Cancel { task, reason, order } => {
-                let by = self.run.task.map(|task| TaskId(self.tasks[task].id));
-                if let Some(index) = self.find(task) {
+                let by = self.sched.run.task.map(|task| TaskId(self.sched.tasks[task].id));
+                if let Some(index) = self.sched.find(task) {
                     self.cancel(index, Fired::by_cancel(order, by, reason));
                 }
             }
             Post::Drop(task) => self.drop_task(services, task, OVER),
             Post::Wake(queue, n) => {
-                if self.log.listening {
-                    self.log_notify(&queue, n);
+                if self.sched.log.listening {
+                    self.sched.log_notify(&queue, n);
                 }
-                self.wake(&queue, n);
+                self.sched.wake(&queue, n);
             }
-            Post::Permit(queue, keep) => self.give_permit(&queue, keep),
-            Post::Woken(task) => self.wake_task(task),
+            Post::Permit(queue, keep) => self.sched.give_permit(&queue, keep),
+            Post::Woken(task) => self.sched.wake_task(task),
             Post::PutBack(interrupt) => self.put_back(&interrupt),
             Post::PendAgain { source, place } => {
-                self.gate.records().pend_again(source, place);
+                self.sched.gate.records().pend_again(source, place);
             }
             Post::Unpark(ticket) => {
-                let is_stale = !self.unpark(ticket, Reply::Done);
-                self.counts.stale += u64::from(is_stale);
+                let is_stale = !self.sched.unpark(ticket, Reply::Done);
+                self.sched.stale += u64::from(is_stale);
             }
-            Post::Scope(scope) => self.log_scope(&scope),
+            Post::Scope(scope) => {
+                self.before_scope(&scope);
+                self.sched.log_scope(&scope);
+            }
             Post::Register { handle, descriptor, kind } => {
-                self.handles.add(handle, descriptor, kind);
+                self.sched.log.names.add_handle(handle, kind);
+                self.handles.add(handle, descriptor);
             }
-            Post::Close(handle) => self.close_handle(handle),
-            Post::Release { handle, owner, sole } => self.release(handle, owner, sole),
+            Post::Close(handle) => self.handles.close(&mut self.sched, handle),
+            Post::Release { handle, owner, sole } => {
+                self.handles.release(&mut self.sched, handle, owner, sole);
+            }
             Post::Service(post) => services.post(self, post),
-            Post::Note(note) => self.log_note(note),
+            Post::Note(note) => self.sched.log_note(note),
         }
-        self.log.cause = cause;
+        self.sched.log.cause = cause;
     }
-
-    // ---- Tasks -----------------------------------------------------------------------------
 
     /// Makes the task that a spawn has requested, and puts it into the ready queue.
     fn spawn(&mut self, new: NewTask) {
         let NewTask { root, name, body } = new;
-        let Scope { number, site, .. } = self.gate.records().scopes[root.index];
-        let parent = self.run.task;
-        self.counts.traps += 1;
+        let Scope { number, site, .. } = self.sched.gate.records().scopes[root.index];
+        let parent = self.sched.run.task;
+        self.sched.traps += 1;
         if let (Some(parent), true) = (parent, self.hook.is_set()) {
             self.before_trap(parent, site, &Op::Spawn { name: name.clone() });
         }
-        let by = parent.map_or(0, |parent| self.tasks[parent].id);
+        let by = parent.map_or(0, |parent| self.sched.tasks[parent].id);
         if let Some(parent) = parent {
-            emit!(self, parent, {
+            emit!(self.sched, parent, {
                 let (op, outcome) = (Op::Spawn { name: (*name).into() }, Outcome::Number(number));
                 Event::Trap { op, scope: None, outcome, cause: None, at: None }
             });
         }
         let task = Task { parent: by, body: Some(body), ..Task::new(root, number, name) };
-        let child = self.add_task(task);
-        self.make_ready(child);
-        emit!(self, child, {
+        let child = self.sched.add_task(task);
+        self.sched.make_ready(child);
+        emit!(self.sched, child, {
             Event::Spawn { parent: Parent::Task(by), at: Some(words::site(site)) }
         });
     }
-}
 
-impl<M: Machine> Core<M> {
-    /// Appends a wait to the list of waits for the end of a task, if the task has not ended.
-    fn stand_in_joins(&mut self, task: TaskRef, ticket: Ticket) {
-        if let Some(task) = self.find(task) {
-            let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
-            joins.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
+    /// Calls the hook for tests if the post is the opening of a scope that counts as a trap.
+    fn before_scope(&mut self, post: &ScopePost) {
+        let ScopePost { task, kind, deadline, event, .. } = *post;
+        if let ScopeEvent::Opened { now, site, .. } = event
+            && self.hook.is_set()
+            && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. })
+            && let Some(task) = self.sched.find(task)
+        {
+            let now = if now == Time::ZERO { self.sched.now } else { now };
+            self.before_trap(task, site, &words::opening(kind, deadline, now));
         }
     }
 
-    /// Ends a join that has just parked, if the joined task has ended.
-    fn serve_joiner(&mut self, task: TaskRef, ticket: Ticket) {
-        if self.find(task).is_none() {
-            self.by_last_line(|core| _ = core.complete(ticket, Reply::Done));
+    /// Ends a task by dropping its future, in whatever state it is. A running task cannot be
+    /// dropped, and stays.
+    pub(crate) fn drop_task(
+        &mut self,
+        services: &mut impl Services<M>,
+        task: TaskRef,
+        why: &'static str,
+    ) {
+        let Some(index) = self.sched.find(task) else { return };
+        if self.sched.run.task != Some(index) {
+            let line = emit!(self.sched, index, Event::Drop { why: why.into() });
+            self.drop_body(index, End::Dropped, "future");
+            // Serve the posts of the drop.
+            self.serve_posts(services);
+            self.sched.log.cause = line;
+            self.end_task(index, End::Dropped);
         }
     }
 
-    /// Appends a wait to a queue.
-    pub(super) fn stand_in(&mut self, queue: &Queue, ticket: Ticket) {
-        self.number(queue);
-        let (mut line, mut records) = (queue.line.get(), self.gate.records());
-        line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
-        queue.line.set(line);
-        queue.len.set(queue.len.get() + 1);
-    }
-
-    /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
-    /// stored. Either may have come after the task checked.
-    #[inline]
-    pub(super) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
-        if queue.over.get() {
-            self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
-        } else if queue.take_permit() {
-            self.by_last_line(|core| core.give_permit(queue, true));
+    /// Drops the remaining tasks, newest first.
+    pub(crate) fn drop_tasks(&mut self, services: &mut impl Services<M>, why: &'static str) {
+        let tasks = self.sched.tasks.newest_first(0).into_iter();
+        let tasks: Vec<TaskRef> = tasks.map(|index| self.sched.tasks[index].root).collect();
+        for task in tasks {
+            self.drop_task(services, task, why);
         }
     }
 
-    /// Calls `end`, which ends a wait that has just parked, with the log line of the wait as the
-    /// cause.
-    fn by_last_line(&mut self, end: impl FnOnce(&mut Self)) {
-        let cause = mem::replace(&mut self.log.cause, self.log.seq);
-        end(self);
-        self.log.cause = cause;
-    }
-
-    /// Wakes the first waits in a queue, at most `n`. Returns how many.
-    pub(crate) fn wake(&mut self, queue: &Rc<Queue>, n: u64) -> u64 {
-        // The bound excludes a task that is woken here and waits again.
-        let most = n.min(queue.len.get());
-        for _ in 0..most {
-            let Some(first) = queue.line.get().first() else { break };
-            let mut records = self.gate.records();
-            let ticket = records.waits.key(first);
-            records.leave(queue, ticket);
-            drop(records);
-            self.complete(ticket, Reply::Permit);
-        }
-        most
-    }
-
-    /// Gives a permit to the first wait in a queue. If the queue is empty, stores the permit, but
-    /// only if `keep` is true.
-    pub(crate) fn give_permit(&mut self, queue: &Rc<Queue>, keep: bool) {
-        if self.wake(queue, 1) == 0 && keep {
-            queue.keep_permit();
+    /// Serves the posts of a poll that has panicked, without its traps.
+    pub(super) fn serve_posts(&mut self, services: &mut impl Services<M>) {
+        for filed in self.sched.gate.take() {
+            if let Filed::Post(post) = filed {
+                self.handle_post(services, post);
+            }
         }
     }
 }

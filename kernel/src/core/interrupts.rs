@@ -31,23 +31,25 @@
 //!
 //! The places where a source is pending are in `traps/src/core/scopes.rs`.
 
-use traps::internal::pending::Fired;
+use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{Reply, ScopeKind, Trap};
-use traps::internal::table::{ScopeId, Ticket};
+use traps::internal::table::{ScopeId, Site, Ticket};
 use traps::{Delivery, Interrupt};
 
 use super::Core;
 use super::tasks::State;
 use super::waits::call;
-use crate::log::{emit, words};
+use crate::core::sched::{emit, emit_for};
+use crate::log::{KERNEL, words};
 use crate::machine::Machine;
-use crate::trace::{Effect, Event, Op};
+use crate::parts::sweep::Injected;
+use crate::trace::{Effect, Event, Op, Timer};
 
 impl<M: Machine> Core<M> {
     /// Takes the interrupt that is pending for a trap, if the trap can be interrupted.
     #[inline]
     pub(super) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
-        let mut records = self.gate.records();
+        let mut records = self.sched.gate.records();
         if records.fired == 0 {
             return None;
         }
@@ -60,33 +62,34 @@ impl<M: Machine> Core<M> {
         };
         let wait = records.waits.get(ticket).filter(|_| can_be)?;
         let from = wait.scope;
-        records.take_interrupt(from, self.now)
+        records.take_interrupt(from, self.sched.now)
     }
 
     /// Returns the interrupt that a shield holds back from a trap.
     pub(super) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
-        let records = self.gate.records();
+        let records = self.sched.gate.records();
         let from = records.waits.get(ticket)?.scope;
         let (source, place) = records.pending(from, true)?;
-        Some(records.interrupt(source, place, from, self.now))
+        Some(records.interrupt(source, place, from, self.sched.now))
     }
 
     /// Fires a scope whose deadline has passed, and interrupts the waits that the scope reaches.
     /// The cause is the `fire` line.
     pub(crate) fn fire(&mut self, source: ScopeId) {
-        let mut records = self.gate.records();
+        let mut records = self.sched.gate.records();
         let Some(scope) = records.scopes.get(source) else { return };
         let task = records.scopes[scope.root.index].task;
-        let Some(was_ready) = self.tasks.state(task).map(|state| state == State::Ready) else {
+        let Some(was_ready) = self.sched.tasks.state(task).map(|state| state == State::Ready)
+        else {
             return;
         };
-        let fired = Fired::by_deadline(records.take_order(), self.log.cause);
+        let fired = Fired::by_deadline(records.take_order(), self.sched.log.cause);
         let reached = records.fire(source, fired);
         drop(records);
-        let winner = (was_ready && self.log.listening).then(|| self.winner(task));
+        let winner = (was_ready && self.sched.log.listening).then(|| self.sched.winner(task));
         self.spread(source, task, &reached);
         if reached.is_empty() && !self.wake_bare(source, task) {
-            self.log_pending(source, task, winner);
+            self.sched.log_pending(source, task, winner);
         }
     }
 
@@ -98,37 +101,35 @@ impl<M: Machine> Core<M> {
 
     /// Ends a parked wait with an interrupt.
     fn deliver(&mut self, source: ScopeId, task: u32, ticket: Ticket, place: ScopeId) {
-        let mut records = self.gate.records();
+        let mut records = self.sched.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
         let from = wait.scope;
         // The waker of an earlier wait may have dropped the scope.
         if !records.is_open(source) {
             return;
         }
-        let interrupt = records.interrupt(source, place, from, self.now);
+        let interrupt = records.interrupt(source, place, from, self.sched.now);
         records.take_pending(source, from);
         drop(records);
         let reply = Reply::Interrupt(interrupt);
-        let Some((_, waker)) = self.settle(ticket, reply, |_| "interrupt") else { return };
-        let (trap, _) = self.trap_of(ticket);
+        let Some((_, waker)) = self.sched.settle(ticket, reply, |_| "interrupt") else { return };
+        let (trap, _) = self.sched.trap_of(ticket);
         // An observer of the next line may panic, and the queue may outlive the kernel.
-        if !matches!(trap, Trap::Io { .. }) {
-            self.undo(ticket, &trap);
-        }
-        self.make_ready(task);
-        if self.log.listening {
-            let (outcome, cause) = (self.outcome_of(ticket), self.log.cause);
-            let ticket = self.note_answer(task, ticket, outcome.clone());
-            emit!(self, task, Event::Deliver { ticket, outcome, cause });
+        self.sched.undo(ticket, &trap);
+        self.sched.make_ready(task);
+        if self.sched.log.listening {
+            let (outcome, cause) = (self.sched.outcome_of(ticket), self.sched.log.cause);
+            let ticket = self.sched.note_answer(task, ticket, outcome.clone());
+            emit!(self.sched, task, Event::Deliver { ticket, outcome, cause });
         }
         if let Trap::Io { handle, direction } = trap {
-            let records = self.gate.records();
+            let records = self.sched.gate.records();
             let scope = &records.scopes[source.index];
             if let ScopeKind::Guard { .. } = scope.kind {
-                self.guarded.push((handle, direction, task, scope.number));
+                self.handles.guarded.push((handle, direction, task, scope.number));
             }
             drop(records);
-            self.undo(ticket, &trap);
+            self.handles.stop_waiting(&mut self.sched, handle, direction);
         }
         call(waker);
     }
@@ -136,15 +137,15 @@ impl<M: Machine> Core<M> {
     /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`
     /// if the task waits in another way.
     fn wake_bare(&mut self, source: ScopeId, task: u32) -> bool {
-        let records = self.gate.records();
-        let is_bare = self.tasks[task].state == State::Parked && records.is_bare(source);
+        let records = self.sched.gate.records();
+        let is_bare = self.sched.tasks[task].state == State::Parked && records.is_bare(source);
         let scope = &records.scopes[source.index];
         let scope = if scope.kind.is_timeout() { scope.number } else { 0 };
         drop(records);
         if is_bare {
-            let cause = self.log.cause;
-            self.make_ready(task);
-            emit!(self, task, Event::Wake { op: Op::Scope { scope }, ticket: None, cause });
+            let cause = self.sched.log.cause;
+            self.sched.make_ready(task);
+            emit!(self.sched, task, Event::Wake { op: Op::Scope { scope }, ticket: None, cause });
         }
         is_bare
     }
@@ -155,18 +156,18 @@ impl<M: Machine> Core<M> {
     /// comes before any pending timeout. An interrupt that was delivered before the cancellation
     /// stays.
     pub(crate) fn cancel(&mut self, index: u32, fired: Fired) {
-        let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.log.cause);
+        let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.sched.log.cause);
         let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };
         if self.is_cancelled(index) {
-            emit!(self, index, event(Effect::Again));
+            emit!(self.sched, index, event(Effect::Again));
             return;
         }
-        let root = self.tasks[index].root;
-        let reached = self.gate.records().fire(root, fired);
+        let root = self.sched.tasks[index].root;
+        let reached = self.sched.gate.records().fire(root, fired);
         let hits = !reached.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
-        let line = emit!(self, index, event(effect));
-        if let Some(fired) = &mut self.gate.records().scopes[root.index].fired {
+        let line = emit!(self.sched, index, event(effect));
+        if let Some(fired) = &mut self.sched.gate.records().scopes[root.index].fired {
             fired.line = line;
         }
         self.spread(root, index, &reached);
@@ -177,20 +178,20 @@ impl<M: Machine> Core<M> {
 
     /// Cancels a task on behalf of the kernel, another thread or a test.
     pub(crate) fn cancel_now(&mut self, index: u32, reason: &'static str) {
-        let order = self.gate.records().take_order();
+        let order = self.sched.gate.records().take_order();
         self.cancel(index, Fired::by_cancel(order, None, reason));
     }
 
     /// Returns whether a task was cancelled.
     pub(crate) fn is_cancelled(&self, index: u32) -> bool {
-        self.gate.records().scopes[self.tasks[index].root.index].fired.is_some()
+        self.sched.gate.records().scopes[self.sched.tasks[index].root.index].fired.is_some()
     }
 
     /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
     /// other wait has it, it ends what the task waits for.
     pub(super) fn put_back(&mut self, interrupt: &Interrupt) {
         let Delivery { source, place, order, .. } = *interrupt.delivery();
-        let mut records = self.gate.records();
+        let mut records = self.sched.gate.records();
         let places = records.put_back(source, place, order);
         if places.is_empty() {
             return;
@@ -204,7 +205,7 @@ impl<M: Machine> Core<M> {
         let is_bare = records.is_bare(source);
         drop(records);
         for place in places {
-            emit!(self, task, {
+            emit!(self.sched, task, {
                 let scope = interrupt.scope().unwrap_or(0);
                 Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
             });
@@ -212,12 +213,44 @@ impl<M: Machine> Core<M> {
         if was_taken {
             return;
         }
-        self.log.cause = line;
+        self.sched.log.cause = line;
         self.spread(source, task, &reached);
-        if self.run.task == Some(task) {
-            self.run.again |= is_bare;
+        if self.sched.run.task == Some(task) {
+            self.sched.run.again |= is_bare;
         } else if reached.is_empty() {
             self.wake_bare(source, task);
         }
+    }
+
+    // ---- The hook for tests ------------------------------------------------------------------
+
+    /// Calls the hook for a trap that is about to be dispatched, and interrupts the task if the
+    /// hook asks for it.
+    #[cold]
+    pub(super) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
+        let Some(what) = self.hook.ask(&self.sched, task, site, op) else { return };
+        self.sched.now = self.sched.machine.now();
+        let cause = self.sched.log.cause;
+        match what {
+            Injected::Cancellation => self.cancel_now(task, "injected"),
+            Injected::Timeout => self.time_out(task),
+        }
+        self.sched.log.cause = cause;
+    }
+
+    /// Opens a scope around the whole task, and fires its deadline.
+    fn time_out(&mut self, task: u32) {
+        let site = self.sched.site_of(task);
+        let root = self.sched.tasks[task].root;
+        self.sched.shared.scopes.set(self.sched.shared.scopes.get() + 1);
+        let number = self.sched.shared.scopes.get();
+        let kind = ScopeKind::Timeout;
+        let scope = self.sched.gate.records().open_around(root, kind, number, site);
+        let (timer, until) = (Timer::Scope(number), self.sched.now);
+        let armed =
+            emit_for!(self.sched, KERNEL, Event::Arm { timer, until, phase: "".into(), at: None });
+        self.sched.log_fire(timer, until, armed);
+        self.sched.gate.records().scopes[scope.index].deadline = until;
+        self.fire(scope);
     }
 }

@@ -14,86 +14,63 @@
 //! | `timers.rs` | the timer heap |
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use traps::internal::gate::{Claim, Gate, Shared, new_epoch};
 use traps::internal::protocol::ServicePost;
-use traps::internal::table::{Direction, HandleId, TaskRef};
-use traps::parts::deadlines::Due;
 use traps::{Signal, Time};
 
-use crate::log::Log;
 use crate::machine::{Arrivals, Machine, keep_statuses};
 use crate::options::Options;
+use crate::parts::deadlines::Scans;
 use crate::parts::io::Handles;
 use crate::parts::longrun::Longrun;
 use crate::parts::sweep::Hook;
 use crate::parts::wake_queue::WakeQueue;
-use crate::parts::wakes::{Inbox, Message, SpareWaker, Wakeup};
-use crate::view::Counters;
-use run::Run;
-use tasks::Tasks;
+use crate::parts::wakers::{Inbox, Message, SpareWaker};
+use crate::parts::wakes::Wakeup;
+use sched::Sched;
 use timers::{Service, Timers};
-use turn::{ReadyQueue, Skipped};
 
 pub(crate) mod dispatch;
+mod ends;
 mod interrupts;
+pub(crate) mod ready;
 mod run;
+pub(crate) mod sched;
+mod state;
 pub(crate) mod tasks;
 pub(crate) mod timers;
 pub(crate) mod turn;
-pub(crate) mod waits;
+mod waits;
 
 /// The part of a kernel's state that a turn needs.
 pub(crate) struct Core<M: Machine> {
-    pub(crate) machine: M,
     pub(crate) options: Options,
-    pub(crate) gate: &'static Gate,
-    pub(crate) shared: Rc<Shared>,
-    /// The last reading of the clock.
-    pub(crate) now: Time,
-    pub(crate) turn: u64,
-    pub(crate) log: Log,
-    pub(crate) tasks: Tasks,
-    pub(crate) ready: ReadyQueue,
+    /// The machine, the tasks, who of them runs or is ready, and the log.
+    pub(crate) sched: Sched<M>,
     pub(crate) timers: Timers,
     pub(crate) handles: Handles,
-    pub(crate) inbox: Inbox,
-    pub(crate) spare: SpareWaker,
     pub(crate) wakeup: Wakeup,
-    /// The state of the run of the task on the CPU.
-    pub(crate) run: Run,
+    pub(crate) scans: Scans,
+    pub(crate) spare: SpareWaker,
     pub(crate) longrun: Longrun,
     pub(crate) skipped: Skipped,
     pub(crate) hook: Hook,
-    /// The counters of events.
-    pub(crate) counts: Counters,
-    /// The time of the last scan of the deadline table.
-    pub(crate) scanned: Time,
+    /// The number of waits on the machine so far.
+    pub(crate) polls: u64,
     /// The time by which a wait of the machine must end even if no timer is due. Set by
     /// `run_until_quiescent`.
     pub(crate) bound: Option<Time>,
-    /// The number of waits that something outside the kernel will end.
-    pub(crate) external: usize,
     /// The number of threads with a job. They may ring, and a virtual clock stands still for them.
     pub(crate) busy_threads: usize,
-    /// The number of queues that the log has numbered.
-    pub(crate) queues: u64,
-    /// The log's numbers for the queues of objects shared with threads, by the number of the object
-    /// in the process.
-    pub(crate) universal: BTreeMap<u32, u64>,
-    /// The waits that guards have ended in this turn: descriptor, direction, task and scope. If
-    /// such a descriptor turns out to be ready, the log has a `race` line.
-    pub(crate) guarded: Vec<(HandleId, Direction, u32, u64)>,
     pub(crate) main_ended: bool,
     /// The payload of main's panic, until the run ends.
     pub(crate) main_panic: Option<Box<dyn Any + Send>>,
-    // Buffers that are used again, so that no turn allocates.
+    // A buffer that is used again, so that no turn allocates.
     pub(crate) arrivals: Arrivals,
-    pub(crate) due: Vec<Due>,
     /// The kernel's claim to its thread, which no other kernel can have at the same time. Dropped
     /// last.
     _claim: Claim,
@@ -132,43 +109,31 @@ impl<M: Machine> Core<M> {
         let shared = Rc::new(Shared::new(epoch, clock, wall, keep_statuses, outside));
         let claim = gate.claim(&shared);
         Core {
-            gate,
-            shared,
-            now: Time::ZERO,
-            turn: 0,
-            log: Log::default(),
-            tasks: Tasks::default(),
-            ready: ReadyQueue::default(),
+            sched: Sched::new(machine, gate, shared),
             timers: Timers::default(),
-            handles: Handles::default(),
+            handles: Handles::new(options.policy),
             spare: SpareWaker::new(&inbox),
-            inbox,
-            wakeup: Wakeup::default(),
-            run: Run::default(),
+            wakeup: Wakeup::new(inbox),
+            scans: Scans::new(options.tick_in_force()),
             longrun: Longrun::new(options.longrun),
             skipped: Skipped::default(),
             hook: Hook::default(),
-            counts: Counters::default(),
-            scanned: Time::ZERO,
+            polls: 0,
             bound: None,
-            external: 0,
             busy_threads: 0,
-            queues: 0,
-            universal: BTreeMap::new(),
-            guarded: Vec::new(),
             main_ended: false,
             main_panic: None,
             arrivals: Arrivals::default(),
-            due: Vec::new(),
-            machine,
             options,
             _claim: claim,
         }
     }
+}
 
-    /// Returns the index of a task, or `None` if it has ended.
-    pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
-        let index = self.gate.records().scopes.get(task)?.task;
-        self.tasks.has(index, task).then_some(index)
-    }
+/// The turns since the kernel last asked the machine for arrivals.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    pub(super) turns: u32,
+    /// The reading of the machine's cheap clock when the kernel last asked for arrivals.
+    pub(super) since: u64,
 }

@@ -26,65 +26,38 @@
 //! a spare that a poll has cloned becomes that task's own ([`Core::adopt_spare`]). The obvious way,
 //! an `Arc` for each task, pays for a waker that most tasks never use.
 
+use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
-use traps::Time;
 use traps::internal::gate::Filed;
-use traps::internal::protocol::{End, Post, Reply};
-use traps::internal::table::{Site, Ticket};
+use traps::internal::protocol::{End, Post};
 use traps::tape::{self, Mode};
+use traps::threads::{drop_quietly, panic_message};
 
 use super::tasks::State;
 use super::{Core, MainPoll, Services};
-use crate::log::emit;
+
+use crate::core::sched::{announce, emit};
 use crate::machine::Machine;
 use crate::options::Policy;
-use crate::parts::wakes::SpareWaker;
+use crate::parts::wakers::SpareWaker;
 use crate::trace::{Event, Op, Why};
-
-/// The state of a run: fields that only the task on the CPU needs.
-#[derive(Default)]
-pub(crate) struct Run {
-    /// The index of the task that runs. `None` between two runs.
-    pub(crate) task: Option<u32>,
-    /// The time at which the task got the CPU, by the last reading of the clock.
-    pub(crate) since: Time,
-    /// The log's word for the wait from which the task returns, and the call site of the wait.
-    pub(crate) from: (&'static str, Option<Site>),
-    /// Whether the task must be polled again before it can leave the CPU.
-    pub(crate) again: bool,
-    /// Whether the task's own waker was called during the run. The task then goes to the end of the
-    /// ready queue.
-    pub(crate) woken: bool,
-    /// Whether the task has parked a wait. While a log is written: whether its `block` line was
-    /// written.
-    pub(crate) parked: bool,
-    /// Whether the poll has filed more after the trap that is being dispatched. For the log, so
-    /// entries that are quiet (`is_quiet`) do not count.
-    pub(crate) goes_on: bool,
-    /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
-    pub(crate) yields: Vec<(Ticket, bool)>,
-    /// Whether the task's future is being polled, so that a panic belongs to the task.
-    pub(super) is_polling: bool,
-    /// Whether each run is watched: by a log, a hook or the watchdog.
-    pub(crate) is_watched: bool,
-}
 
 /// The runs of a turn (step 5).
 impl<M: Machine> Core<M> {
     /// Runs each task that is ready *now* once. A task that becomes ready in the meantime waits for
     /// the next turn, so that no chain of wakes can starve I/O.
     pub(super) fn run_ready(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
-        self.ready.begin_turn();
-        self.machine.order(&mut self.ready.now);
+        self.sched.ready.begin_turn();
+        self.sched.machine.order(&mut self.sched.ready.now);
         loop {
             // One `catch_unwind` for the whole turn is cheaper than one for each poll.
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(services, main)));
             let Err(panic) = ran else { return };
             let is_over = M::IS_TAPED && tape::mode() == Mode::Stopped;
-            if !mem::take(&mut self.run.is_polling) || is_over {
+            if !mem::take(&mut self.sched.run.is_polling) || is_over {
                 // This is no panic of a task: a rule of the kernel was broken, an observer failed,
                 // or a replay has stopped.
                 resume_unwind(panic);
@@ -96,7 +69,7 @@ impl<M: Machine> Core<M> {
 
     fn run_until_panic(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
         while !self.main_ended
-            && let Some(task) = self.ready.take()
+            && let Some(task) = self.sched.ready.take()
         {
             self.run_task(task, services, main);
             self.end_run(services);
@@ -110,12 +83,12 @@ impl<M: Machine> Core<M> {
         loop {
             let polled = self.poll(index, main);
             // The task may have read the clock.
-            self.now = self.now.max(self.gate.now());
+            self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
-                self.gate.end();
-                self.gate.drop_traps();
+                self.sched.gate.end();
+                self.sched.gate.drop_traps();
             }
-            self.set_new_timers();
+            self.timers.set_new(self.sched.gate);
             self.serve(services);
             if polled.is_ready() {
                 return self.end_task(index, End::Output);
@@ -129,15 +102,15 @@ impl<M: Machine> Core<M> {
     /// Gives a ready task the CPU.
     #[inline]
     fn begin_run(&mut self, index: u32, services: &mut impl Services<M>) {
-        let task = &mut self.tasks[index];
+        let task = &mut self.sched.tasks[index];
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
         task.state = State::Running;
         task.runs = task.runs.wrapping_add(1);
-        let run = &mut self.run;
-        (run.task, run.since, run.from) = (Some(index), self.now, task.came);
+        let run = &mut self.sched.run;
+        (run.task, run.since, run.from) = (Some(index), self.sched.now, task.came);
         (run.again, run.woken, run.parked) = (false, false, false);
-        self.gate.set_budget(self.options.budget);
-        if self.run.is_watched {
+        self.sched.gate.set_budget(self.options.budget);
+        if self.sched.run.is_watched {
             self.begin_watched_run(index);
             services.run_begins(self, index);
         }
@@ -146,13 +119,13 @@ impl<M: Machine> Core<M> {
     /// Logs the start of a run, and reads the clock first if the trace is timed.
     #[cold]
     fn begin_watched_run(&mut self, index: u32) {
-        if self.log.timed {
-            self.now = self.machine.now();
-            self.run.since = self.now;
+        if self.sched.log.timed {
+            self.sched.now = self.sched.machine.now();
+            self.sched.run.since = self.sched.now;
         }
-        if self.log.listening {
-            self.ready.ran_in = Some(self.turn);
-            self.log_run(index);
+        if self.sched.log.listening {
+            self.sched.ready.ran_in = Some(self.sched.turn);
+            self.sched.log_run(index);
             self.between_events();
         }
     }
@@ -160,8 +133,8 @@ impl<M: Machine> Core<M> {
     /// Ends a run, after its task has left the CPU or has ended.
     #[inline]
     fn end_run(&mut self, services: &mut impl Services<M>) {
-        self.run.task = None;
-        if self.run.is_watched {
+        self.sched.run.task = None;
+        if self.sched.run.is_watched {
             services.run_ends();
         }
         // A waker that was called as the task left the CPU may have posted.
@@ -169,24 +142,22 @@ impl<M: Machine> Core<M> {
         self.between_events();
     }
 
-    // ---- A poll ----------------------------------------------------------------------------
-
     /// Polls a task's future once. This is the only poll of a task in the project.
     #[inline]
     fn poll(&mut self, index: u32, main: MainPoll<'_>) -> Poll<()> {
-        let task = &mut self.tasks[index];
-        self.gate.begin(task.root, index, self.now);
+        let task = &mut self.sched.tasks[index];
+        self.sched.gate.begin(task.root, index, self.sched.now);
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(task.root));
-        self.gate.set_waker(waker);
+        self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
-        self.run.is_polling = true;
+        self.sched.run.is_polling = true;
         let polled = match &mut task.body {
             Some(body) => body.as_mut().poll(&mut cx),
             None => main(&mut cx),
         };
-        self.run.is_polling = false;
+        self.sched.run.is_polling = false;
         if is_spare && self.spare.was_kept() {
             self.adopt_spare(index);
         }
@@ -196,17 +167,15 @@ impl<M: Machine> Core<M> {
     /// Gives the spare waker to a task whose poll has kept a clone of it.
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
-        let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
-        self.tasks[index].rare().waker = Some(kept);
+        let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.wakeup.inbox));
+        self.sched.tasks[index].rare().waker = Some(kept);
     }
-
-    // ---- What a poll has filed -------------------------------------------------------------
 
     /// Handles the traps and posts that are filed at the gate, in order. Usually there is one trap.
     #[inline]
     pub(crate) fn serve(&mut self, services: &mut impl Services<M>) {
-        while self.gate.has_filed() {
-            match (self.gate.take_only(), self.run.task) {
+        while self.sched.gate.has_filed() {
+            match (self.sched.gate.take_only(), self.sched.run.task) {
                 (Some(ticket), Some(task)) => self.dispatch(task, ticket),
                 // The poll that filed it has panicked.
                 (Some(_), None) => {}
@@ -217,55 +186,45 @@ impl<M: Machine> Core<M> {
 
     #[inline(never)]
     fn serve_list(&mut self, services: &mut impl Services<M>) {
-        let mut list = self.gate.take();
+        let mut list = self.sched.gate.take();
         let mut rest = list.drain(..);
         while let Some(filed) = rest.next() {
-            match (filed, self.run.task) {
+            match (filed, self.sched.run.task) {
                 (Filed::Post(post), _) => self.handle_post(services, post),
                 (Filed::Trap(ticket), Some(task)) => {
-                    self.run.goes_on = self.log.listening && !rest.as_slice().iter().all(is_quiet);
+                    self.sched.run.goes_on =
+                        self.sched.log.listening && !rest.as_slice().iter().all(is_quiet);
                     self.dispatch(task, ticket);
                 }
                 // The poll that filed it has panicked.
                 (Filed::Trap(_), None) => {}
             }
         }
-        self.run.goes_on = false;
+        self.sched.run.goes_on = false;
         drop(rest);
-        self.gate.give_back(list);
+        self.sched.gate.give_back(list);
     }
-
-    /// Serves the posts of a poll that has panicked, without its traps.
-    pub(super) fn serve_posts(&mut self, services: &mut impl Services<M>) {
-        for filed in self.gate.take() {
-            if let Filed::Post(post) = filed {
-                self.handle_post(services, post);
-            }
-        }
-    }
-
-    // ---- Leaving the CPU -------------------------------------------------------------------
 
     /// Parks a task that leaves the CPU. Returns `false` if the task has a reply and must be polled
     /// again.
     #[inline]
     fn suspend(&mut self, index: u32) -> bool {
-        if mem::take(&mut self.run.again) {
+        if mem::take(&mut self.sched.run.again) {
             // The task is polled again at once, which also serves the wake.
-            self.run.woken = false;
+            self.sched.run.woken = false;
             return false;
         }
-        self.gate.end();
-        let task = &mut self.tasks[index];
+        self.sched.gate.end();
+        let task = &mut self.sched.tasks[index];
         task.state = State::Parked;
-        task.since = self.now;
-        let parked = mem::take(&mut self.run.parked);
-        if !parked || self.run.woken || self.options.policy == Policy::NextSleep {
+        task.since = self.sched.now;
+        let parked = mem::take(&mut self.sched.run.parked);
+        if !parked || self.sched.run.woken || self.options.policy == Policy::NextSleep {
             self.suspend_unusually(index, parked);
         }
-        self.measure_run();
-        if !self.run.yields.is_empty() {
-            self.end_yields();
+        self.longrun.measure(&mut self.sched);
+        if !self.sched.run.yields.is_empty() {
+            self.sched.end_yields();
         }
         true
     }
@@ -274,34 +233,50 @@ impl<M: Machine> Core<M> {
     /// woken while it ran, or the policy acts when a task parks.
     #[cold]
     fn suspend_unusually(&mut self, index: u32, parked: bool) {
-        let woken = mem::take(&mut self.run.woken);
-        if !parked && self.log.listening {
+        let woken = mem::take(&mut self.sched.run.woken);
+        if !parked && self.sched.log.listening {
             // The task parks on several waits, on waits of earlier runs, or on wakers.
-            let tickets = self.parked(index, |_, _| ()).len() as u64;
+            let tickets = self.sched.parked(index, |_, _| ()).len() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
-            let ran = self.ran(index);
-            self.tasks[index].since = self.now;
-            emit!(self, index, Event::Block { op, wait: None }, ran);
+            let ran = self.sched.ran(index);
+            self.sched.tasks[index].since = self.sched.now;
+            emit!(self.sched, index, Event::Block { op, wait: None }, ran);
         }
         if self.options.policy == Policy::NextSleep {
-            self.undefer(index, Why::Suspend);
+            self.handles.undefer(&mut self.sched, index, Why::Suspend);
         }
         if woken {
-            self.wake_by_waker(index);
+            self.sched.wake_by_waker(index);
         }
     }
 
-    /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
-    fn end_yields(&mut self) {
-        let mut yields = mem::take(&mut self.run.yields);
-        for (ticket, is_sleep) in yields.drain(..) {
-            let reply = if is_sleep { Reply::Time(self.now) } else { Reply::Done };
-            if self.log.listening {
-                (_, self.log.cause) = self.log.number_of(ticket);
-            }
-            self.complete(ticket, reply);
+    /// Ends the task whose poll has panicked.
+    pub(super) fn end_by_panic(
+        &mut self,
+        services: &mut impl Services<M>,
+        panic: Box<dyn Any + Send>,
+    ) {
+        let index = self.sched.run.task.expect("a task was being polled");
+        if self.spare.was_kept() {
+            self.spare = SpareWaker::new(&self.wakeup.inbox);
         }
-        self.run.yields = yields;
+        let message = panic_message(&*panic).to_owned();
+        announce!(
+            self.sched,
+            self.sched.tasks.label(index),
+            Event::Panic { text: message.as_str().into() }
+        );
+        if self.sched.tasks.is_main(index) {
+            // The future of main belongs to the caller of `run`.
+            self.main_panic = Some(panic);
+        } else {
+            drop_quietly(panic);
+        }
+        self.sched.gate.end();
+        self.drop_body(index, End::Panicked(&message), "future");
+        // Serve the posts of the poll that panicked.
+        self.serve_posts(services);
+        self.end_task(index, End::Panicked(&message));
     }
 }
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A task ends with its output, by a panic, or because it is dropped ([`End`]). In each case
-//! [`Core::end_task`] takes the same steps in the same order: withdraw the remaining waits and
+//! `Core::end_task` takes the same steps in the same order: withdraw the remaining waits and
 //! close the remaining scopes, hand the output to the cell, write the `exit` line, close the root
 //! scope, remove the record, and wake the tasks that join it. User code (the drops of the future,
 //! of the output and of the task's locals) runs outside of any borrow, and its panic does not stop
@@ -21,25 +21,19 @@
 //!
 //! A sleeping task costs this record, so fields that few tasks need are in a box ([`Rare`]).
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 
 use slab::Slab;
-use traps::internal::protocol::{Body, End, Left, Reply, ScopeEvent, ScopeKind, ScopePost};
-use traps::internal::scopes::Scope;
-use traps::internal::table::{Direction, HandleId, List, ScopeId, Site, TaskId, TaskRef};
-use traps::threads::{drop_of_task, drop_quietly, panic_message};
-use traps::{Time, drop_locals};
+use traps::Time;
+use traps::internal::protocol::Body;
+use traps::internal::table::{Direction, HandleId, List, Site, TaskRef};
 
-use super::{Core, Services};
-use crate::log::{KERNEL, announce, emit, emit_for};
-use crate::machine::Machine;
-use crate::parts::wakes::SpareWaker;
-use crate::trace::{Answered, Event, Exit, Seq, Why};
+use crate::log::KERNEL;
+use crate::parts::wakers::SpareWaker;
+use crate::trace::{Answered, Seq};
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +117,7 @@ impl Task {
 /// The tasks of a kernel that have not ended.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    rows: Slab<Task>,
+    pub(super) rows: Slab<Task>,
     /// The index of main, until main has ended.
     pub(super) main: Option<u32>,
 }
@@ -168,6 +162,11 @@ impl Tasks {
         self.rows.get(index as usize).map(|task| task.state)
     }
 
+    /// Iterates over the tasks, with their indexes, in no meaningful order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {
+        self.rows.iter().map(|(index, task)| (index as u32, task))
+    }
+
     /// Returns the number of tasks that have not ended.
     pub(crate) fn alive(&self) -> usize {
         self.rows.len()
@@ -201,173 +200,6 @@ impl Tasks {
         let mut found: Vec<_> = wanted.map(|(index, task)| (task.id, index as u32)).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.into_iter().map(|(_, index)| index).collect()
-    }
-}
-
-impl<M: Machine> Core<M> {
-    /// Adds a task to the tasks of the kernel. Returns its index.
-    pub(crate) fn add_task(&mut self, task: Task) -> u32 {
-        let root = task.root.index;
-        let index = self.tasks.rows.insert(task);
-        let index = u32::try_from(index).expect("fewer than 2^32 tasks");
-        self.gate.records().scopes[root].task = index;
-        index
-    }
-
-    /// Returns the location at which a task was spawned.
-    pub(crate) fn site_of(&self, index: u32) -> Site {
-        self.gate.records().scopes[self.tasks[index].root.index].site
-    }
-
-    /// Ends the task whose poll has panicked.
-    pub(super) fn end_by_panic(
-        &mut self,
-        services: &mut impl Services<M>,
-        panic: Box<dyn Any + Send>,
-    ) {
-        let index = self.run.task.expect("a task was being polled");
-        if self.spare.was_kept() {
-            self.spare = SpareWaker::new(&self.inbox);
-        }
-        let message = panic_message(&*panic).to_owned();
-        announce!(self, self.tasks.label(index), Event::Panic { text: message.as_str().into() });
-        if self.tasks.is_main(index) {
-            // The future of main belongs to the caller of `run`.
-            self.main_panic = Some(panic);
-        } else {
-            drop_quietly(panic);
-        }
-        self.gate.end();
-        self.drop_body(index, End::Panicked(&message), "future");
-        // Serve the posts of the poll that panicked.
-        self.serve_posts(services);
-        self.end_task(index, End::Panicked(&message));
-    }
-
-    /// Ends a task: wakes the tasks that join it, and removes everything that belongs to it.
-    pub(crate) fn end_task(&mut self, index: u32, how: End<'_>) {
-        self.release_all(index);
-        // The drop of an output that no handle takes is part of the run.
-        self.drop_body(index, how, "output");
-        let root = self.tasks[index].root;
-        let shown = match how {
-            End::Panicked(_) => Exit::Panic,
-            End::Dropped => Exit::Dropped,
-            End::Output if self.gate.records().scopes[root.index].was_taken(root) => {
-                Exit::Cancelled
-            }
-            End::Output => Exit::Ok,
-        };
-        let ran = self.ran(index);
-        self.main_ended |= self.tasks.is_main(index);
-        if self.tasks[index].state == State::Ready {
-            self.ready.remove(index);
-        }
-        if self.run.task == Some(index) {
-            self.measure_run();
-            self.run.task = None;
-        }
-        self.close_root(index);
-        let Task { id, name, joins, .. } = self.tasks.remove(index);
-        let cause = self.log.cause;
-        emit_for!(self, (id, &*name), Event::Exit { how: shown, cause }, ran);
-        if traps::any_locals() {
-            for text in self.gate.aside(|| drop_locals(root, TaskId(id))) {
-                announce!(self, KERNEL, Event::Warn { text: text.into() });
-            }
-        }
-        self.end_joins(joins);
-    }
-
-    /// Ends the waits for the end of a task, in the order in which they were filed.
-    fn end_joins(&mut self, mut joins: List) {
-        while let Some(first) = joins.first() {
-            let mut records = self.gate.records();
-            joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
-            let ticket = records.waits.key(first);
-            drop(records);
-            self.complete(ticket, Reply::Done);
-        }
-    }
-
-    /// Stores the result of a task for its handle, and drops the body of the task. A panic in the
-    /// drop is a `warn` line.
-    fn drop_body(&mut self, index: u32, how: End<'_>, what: &str) {
-        let task = &mut self.tasks[index];
-        let Some(mut body) = task.body.take() else { return };
-        body.as_mut().end(how);
-        let clear = || drop_of_task(TaskId(task.id), what, || drop(body));
-        if let Some(text) = self.gate.aside(clear) {
-            announce!(self, self.tasks.label(index), Event::Warn { text: text.into() });
-        }
-    }
-
-    /// Ends the waits and scopes that an ended task still has. Their futures were leaked, or have
-    /// moved to another task.
-    fn release_all(&mut self, index: u32) {
-        let task = self.tasks[index].root;
-        let has_waits = self.gate.records().waits_of(task.index).next().is_some();
-        if has_waits {
-            self.withdraw_all(task);
-        }
-        let records = self.gate.records();
-        let mut scopes = Vec::new();
-        if records.scopes[task.index].open > 0 {
-            let left = records.scopes.iter().filter(|(_, scope)| scope.root == task);
-            let left = left.filter(|(_, it)| it.is_inner && it.kind != ScopeKind::Closed);
-            scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
-        }
-        drop(records);
-        scopes.sort_unstable();
-        for (Reverse(number), scope) in scopes {
-            self.close_left_scope(task, number, scope);
-        }
-        self.undefer(index, Why::Exit);
-    }
-
-    /// Closes a scope that its future has left open.
-    fn close_left_scope(&mut self, task: TaskRef, number: u64, scope: ScopeId) {
-        let Some(closed) = self.gate.records().close(scope) else { return };
-        let Scope { kind, deadline, .. } = closed;
-        let event = ScopeEvent::Closed(Left::Other);
-        self.log_scope(&ScopePost { task, number, kind, deadline, event });
-    }
-
-    /// Closes the root scope of a task, and the scopes around the root.
-    fn close_root(&mut self, index: u32) {
-        let mut records = self.gate.records();
-        let mut at = self.tasks[index].root;
-        while let Some(closed) = records.close(at) {
-            at = closed.parent;
-        }
-    }
-
-    /// Ends a task by dropping its future, in whatever state it is. A running task cannot be
-    /// dropped, and stays.
-    pub(crate) fn drop_task(
-        &mut self,
-        services: &mut impl Services<M>,
-        task: TaskRef,
-        why: &'static str,
-    ) {
-        let Some(index) = self.find(task) else { return };
-        if self.run.task != Some(index) {
-            let line = emit!(self, index, Event::Drop { why: why.into() });
-            self.drop_body(index, End::Dropped, "future");
-            // Serve the posts of the drop.
-            self.serve_posts(services);
-            self.log.cause = line;
-            self.end_task(index, End::Dropped);
-        }
-    }
-
-    /// Drops the remaining tasks, newest first.
-    pub(crate) fn drop_tasks(&mut self, services: &mut impl Services<M>, why: &'static str) {
-        let tasks = self.tasks.newest_first(0).into_iter();
-        let tasks: Vec<TaskRef> = tasks.map(|index| self.tasks[index].root).collect();
-        for task in tasks {
-            self.drop_task(services, task, why);
-        }
     }
 }
 

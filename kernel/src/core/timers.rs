@@ -15,6 +15,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ::traps::Time;
+use ::traps::internal::gate::Gate;
+use ::traps::internal::protocol::Trap;
+use ::traps::internal::scopes::{Records, Wait};
 use ::traps::internal::table::{ScopeId, Ticket};
 
 /// The owner of a timer. Of timers with the same deadline, sleeps fire before scopes, and scopes
@@ -36,6 +39,16 @@ pub(crate) enum Service {
     Retry,
     /// The end of a phase of a shutdown.
     Phase,
+}
+
+/// Returns whether the owner of a timer still exists: a parked sleep, an open scope, or a service.
+#[inline]
+pub(crate) fn lives(records: &Records, owner: Owner) -> bool {
+    match owner {
+        Owner::Sleep(sleep) => records.waits.get(sleep).is_some_and(Wait::is_parked),
+        Owner::Scope(scope) => records.is_open(scope),
+        Owner::Service(_) => true,
+    }
 }
 
 /// The number of stale entries up to which the heap is not rebuilt.
@@ -139,6 +152,60 @@ impl Timers {
             self.heap.retain(|Reverse((_, owner))| lives(*owner));
         }
         is_time
+    }
+
+    /// Sets the timers of the scopes whose futures have begun to wait.
+    #[inline]
+    pub(crate) fn set_new(&mut self, gate: &Gate) {
+        while let Some(scope) = gate.take_new_timer() {
+            let mut records = gate.records();
+            let Some(found) = records.scopes.get_mut(scope) else { continue };
+            found.has_timer = true;
+            self.set_scope(found.deadline, scope, found.number);
+        }
+    }
+
+    /// Removes the stale timers from the heap, if there are many.
+    #[inline]
+    pub(crate) fn sweep_stale(&mut self, records: &mut Records) {
+        if self.sweep(records.stale_timers, |owner| lives(records, owner)) {
+            records.stale_timers = 0;
+        }
+    }
+
+    /// Returns the time at which the next timer fires.
+    #[inline]
+    pub(crate) fn next_live(&mut self, records: &mut Records) -> Option<Time> {
+        // Together they cost less than one by one at the top of the heap.
+        self.sweep_stale(records);
+        self.next(|owner| lives(records, owner))
+    }
+
+    /// Checks that each parked sleep and each scope with a timer has one entry, and that the stale
+    /// entries are counted. For tests: O(timers * waits).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self, records: &Records) {
+        let entries = |owner| self.heap.iter().filter(|Reverse((_, it))| *it == owner).count();
+        let mut live = 0;
+        for (at, wait) in records.waits.iter() {
+            let sleeps = wait.is_parked() && matches!(wait.trap, Trap::Sleep { span: 1.., .. });
+            assert_eq!(
+                entries(Owner::Sleep(at)) * usize::from(wait.is_parked()),
+                usize::from(sleeps)
+            );
+            live += usize::from(sleeps);
+        }
+        for (at, scope) in records.scopes.iter().filter(|(_, scope)| scope.has_timer) {
+            assert_eq!(entries(Owner::Scope(at)), 1, "{at:?} has its timer");
+            assert!(scope.deadline != Time::NEVER, "{at:?} has a deadline");
+            live += 1;
+        }
+        let stale = self.heap.iter().filter(|Reverse((_, owner))| !lives(records, *owner)).count();
+        assert_eq!(self.heap.len(), live + stale, "an entry is live or stale");
+        assert!(stale <= records.stale_timers, "{stale} stale of {}", records.stale_timers);
     }
 
     /// Lists the timers of tasks in the order in which they fire. O(timers).

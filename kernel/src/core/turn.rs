@@ -56,33 +56,26 @@ use std::mem;
 use traps::Time;
 use traps::internal::gate::{Gate, listen};
 use traps::internal::protocol::Reply;
-use traps::internal::scopes::{Records, Wait};
 use traps::internal::table::{Site, Ticket};
 use traps::tape::{self, Mode};
 
 use super::tasks::Task;
-use super::timers::Owner;
+use super::timers::{Owner, lives};
 use super::{Core, MainPoll, Services};
-use crate::log::{emit, words};
+use crate::core::sched::emit;
+use crate::log::words;
 use crate::machine::{Machine, Until};
 use crate::options::SKIPPED;
+use crate::parts::wakers::Message;
 use crate::trace::{Event, Parent, Timer};
-
-/// The turns since the kernel last asked the machine for arrivals.
-#[derive(Default)]
-pub(crate) struct Skipped {
-    pub(super) turns: u32,
-    /// The reading of the machine's cheap clock when the kernel last asked for arrivals.
-    pub(super) since: u64,
-}
 
 /// A guard that marks the kernel as running. Its drop releases the gate, even after a panic.
 pub(crate) struct Running(&'static Gate);
 
 impl Running {
     pub(crate) fn enter<M: Machine>(core: &Core<M>) -> Running {
-        core.gate.enter(&core.shared);
-        Running(core.gate)
+        core.sched.gate.enter(&core.sched.shared);
+        Running(core.sched.gate)
     }
 }
 
@@ -103,32 +96,33 @@ pub(crate) enum Failure {
 impl<M: Machine> Core<M> {
     /// Makes the task of main.
     pub(crate) fn add_main(&mut self, site: Site) -> u32 {
-        let (root, id) = self.gate.new_task(site);
-        let task = self.add_task(Task::new(root, id.0, "main".into()));
-        self.tasks.main = Some(task);
-        self.make_ready(task);
+        let (root, id) = self.sched.gate.new_task(site);
+        let task = self.sched.add_task(Task::new(root, id.0, "main".into()));
+        self.sched.tasks.main = Some(task);
+        self.sched.make_ready(task);
         let event = Event::Spawn { parent: Parent::Kernel, at: Some(words::site(site)) };
-        emit!(self, task, event);
+        emit!(self.sched, task, event);
         task
     }
 
     /// Prepares for the first turn of a run.
     pub(crate) fn start(&mut self, services: &impl Services<M>) {
         self.look(services);
-        self.now = self.machine.now();
+        self.sched.now = self.sched.machine.now();
         self.main_ended = false;
         self.skipped.turns = 0;
         let last = self.longrun.since;
         self.mark_runs();
         // Between two runs, the thread may have done other work.
-        self.count_busy(self.longrun.since.wrapping_sub(last));
+        let busy = self.longrun.since.wrapping_sub(last);
+        self.longrun.count_busy(&mut self.sched.machine, busy);
         self.boot();
     }
 
     /// Handles the posts that were made while the kernel did not run. This is a turn of its own,
     /// because the log shows in which order tasks became ready in a turn.
     pub(crate) fn serve_between_runs(&mut self, services: &mut impl Services<M>) {
-        self.turn += u64::from(self.gate.has_filed());
+        self.sched.turn += u64::from(self.sched.gate.has_filed());
         self.serve(services);
         self.between_events();
     }
@@ -139,7 +133,7 @@ impl<M: Machine> Core<M> {
         services: &mut impl Services<M>,
         main: MainPoll<'_>,
     ) -> Result<(), Failure> {
-        self.turn += 1;
+        self.sched.turn += 1;
         // Steps 1 and 2, with the connection deadlines that are due between them.
         self.wait(services)?;
         // Step 3.
@@ -155,36 +149,36 @@ impl<M: Machine> Core<M> {
 
     /// Updates whether the log is on, and whether runs are watched. Once a turn is often enough.
     pub(crate) fn look(&mut self, services: &impl Services<M>) {
-        self.log.look();
+        self.sched.log.look();
         // The hook sees every scope.
-        let is_told = self.log.listening || self.hook.is_set();
+        let is_told = self.sched.log.listening || self.hook.is_set();
         listen(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
-        self.run.is_watched = is_told || self.log.timed || services.watches();
+        self.sched.run.is_watched = is_told || self.sched.log.timed || services.watches();
     }
 
     /// Waits for the machine, and wakes the tasks that its arrivals concern (steps 1 and 2). While
     /// tasks are ready, many turns skip this: see [`skips`](Self::skips).
     fn wait(&mut self, services: &mut impl Services<M>) -> Result<(), Failure> {
-        let busy = !self.ready.is_empty();
+        let busy = !self.sched.ready.is_empty();
         if busy && self.skips() {
             return Ok(());
         }
         self.look(services);
-        let sleeps = !busy && self.inbox.queue.fall_asleep();
+        let sleeps = !busy && self.wakeup.inbox.queue.fall_asleep();
         let until = self.until(sleeps);
         let mut arrivals = mem::take(&mut self.arrivals);
-        self.counts.polls += 1;
-        let waited = self.machine.wait(until, &mut arrivals);
+        self.polls += 1;
+        let waited = self.sched.machine.wait(until, &mut arrivals);
         if sleeps {
-            self.inbox.queue.wake_up();
+            self.wakeup.inbox.queue.wake_up();
         }
-        self.now = self.machine.now();
+        self.sched.now = self.sched.machine.now();
         self.skipped.turns = 0;
         // Do this before the arrivals, because a guard wins against a value of the same turn.
-        self.guarded.clear();
+        self.handles.guarded.clear();
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
-            self.arrive(arrival);
+            self.handles.arrive(&mut self.sched, arrival);
             self.between_events();
         }
         for signal in arrivals.signals.drain(..) {
@@ -206,15 +200,22 @@ impl<M: Machine> Core<M> {
         if !sleeps {
             return Until::Now;
         }
-        if self.log.listening {
-            self.log.idle();
+        if self.sched.log.listening {
+            self.sched.log.idle();
         }
         // An observer of the log may have woken a task.
-        if self.gate.has_filed() {
+        if self.sched.gate.has_filed() {
             return Until::Now;
         }
-        let by = [self.next_timer(), self.next_scan(), self.bound].into_iter().flatten().min();
-        Until::Arrival { by, outside: self.external > 0 || self.busy_threads > 0 }
+        let by = [
+            self.timers.next_live(&mut self.sched.gate.records()),
+            self.scans.next(&self.sched.shared.deadlines),
+            self.bound,
+        ]
+        .into_iter()
+        .flatten()
+        .min();
+        Until::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
     }
 
     /// Counts a turn that has tasks to run, and returns whether the turn does not ask the machine
@@ -226,7 +227,7 @@ impl<M: Machine> Core<M> {
         self.skipped.turns += 1;
         // The end of the last run, if it was measured.
         let measured = self.longrun.measures();
-        let mark = if measured { self.longrun.since } else { self.machine.mark() };
+        let mark = if measured { self.longrun.since } else { self.sched.machine.mark() };
         self.skipped.turns <= SKIPPED && self.skipped.since == mark
     }
 
@@ -234,8 +235,9 @@ impl<M: Machine> Core<M> {
     #[inline]
     fn mark_runs(&mut self) {
         if self.skipped.turns == 0 {
-            self.count_busy(self.longrun.since.wrapping_sub(self.skipped.since));
-            self.skipped.since = self.machine.mark();
+            let busy = self.longrun.since.wrapping_sub(self.skipped.since);
+            self.longrun.count_busy(&mut self.sched.machine, busy);
+            self.skipped.since = self.sched.machine.mark();
             self.longrun.since = self.skipped.since;
         }
     }
@@ -243,20 +245,20 @@ impl<M: Machine> Core<M> {
     /// Fires the due timers, in the order of their deadlines (step 4). If equal, sleeps fire first.
     #[inline]
     pub(crate) fn fire_timers(&mut self, services: &mut impl Services<M>) {
-        self.sweep_timers();
-        while let Some((deadline, owner)) = self.timers.pop(self.now) {
-            if !lives(&self.gate.records(), owner) {
+        self.timers.sweep_stale(&mut self.sched.gate.records());
+        while let Some((deadline, owner)) = self.timers.pop(self.sched.now) {
+            if !lives(&self.sched.gate.records(), owner) {
                 continue;
             }
             match owner {
                 Owner::Sleep(ticket) => self.end_sleep(ticket, deadline),
                 Owner::Scope(scope) => {
-                    let mut records = self.gate.records();
+                    let mut records = self.sched.gate.records();
                     let Some(found) = records.scopes.get_mut(scope) else { continue };
                     found.has_timer = false;
                     let (timer, cause) = (Timer::Scope(found.number), found.line);
                     drop(records);
-                    self.log_fire(timer, deadline, cause);
+                    self.sched.log_fire(timer, deadline, cause);
                     self.fire(scope);
                 }
                 Owner::Service(which) => services.timer(self, which, deadline),
@@ -265,116 +267,67 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Puts the deadlines of new scopes into the timer heap.
-    #[inline]
-    pub(super) fn set_new_timers(&mut self) {
-        while let Some(scope) = self.gate.take_new_timer() {
-            let mut records = self.gate.records();
-            let Some(found) = records.scopes.get_mut(scope) else { continue };
-            found.has_timer = true;
-            self.timers.set_scope(found.deadline, scope, found.number);
-        }
-    }
-
-    /// Removes the stale timers from the heap, if there are many.
-    #[inline]
-    fn sweep_timers(&mut self) {
-        let mut records = self.gate.records();
-        if self.timers.sweep(records.stale_timers, |owner| lives(&records, owner)) {
-            records.stale_timers = 0;
-        }
-    }
-
-    /// Returns the time at which the next timer fires.
-    #[inline]
-    pub(crate) fn next_timer(&mut self) -> Option<Time> {
-        // Together they cost less than one by one at the top of the heap.
-        self.sweep_timers();
-        let records = self.gate.records();
-        self.timers.next(|owner| lives(&records, owner))
-    }
-
     #[inline]
     fn end_sleep(&mut self, ticket: Ticket, deadline: Time) {
-        if self.log.listening {
-            let (number, cause) = self.log.number_of(ticket);
-            self.log_fire(Timer::Sleep(number), deadline, cause);
+        if self.sched.log.listening {
+            let (number, cause) = self.sched.log.number_of(ticket);
+            self.sched.log_fire(Timer::Sleep(number), deadline, cause);
         }
-        self.complete(ticket, Reply::Time(self.now));
+        self.sched.complete(ticket, Reply::Time(self.sched.now));
     }
-}
 
-/// Returns whether the owner of a timer still exists: a parked sleep, an open scope, or a service.
-#[inline]
-pub(crate) fn lives(records: &Records, owner: Owner) -> bool {
-    match owner {
-        Owner::Sleep(sleep) => records.waits.get(sleep).is_some_and(Wait::is_parked),
-        Owner::Scope(scope) => records.is_open(scope),
-        Owner::Service(_) => true,
-    }
-}
-
-/// The queue of ready tasks, in the order in which they became ready.
-#[derive(Default)]
-pub(crate) struct ReadyQueue {
-    /// The tasks of this turn. The first `taken` of them have run.
-    pub(super) now: Vec<u32>,
-    taken: usize,
-    /// The tasks of the next turn.
-    next: Vec<u32>,
-    /// The turn of the last run, for the view of the state.
-    pub(crate) ran_in: Option<u64>,
-}
-
-impl ReadyQueue {
+    /// Scans the table of connection deadlines if a scan is due, and fires the due deadlines.
     #[inline]
-    pub(crate) fn push(&mut self, task: u32) {
-        self.next.push(task);
-    }
-
-    /// Starts a turn, in which all tasks that are ready now will run.
-    #[inline]
-    pub(crate) fn begin_turn(&mut self) {
-        let taken = mem::take(&mut self.taken);
-        if taken == self.now.len() {
-            self.now.clear();
-            mem::swap(&mut self.now, &mut self.next);
-        } else {
-            // Main ended during the last turn.
-            self.now.drain(..taken);
-            self.now.append(&mut self.next);
+    fn fire_deadlines(&mut self) {
+        if self.scans.is_due(&self.sched) {
+            self.scan_deadlines();
         }
     }
 
-    /// Takes the next task of this turn.
-    #[inline]
-    pub(crate) fn take(&mut self) -> Option<u32> {
-        let task = *self.now.get(self.taken)?;
-        self.taken += 1;
-        Some(task)
-    }
-
-    /// Returns the tasks of this turn that have not run, and the tasks of the next turn.
-    pub(crate) fn parts(&self) -> (&[u32], &[u32]) {
-        (&self.now[self.taken..], &self.next)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.taken == self.now.len() && self.next.is_empty()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.now[self.taken..].iter().chain(&self.next).copied()
-    }
-
-    /// Removes a task that ends while it is ready. O(the tasks that became ready after it): tasks
-    /// are dropped newest first, so the search begins at the end.
-    pub(crate) fn remove(&mut self, task: u32) {
-        let is_it = |ready: &u32| *ready == task;
-        if let Some(place) = self.next.iter().rposition(is_it) {
-            self.next.remove(place);
-        } else if let Some(place) = self.now[self.taken..].iter().rposition(is_it) {
-            self.now.remove(self.taken + place);
+    #[cold]
+    fn scan_deadlines(&mut self) {
+        let mut due = self.scans.scan(&mut self.sched);
+        for due in due.drain(..) {
+            if self.scans.reaches(&mut self.sched, due) {
+                self.fire(due.scope);
+            }
         }
+        self.scans.give_back(due);
+        self.between_events();
+    }
+
+    /// Runs task 1 if the wake queue has messages (step 3 of a turn).
+    #[inline]
+    pub(crate) fn run_wakeup(&mut self, services: &mut impl Services<M>) {
+        if !self.wakeup.is_parked || self.wakeup.has_messages(M::IS_TAPED, self.sched.turn) {
+            self.move_messages(services);
+        }
+    }
+
+    #[cold]
+    fn move_messages(&mut self, services: &mut impl Services<M>) {
+        // A kernel may be shut down before its first run.
+        self.boot();
+        let (mut messages, run) = self.wakeup.begin(&mut self.sched, M::IS_TAPED);
+        for message in messages.drain(..) {
+            self.sched.log.cause = run;
+            match message {
+                Message::Wake(task) => self.sched.wake_task(task),
+                Message::Unpark(ticket) => {
+                    let is_stale = !self.sched.unpark(ticket, Reply::Done);
+                    self.sched.stale += u64::from(is_stale);
+                }
+                Message::Turn => {}
+                other => services.message(self, other),
+            }
+            self.between_events();
+        }
+        self.wakeup.end(&mut self.sched, messages);
+    }
+
+    /// Logs the first lines of a trace, once.
+    fn boot(&mut self) {
+        let facts = self.options.facts(self.sched.machine.clock_name());
+        self.wakeup.boot(&mut self.sched, facts);
     }
 }

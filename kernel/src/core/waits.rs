@@ -1,26 +1,54 @@
 //! The end of a wait: by a reply, by an interrupt, or because its future is gone. Also how its task
 //! becomes ready.
 //!
-//! A parked wait ends once. Either its event writes a reply into the record ([`Core::complete`]),
-//! or an interrupt is written there ([`Core::deliver`]). Both make the task ready, and the task
-//! reads the reply at its next poll. If the future is dropped first, [`Core::withdraw`] undoes the
+//! A parked wait ends once. Either its event writes a reply into the record ([`Sched::complete`]),
+//! or an interrupt is written there (`Core::deliver`). Both make the task ready, and the task
+//! reads the reply at its next poll. If the future is dropped first, `Core::withdraw` undoes the
 //! wait, or takes back a reply that was never read.
 
 use std::mem;
+use std::rc::Rc;
 use std::task::Waker;
 
 use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
-use traps::internal::scopes::{Wait, WaitState};
-use traps::internal::table::{TaskRef, Ticket};
+use traps::internal::scopes::WaitState;
+use traps::internal::table::{List, Queue, TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
 
-use super::Core;
+use super::sched::Sched;
 use super::tasks::State;
-use crate::log::emit;
-use crate::machine::Machine;
-use crate::trace::{Event, Op};
 
-impl<M: Machine> Core<M> {
+use crate::core::sched::emit;
+use crate::machine::Machine;
+use crate::trace::{Event, Op, Reg};
+
+impl<M: Machine> Sched<M> {
+    /// Answers a trap with `reply`, without parking its wait. The task is polled again.
+    #[inline]
+    pub(super) fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply) {
+        let mut records = self.gate.records();
+        let Some(wait) = records.waits.get_mut(ticket) else { return };
+        wait.state = WaitState::Done(reply);
+        let waker = wait.waker.take();
+        drop(records);
+        if self.log.listening {
+            self.log_answer(task, ticket);
+        }
+        self.run.again = true;
+        call(waker);
+    }
+
+    /// Parks a wait. `reg` is the change that the wait made to the registration of its descriptor.
+    #[inline(always)]
+    pub(super) fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
+        self.gate.records().waits[ticket.index].state = WaitState::Parked;
+        if self.log.listening {
+            self.log_wait(task, ticket, reg);
+        } else {
+            self.run.parked = true;
+        }
+    }
+
     /// Ends a parked wait with a reply and makes its task ready. Returns `false` if the wait has
     /// already ended.
     #[inline]
@@ -71,6 +99,20 @@ impl<M: Machine> Core<M> {
         }
     }
 
+    /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
+    #[inline]
+    pub(super) fn end_yields(&mut self) {
+        let mut yields = mem::take(&mut self.run.yields);
+        for (ticket, is_sleep) in yields.drain(..) {
+            let reply = if is_sleep { Reply::Time(self.now) } else { Reply::Done };
+            if self.log.listening {
+                (_, self.log.cause) = self.log.number_of(ticket);
+            }
+            self.complete(ticket, reply);
+        }
+        self.run.yields = yields;
+    }
+
     // ---- Wakers ----------------------------------------------------------------------------
 
     /// Handles a call of a task's own waker.
@@ -119,75 +161,16 @@ impl<M: Machine> Core<M> {
         self.complete(ticket, reply)
     }
 
-    // ---- Futures that are gone -------------------------------------------------------------
-
-    /// Withdraws a wait: undoes it if it is parked, and takes back its reply if it was not read. A
-    /// trap that the kernel has not dispatched is withdrawn at the gate.
-    pub(crate) fn withdraw(&mut self, ticket: Ticket) {
-        let records = self.gate.records();
-        let Some(wait) = records.waits.get(ticket) else { return };
-        let (task, is_parked) = (wait.task, wait.is_parked());
-        let interrupt = wait.interrupt().cloned();
-        drop(records);
-        if is_parked {
-            let (number, _) = self.log.number_of(ticket);
-            emit!(self, task, Event::Withdraw { ticket: number });
-            let (trap, _) = self.trap_of(ticket);
-            self.undo(ticket, &trap);
-        }
-        // Before the record goes: it keeps the way out of scopes that have closed around it.
-        if let Some(interrupt) = interrupt {
-            self.put_back(&interrupt);
-        }
-        let Some(gone) = self.gate.records().take(ticket) else { return };
-        let Wait { trap, state, waker, .. } = gone;
-        drop_quietly(waker);
-        if let WaitState::Done(reply) = state {
-            self.give_back(&trap, reply);
-        }
+    pub(super) fn post_to_services(&self, post: ServicePost) {
+        self.gate.post(Post::Service(post));
     }
 
-    /// Withdraws the waits that an ended task still has.
-    #[cold]
-    pub(super) fn withdraw_all(&mut self, task: TaskRef) {
-        let records = self.gate.records();
-        let waits = records.waits_of(task.index);
-        let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
-        drop(records);
-        // The interrupt of a wait that was not read goes back, and must not end another wait of a
-        // task that has ended. So parked waits go first.
-        left.sort_by_key(|(is_parked, _)| !is_parked);
-        for (_, ticket) in left {
-            let mut records = self.gate.records();
-            let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
-            drop(records);
-            self.withdraw(ticket);
-            // A combinator in another task has the future now. It polls it again only if it is
-            // woken.
-            call(waker);
-        }
-    }
-
-    /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has
-    /// ended.
-    fn give_back(&mut self, trap: &Trap, reply: Reply) {
-        match (reply, trap) {
-            (Reply::Ready(urgent), Trap::Io { handle, direction }) => {
-                self.ready_again(*handle, *direction, urgent);
-            }
-            (Reply::Permit, Trap::Wait { queue, keep }) => self.give_permit(queue, *keep),
-            (Reply::Job(job), _) => self.post_to_services(ServicePost::Orphan(job)),
-            (other, _) => drop_quietly(other),
-        }
-    }
-
-    /// Undoes the changes that parking a wait has made outside its record.
+    /// Undoes the changes that parking a wait has made outside its record and its handle.
     pub(super) fn undo(&mut self, ticket: Ticket, trap: &Trap) {
         match trap {
             Trap::Sleep { span, .. } => {
                 self.gate.records().stale_timers += usize::from(*span > 0);
             }
-            Trap::Io { handle, direction } => self.stop_waiting_for_io(*handle, *direction),
             Trap::Join { task, .. } => {
                 if let Some(task) = self.find(*task) {
                     let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
@@ -201,26 +184,89 @@ impl<M: Machine> Core<M> {
                     self.post_to_services(ServicePost::Abandon(*job));
                 }
             }
-            // A yield ends with the run, and a trap that answers never parks.
-            Trap::Yield { .. } | Trap::Clock | Trap::Check => {}
+            // A handle undoes its waits itself. A yield ends with the run, and a trap that answers
+            // never parks.
+            Trap::Io { .. } | Trap::Yield { .. } | Trap::Clock | Trap::Check => {}
         }
     }
 
-    fn post_to_services(&self, post: ServicePost) {
-        self.gate.post(Post::Service(post));
+    // ---- Queues ----------------------------------------------------------------------------
+
+    /// Appends a wait to the list of waits for the end of a task, if the task has not ended.
+    pub(super) fn stand_in_joins(&mut self, task: TaskRef, ticket: Ticket) {
+        if let Some(task) = self.find(task) {
+            let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
+            joins.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
+        }
     }
 
-    /// Returns whether a wait is parked.
-    pub(crate) fn is_parked(&self, ticket: Ticket) -> bool {
-        self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
+    /// Ends a join that has just parked, if the joined task has ended.
+    pub(super) fn serve_joiner(&mut self, task: TaskRef, ticket: Ticket) {
+        if self.find(task).is_none() {
+            self.by_last_line(|core| _ = core.complete(ticket, Reply::Done));
+        }
     }
 
-    /// Returns the parked waits of a task, in the order in which they were filed.
-    pub(crate) fn parked<R>(&self, task: u32, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
-        let records = self.gate.records();
-        let waits = records.waits_of(self.tasks[task].root.index);
-        let parked = waits.filter(|(_, wait)| wait.is_parked());
-        parked.map(|(ticket, wait)| look(ticket, wait)).collect()
+    /// Ends the waits for the end of a task, in the order in which they were filed.
+    pub(super) fn end_joins(&mut self, mut joins: List) {
+        while let Some(first) = joins.first() {
+            let mut records = self.gate.records();
+            joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
+            let ticket = records.waits.key(first);
+            drop(records);
+            self.complete(ticket, Reply::Done);
+        }
+    }
+
+    /// Appends a wait to a queue.
+    pub(super) fn stand_in(&mut self, queue: &Queue, ticket: Ticket) {
+        self.log.names.number(queue);
+        let (mut line, mut records) = (queue.line.get(), self.gate.records());
+        line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
+        queue.line.set(line);
+        queue.len.set(queue.len.get() + 1);
+    }
+
+    /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
+    /// stored. Either may have come after the task checked.
+    #[inline]
+    pub(super) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
+        if queue.over.get() {
+            self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
+        } else if queue.take_permit() {
+            self.by_last_line(|core| core.give_permit(queue, true));
+        }
+    }
+
+    /// Calls `end`, which ends a wait that has just parked, with the log line of the wait as the
+    /// cause.
+    fn by_last_line(&mut self, end: impl FnOnce(&mut Self)) {
+        let cause = mem::replace(&mut self.log.cause, self.log.seq);
+        end(self);
+        self.log.cause = cause;
+    }
+
+    /// Wakes the first waits in a queue, at most `n`. Returns how many.
+    pub(crate) fn wake(&mut self, queue: &Rc<Queue>, n: u64) -> u64 {
+        // The bound excludes a task that is woken here and waits again.
+        let most = n.min(queue.len.get());
+        for _ in 0..most {
+            let Some(first) = queue.line.get().first() else { break };
+            let mut records = self.gate.records();
+            let ticket = records.waits.key(first);
+            records.leave(queue, ticket);
+            drop(records);
+            self.complete(ticket, Reply::Permit);
+        }
+        most
+    }
+
+    /// Gives a permit to the first wait in a queue. If the queue is empty, stores the permit, but
+    /// only if `keep` is true.
+    pub(crate) fn give_permit(&mut self, queue: &Rc<Queue>, keep: bool) {
+        if self.wake(queue, 1) == 0 && keep {
+            queue.keep_permit();
+        }
     }
 }
 

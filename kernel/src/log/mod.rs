@@ -48,13 +48,13 @@
 //! | `event.rs` | lines and events, with the tables of their types and their text |
 //! | `form.rs` | the forms of values in a line; free text; the macros behind the tables |
 //! | `words.rs` | the values of the kernel in the words of the log |
-//! | `state.rs` | the state of a kernel as text, for tests |
+//! | `told.rs` | the lines that the core writes |
 //!
 //! The public names are in `kernel::trace`. `tests/testing` parses the text.
 
+pub(crate) mod circle;
 pub(crate) mod event;
 pub(crate) mod form;
-mod state;
 #[cfg(test)]
 mod text_tests;
 mod told;
@@ -89,7 +89,7 @@ pub trait Activation {
         false
     }
 
-    /// Looks at the state of the kernel, as text (`log/state.rs`): after each line the part about
+    /// Looks at the state of the kernel, as text (`core/state.rs`): after each line the part about
     /// the CPU, and between two events everything (`is_whole`). For tests: it costs O(state).
     #[doc(hidden)]
     fn state(&mut self, state: &str, is_whole: bool) {
@@ -158,10 +158,15 @@ pub(crate) struct Log {
     parked: Vec<(Ticket, u64, Seq, u64)>,
     /// The numbers of the log lines that armed connection deadlines, by the number of the deadline.
     pub(crate) armed: BTreeMap<u32, Seq>,
+    pub(crate) names: words::Names,
     activations: Cell<Vec<Box<dyn Activation>>>,
 }
 
 impl Log {
+    pub(crate) fn new(kernel: u32) -> Log {
+        Log { names: words::Names::new(kernel), ..Log::default() }
+    }
+
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
         if cfg!(feature = "trace") {
             self.activations.get_mut().push(activation);
@@ -297,55 +302,6 @@ pub(crate) const KERNEL: (u64, &str) = (0, "kernel");
 /// The number and name of the kernel's own task, which moves the messages of other threads to the
 /// ready queue.
 pub(crate) const WAKEUP: (u64, &str) = (1, "wakeup");
-
-/// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
-macro_rules! emit {
-    ($kernel:expr, $task:expr, $event:expr) => {
-        $crate::log::emit!($kernel, $task, $event, None)
-    };
-    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
-        $crate::log::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
-    };
-}
-pub(crate) use emit;
-
-/// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
-macro_rules! emit_for {
-    ($kernel:expr, $who:expr, $event:expr) => {
-        $crate::log::emit_for!($kernel, $who, $event, None)
-    };
-    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
-        if $kernel.log.listening {
-            let line = $crate::log::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                let when = ($kernel.now, $kernel.turn);
-                $kernel.log.write(when, $who, event, timed)
-            });
-            if $kernel.log.shows_state {
-                $kernel.show_state(false);
-            }
-            line
-        } else {
-            0
-        }
-    };
-}
-pub(crate) use emit_for;
-
-/// Logs an event that may be wanted even if no observer wants every event, such as a warning.
-macro_rules! announce {
-    ($kernel:expr, $who:expr, $event:expr) => {{
-        let event = $event;
-        let when = ($kernel.now, $kernel.turn);
-        let line = $kernel.log.write(when, $who, event, None);
-        if $kernel.log.shows_state {
-            $kernel.show_state(false);
-        }
-        line
-    }};
-}
-pub(crate) use announce;
 
 /// Calls code that makes an event, out of line, because the calling function usually makes no
 /// event.

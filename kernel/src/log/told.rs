@@ -10,15 +10,21 @@ use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::scopes::WaitState;
-use traps::internal::table::{ScopeId, Site, Ticket};
+use traps::internal::table::{Primitive as Described, Queue, ScopeId, Site, Ticket};
 
-use crate::core::Core;
+use crate::core::sched::Sched;
+use crate::core::sched::{announce, emit, emit_for};
 use crate::core::tasks::State;
-use crate::log::{KERNEL, announce, emit, emit_for, words};
+use crate::log::{KERNEL, words};
 use crate::machine::Machine;
 use crate::trace::{Answered, Event, Moved, Op, Outcome, Reg, Seq, Timed, Timer, Wait};
 
-impl<M: Machine> Core<M> {
+/// The primitives that keep what a wake is about, so that a task that waits later finds it. A wake
+/// of them that reaches no task is not lost, and has no line.
+const KEPT: [&str; 9] =
+    ["mpsc", "oneshot", "broadcast", "watch", "queue", "group", "barrier", "rwlock", "pipe"];
+
+impl<M: Machine> Sched<M> {
     /// Writes the `run` line of a task to the log.
     pub(crate) fn log_run(&mut self, index: u32) {
         let rare = self.tasks[index].rare();
@@ -92,6 +98,20 @@ impl<M: Machine> Core<M> {
         }
     }
 
+    /// Logs that a task wakes the first `n` waits in a queue, before it wakes them. The line of a
+    /// wake that reaches no task is the only trace of it.
+    #[cold]
+    pub(crate) fn log_notify(&mut self, queue: &Queue, n: u64) {
+        let is_kept = |it: &Described| KEPT.contains(&it.kind);
+        if queue.primitive.get().is_some_and(|it| is_kept(it)) {
+            return;
+        }
+        self.log.names.number(queue);
+        let (op, woke) = (self.log.names.op_of_queue(queue), n.min(queue.len.get()));
+        let event = Event::Notify { op, woke };
+        emit_for!(self, self.tasks.label_of(self.run.task), event);
+    }
+
     /// Returns the number of a scope for the log, or `None` if it is the default: the scope that
     /// the task has opened last, of those that are open.
     pub(crate) fn unless_last(&self, task: u32, scope: u64) -> Option<u64> {
@@ -105,9 +125,9 @@ impl<M: Machine> Core<M> {
         let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
         let op = match (&trap, &outcome) {
             (Trap::Io { handle, .. }, Outcome::Error(_)) => {
-                Op::Closed { alias: self.alias(*handle) }
+                Op::Closed { alias: self.log.names.alias(*handle) }
             }
-            _ => self.op_of(&trap),
+            _ => self.log.names.op_of(&trap),
         };
         let number = self.note_answer(task, ticket, outcome);
         let cause = self.log.cause;
@@ -195,9 +215,6 @@ impl<M: Machine> Core<M> {
                 // A deadline that was given as a point in time has no reading of the clock.
                 let now = if now == Time::ZERO { self.now } else { now };
                 let op = words::opening(kind, deadline, now);
-                if self.hook.is_set() && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
-                    self.before_trap(task, site, &op);
-                }
                 let (outcome, at) = (Outcome::Scope(number), Some(words::site(site)));
                 let parent = self.unless_last(task, parent);
                 self.tasks[task].rare().scopes.insert(number);
@@ -229,11 +246,12 @@ impl<M: Machine> Core<M> {
             Note::Cap(text) => Event::Cap { text },
             Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
             Note::Moved(handle, direction, bytes) => {
-                Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
+                Event::Io { alias: self.log.names.alias(handle), direction, bytes: bytes as u64 }
             }
             Note::Accepted(handle, connection, peer) => {
                 let peer = peer.filter(|_| self.log.timed).map(|peer| peer.to_string().into());
-                let (listener, connection) = (self.alias(handle), self.alias(connection));
+                let (listener, connection) =
+                    (self.log.names.alias(handle), self.log.names.alias(connection));
                 Event::Accept { listener, connection, peer }
             }
             Note::Joined(task) => Event::Join { task: task.0 },

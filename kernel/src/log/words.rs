@@ -1,39 +1,73 @@
 //! The traps, replies, interrupts and scopes of the kernel, in the words of the log.
 //!
 //! A wait has one name everywhere. The record of the wait keeps its [`Trap`], and from that
-//! [`Core::op_of`] makes the [`Op`] that the log, the task table and the tools show. Only reports
+//! [`Names::op_of`] makes the [`Op`] that the log, the task table and the tools show. Only reports
 //! of long runs need no more than one word ([`Trap::word`]).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use traps::internal::protocol::{Left, Parked, Reply, ScopeKind, Trap};
-use traps::internal::table::{
-    self as names, HandleId, Label, Primitive as Described, Queue, TaskRef,
-};
+use traps::internal::table::{self as names, HandleId, Label, Queue};
 use traps::{Interrupt, Time};
 
-use crate::core::Core;
-use crate::log::emit_for;
-use crate::machine::Machine;
-use crate::trace::{Alias, Event, Op, Outcome, Primitive, Site, Text, Timed};
-
-/// The primitives that keep what a wake is about, so that a task that waits later finds it. A wake
-/// of them that reaches no task is not lost, and has no line.
-const KEPT: [&str; 9] =
-    ["mpsc", "oneshot", "broadcast", "watch", "queue", "group", "barrier", "rwlock", "pipe"];
+use crate::trace::{Alias, Op, Outcome, Primitive, Site, Text, Timed};
 
 /// The alias of a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
 
-impl<M: Machine> Core<M> {
-    pub(crate) fn alias(&self, handle: HandleId) -> Alias {
-        self.handles.alias(handle).unwrap_or(UNKNOWN)
+/// The names that the log gives to descriptors, queues and objects shared with threads.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// The number of the kernel, unique in the process.
+    kernel: u32,
+    /// The aliases of the handles, by index, each with the serial number of its handle.
+    aliases: Vec<(u32, Alias)>,
+    /// The last number used in an alias, for each letter.
+    letters: [u32; 26],
+    /// The number of queues that have a number.
+    queues: u64,
+    /// The numbers of the queues of objects shared with threads, by the number of the object in the
+    /// process.
+    universal: BTreeMap<u32, u64>,
+}
+
+impl Names {
+    pub(crate) fn new(kernel: u32) -> Names {
+        Names { kernel, ..Names::default() }
     }
 
-    /// Returns the operation of a trap for the log, with the tasks that hold the object of the
-    /// wait. Numbers the queue of the trap if this kernel sees the queue for the first time.
-    pub(crate) fn op(&mut self, trap: &Trap) -> Op<'static> {
+    /// Gives a handle its alias.
+    pub(crate) fn add_handle(&mut self, handle: HandleId, kind: char) {
+        let index = handle.index as usize;
+        if index >= self.aliases.len() {
+            self.aliases.resize(index + 1, (0, UNKNOWN));
+        }
+        let kind = if kind.is_ascii_lowercase() { kind } else { 'f' };
+        let number = &mut self.letters[kind as usize - 'a' as usize];
+        *number += 1;
+        self.aliases[index] = (handle.serial(), Alias { kind, number: *number });
+    }
+
+    /// Forgets the alias of a handle that is gone.
+    pub(crate) fn remove_handle(&mut self, handle: HandleId) {
+        self.aliases[handle.index as usize].0 = 0;
+    }
+
+    pub(crate) fn alias(&self, handle: HandleId) -> Alias {
+        let found = self.aliases.get(handle.index as usize);
+        found.filter(|(serial, _)| *serial == handle.serial()).map_or(UNKNOWN, |(_, alias)| *alias)
+    }
+
+    /// Returns the alias of the kernel's own bell, `e1`.
+    pub(crate) fn bell(&mut self) -> Alias {
+        let events = &mut self.letters['e' as usize - 'a' as usize];
+        *events = (*events).max(1);
+        Alias { kind: 'e', number: 1 }
+    }
+
+    /// Numbers the object of a trap if this kernel sees it for the first time.
+    pub(crate) fn number_object(&mut self, trap: &Trap) {
         match trap {
             Trap::Wait { queue, .. } => self.number(queue),
             Trap::Park { what: Parked::Universal(_, id), .. } => {
@@ -42,11 +76,6 @@ impl<M: Machine> Core<M> {
             }
             _ => {}
         }
-        let mut op = self.op_of(trap);
-        if let (Op::Primitive(primitive), Trap::Wait { queue, .. }) = (&mut op, trap) {
-            primitive.held_by = self.holders(queue);
-        }
-        op
     }
 
     /// Returns the operation of a trap, in the terms of the log.
@@ -72,7 +101,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Returns the operation of a wait in a queue.
-    fn op_of_queue(&self, queue: &Queue) -> Op<'static> {
+    pub(crate) fn op_of_queue(&self, queue: &Queue) -> Op<'static> {
         let number = queue.number.get().0;
         match (queue.label.get(), queue.primitive.get()) {
             (Label::Signal, _) => Op::Signal,
@@ -81,34 +110,12 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Logs that a task wakes the first `n` waits in a queue, before it wakes them. The line of a
-    /// wake that reaches no task is the only trace of it.
-    #[cold]
-    pub(crate) fn log_notify(&mut self, queue: &Queue, n: u64) {
-        let is_kept = |it: &Described| KEPT.contains(&it.kind);
-        if queue.primitive.get().is_some_and(|it| is_kept(it)) {
-            return;
-        }
-        self.number(queue);
-        let (op, woke) = (self.op_of_queue(queue), n.min(queue.len.get()));
-        let event = Event::Notify { op, woke };
-        emit_for!(self, self.tasks.label_of(self.run.task), event);
-    }
-
-    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
-    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
-        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
-        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
-        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
-        numbers.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
     /// Gives a user's queue a number if this kernel sees the queue for the first time.
     pub(crate) fn number(&mut self, queue: &Queue) {
         let (_, kernel) = queue.number.get();
-        if kernel != self.shared.epoch && queue.label.get() == Label::Queue {
+        if kernel != self.kernel && queue.label.get() == Label::Queue {
             self.queues += 1;
-            queue.number.set((self.queues, self.shared.epoch));
+            queue.number.set((self.queues, self.kernel));
         }
     }
 }

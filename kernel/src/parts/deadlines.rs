@@ -1,62 +1,81 @@
 //! The scan of the deadline table, which the kernel shares with its tasks.
 
 use std::mem;
+use std::time::Duration;
 
 use traps::Time;
 use traps::internal::protocol::ScopeKind;
-use traps::parts::deadlines::Due;
+use traps::parts::deadlines::{DeadlineTable, Due};
 
-use crate::core::Core;
-use crate::log::{KERNEL, emit_for};
+use crate::core::sched::Sched;
+use crate::core::sched::emit_for;
+use crate::log::KERNEL;
 use crate::machine::Machine;
 use crate::trace::{Event, Timer};
 
-impl<M: Machine> Core<M> {
+/// The scans of the deadline table so far.
+pub(crate) struct Scans {
+    /// The time that must pass between two scans, unless a task has fired a deadline.
+    tick: Duration,
+    /// The time of the last scan.
+    last: Time,
+    /// A buffer that is used again, so that no scan allocates.
+    due: Vec<Due>,
+    /// The number of scans so far.
+    pub(crate) count: u64,
+}
+
+impl Scans {
+    pub(crate) fn new(tick: Duration) -> Scans {
+        Scans { tick, last: Time::ZERO, due: Vec::new(), count: 0 }
+    }
+
     /// Returns the time of the next scan of the deadline table. It is not before a deadline can be
     /// due. Unless a task has fired a deadline, it is also not before a tick has passed since the
     /// last scan.
-    pub(crate) fn next_scan(&self) -> Option<Time> {
-        let soonest = self.shared.deadlines.soonest()?;
+    pub(crate) fn next(&self, table: &DeadlineTable) -> Option<Time> {
+        let soonest = table.soonest()?;
         let is_fired = soonest == Time::ZERO;
-        Some(if is_fired {
-            soonest
-        } else {
-            soonest.max(self.scanned + self.options.tick_in_force())
-        })
+        Some(if is_fired { soonest } else { soonest.max(self.last + self.tick) })
     }
 
-    /// Scans the table of connection deadlines if a scan is due, and fires the due deadlines.
+    /// Returns whether a scan is due.
     #[inline]
-    pub(crate) fn fire_deadlines(&mut self) {
-        if self.next_scan().is_some_and(|at| at <= self.now) {
-            self.scan_deadlines();
-        }
+    pub(crate) fn is_due(&self, sched: &Sched<impl Machine>) -> bool {
+        self.next(&sched.shared.deadlines).is_some_and(|at| at <= sched.now)
     }
 
-    #[cold]
-    fn scan_deadlines(&mut self) {
-        self.scanned = self.now;
-        self.counts.scans += 1;
+    /// Scans the table. Returns the deadlines that are due, to be given back.
+    pub(crate) fn scan(&mut self, sched: &mut Sched<impl Machine>) -> Vec<Due> {
+        self.last = sched.now;
+        self.count += 1;
         let mut due = mem::take(&mut self.due);
-        self.shared.deadlines.scan(self.now, &mut due);
-        emit_for!(self, KERNEL, {
-            let armed = self.shared.deadlines.armed() as u64;
+        sched.shared.deadlines.scan(sched.now, &mut due);
+        emit_for!(sched, KERNEL, {
+            let armed = sched.shared.deadlines.armed() as u64;
             Event::Tick { fired: due.len() as u64, armed }
         });
-        for Due { deadline, number, slot, scope } in due.drain(..) {
-            let cause = self.log.armed.get(&number).copied().unwrap_or_default();
-            self.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
-            if let Some(found) = self.gate.records().scopes.get_mut(scope)
-                && is_on(found.kind, slot)
-            {
+        due
+    }
+
+    /// Logs a deadline that is due. Returns whether its scope still is on the deadline, and so must
+    /// fire.
+    pub(crate) fn reaches(&self, sched: &mut Sched<impl Machine>, due: Due) -> bool {
+        let Due { deadline, number, slot, scope } = due;
+        let cause = sched.log.armed.get(&number).copied().unwrap_or_default();
+        sched.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
+        match sched.gate.records().scopes.get_mut(scope) {
+            Some(found) if is_on(found.kind, slot) => {
                 found.deadline = deadline;
-            } else {
-                continue;
+                true
             }
-            self.fire(scope);
+            _ => false,
         }
+    }
+
+    /// Keeps the emptied list of a scan.
+    pub(crate) fn give_back(&mut self, due: Vec<Due>) {
         self.due = due;
-        self.between_events();
     }
 }
 

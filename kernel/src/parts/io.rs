@@ -34,12 +34,15 @@
 use std::os::fd::OwnedFd;
 use std::{io, mem};
 
-use traps::internal::protocol::Reply;
+use traps::internal::protocol::{Reply, Trap};
+use traps::internal::scopes::Records;
 use traps::internal::table::{Descriptor, Direction, HandleId, Ticket};
 use traps::threads::drop_quietly;
 
-use crate::core::Core;
-use crate::log::{KERNEL, announce, emit, emit_for};
+use crate::core::sched::Sched;
+use crate::core::sched::{announce, emit, emit_for};
+use crate::log::KERNEL;
+use crate::log::words::Names;
 use crate::machine::{Arrival, Machine};
 use crate::options::Policy;
 use crate::trace::{self, Alias, Event, Need, Reg, Why};
@@ -47,7 +50,6 @@ use crate::trace::{self, Alias, Event, Need, Reg, Why};
 pub(crate) struct Handle {
     serial: u32,
     pub(crate) descriptor: Descriptor,
-    pub(crate) alias: Alias,
     /// The waits for the descriptor, for reading and for writing.
     pub(crate) waiting: [Option<Ticket>; 2],
     /// The remembered readiness, to read and to write.
@@ -70,7 +72,7 @@ impl Handle {
 
     /// Returns the token that the poller returns with an event: the index, and 31 bits of the
     /// serial number, which reveal a stale event. Tokens with the highest bit belong to the
-    /// machine.
+    /// sched.machine.
     pub(crate) fn token(handle: HandleId) -> u64 {
         u64::from(handle.index) | u64::from(handle.serial() & 0x7fff_ffff) << 32
     }
@@ -93,33 +95,37 @@ impl Handle {
 }
 
 /// The handles of a kernel, and the registrations of their descriptors.
-#[derive(Default)]
 pub(crate) struct Handles {
+    policy: Policy,
     /// The handles by index. The gate chooses the indexes.
     table: Vec<Option<Handle>>,
-    /// The last number used in an alias, for each letter.
-    aliases: [u32; 26],
     /// The number of descriptors registered with the poller now.
     pub(crate) registered: usize,
     /// The number of handles.
     pub(crate) known: usize,
+    /// The number of registrations so far, and of those that were ended by a call.
+    pub(crate) changes: [u64; 2],
+    /// The waits that guards have ended in this turn: descriptor, direction, task and scope. If
+    /// such a descriptor turns out to be ready, the log has a `race` line.
+    pub(crate) guarded: Vec<(HandleId, Direction, u32, u64)>,
 }
 
 impl Handles {
+    pub(crate) fn new(policy: Policy) -> Handles {
+        let (table, guarded) = (Vec::new(), Vec::new());
+        Handles { policy, table, registered: 0, known: 0, changes: [0; 2], guarded }
+    }
+
     /// Adds a handle for a descriptor.
-    pub(crate) fn add(&mut self, handle: HandleId, descriptor: Descriptor, kind: char) {
+    pub(crate) fn add(&mut self, handle: HandleId, descriptor: Descriptor) {
         let index = handle.index as usize;
         if index >= self.table.len() {
             self.table.resize_with(index + 1, || None);
         }
-        let kind = if kind.is_ascii_lowercase() { kind } else { 'f' };
-        let number = &mut self.aliases[kind as usize - 'a' as usize];
-        *number += 1;
         self.known += 1;
         self.table[index] = Some(Handle {
             serial: handle.serial(),
             descriptor,
-            alias: Alias { kind, number: *number },
             waiting: [None; 2],
             ready: [false; 2],
             registered: false,
@@ -129,22 +135,10 @@ impl Handles {
         });
     }
 
-    /// Returns the alias of the kernel's own bell, `e1`.
-    pub(crate) fn bell(&mut self) -> Alias {
-        let events = &mut self.aliases['e' as usize - 'a' as usize];
-        *events = (*events).max(1);
-        Alias { kind: 'e', number: 1 }
-    }
-
     #[inline]
     pub(crate) fn get(&mut self, handle: HandleId) -> Option<&mut Handle> {
         let found = self.table.get_mut(handle.index as usize)?.as_mut();
         found.filter(|found| found.serial == handle.serial())
-    }
-
-    pub(crate) fn alias(&self, handle: HandleId) -> Option<Alias> {
-        let found = self.table.get(handle.index as usize)?.as_ref();
-        Some(found.filter(|found| found.serial == handle.serial())?.alias)
     }
 
     /// Finds the handle that an event's token names. Returns `None` if the event is stale: its
@@ -164,13 +158,47 @@ impl Handles {
     }
 
     /// Lists the handles in the order of their aliases. O(handles).
-    pub(crate) fn in_order(&self) -> Vec<&Handle> {
-        let mut handles: Vec<&Handle> = self.table.iter().flatten().collect();
-        handles.sort_unstable_by_key(|handle| handle.alias);
+    pub(crate) fn in_order(&self, names: &Names) -> Vec<(Alias, &Handle)> {
+        let handles = (0..).zip(&self.table).filter_map(|(index, handle)| {
+            let handle = handle.as_ref()?;
+            Some((names.alias(HandleId::new(index, handle.serial)), handle))
+        });
+        let mut handles: Vec<(Alias, &Handle)> = handles.collect();
+        handles.sort_unstable_by_key(|(alias, _)| *alias);
         handles
     }
 
-    pub(crate) fn remove(&mut self, handle: HandleId) {
+    /// Checks that the handles and the parked waits agree, and that the counts are right. For tests:
+    /// O(handles + waits).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self, records: &Records) {
+        let all = || self.table.iter().flatten();
+        assert_eq!(self.known, all().count(), "the handles are counted");
+        assert_eq!(self.registered, all().filter(|it| it.registered).count(), "and registrations");
+        for handle in all() {
+            for (waiting, ready) in handle.waiting.iter().zip(handle.ready) {
+                assert!(waiting.is_none() || handle.registered, "who waits is registered");
+                assert!(waiting.is_none() || !ready, "nobody waits for what is ready");
+            }
+            assert!(!handle.registered || handle.was_registered);
+        }
+        let mut waits = 0;
+        for (ticket, wait) in records.waits.iter().filter(|(_, wait)| wait.is_parked()) {
+            if let Trap::Io { handle, direction } = wait.trap {
+                let found = self.table.get(handle.index as usize).and_then(Option::as_ref);
+                let found =
+                    found.filter(|it| it.serial == handle.serial()).expect("it has a handle");
+                assert_eq!(found.waiting[direction as usize], Some(ticket), "it is waited for");
+                waits += 1;
+            }
+        }
+        assert_eq!(waits, all().flat_map(|it| it.waiting).flatten().count(), "and only for these");
+    }
+
+    fn remove(&mut self, handle: HandleId) {
         if self.get(handle).is_some() {
             self.known -= 1;
             self.table[handle.index as usize] = None;
@@ -180,13 +208,14 @@ impl Handles {
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
-impl<M: Machine> Core<M> {
+impl Handles {
     /// Serves the `io` trap: replies at once if readiness is remembered, and parks otherwise.
     /// Registers the descriptor if needed. Returns the change of the registration if the wait
     /// parks, or the reply.
     #[inline]
-    pub(crate) fn wait_for_io(
+    pub(crate) fn wait(
         &mut self,
+        sched: &mut Sched<impl Machine>,
         task: u32,
         ticket: Ticket,
         handle: HandleId,
@@ -194,23 +223,23 @@ impl<M: Machine> Core<M> {
     ) -> Result<Reg, Reply> {
         let side = direction as usize;
         let rule = "rule: a descriptor is registered at the gate before it is waited for";
-        let found = self.handles.get(handle).expect(rule);
+        let found = self.get(handle).expect(rule);
         if found.waiting[side].is_some() {
             return Err(Reply::Busy);
         }
         let is_ready = mem::take(&mut found.ready[side]);
         let closed = found.closed && direction == Direction::Read;
-        if is_ready || closed && self.is_closed_still(handle) {
-            let urgent = self.handles.get(handle).is_some_and(Handle::take_urgent);
+        if is_ready || closed && self.is_closed_still(sched, handle) {
+            let urgent = self.get(handle).is_some_and(Handle::take_urgent);
             return Err(Reply::Ready(urgent));
         }
-        let changed = self.options.policy == Policy::NextSleep
-            && self.keep_or_undefer(task, handle, direction);
-        let kept = self.handles.get(handle).expect(rule).registered;
-        if !kept && let Err(refused) = self.register(task, handle) {
+        let changed = self.policy == Policy::NextSleep
+            && self.keep_or_undefer(sched, task, handle, direction);
+        let kept = self.get(handle).expect(rule).registered;
+        if !kept && let Err(refused) = self.register(sched, task, handle) {
             return Err(Reply::Refused(refused));
         }
-        self.handles.get(handle).expect(rule).waiting[side] = Some(ticket);
+        self.get(handle).expect(rule).waiting[side] = Some(ticket);
         let reg = if kept { Reg::Kept } else { Reg::New };
         Ok(if changed { Reg::Changed } else { reg })
     }
@@ -219,30 +248,35 @@ impl<M: Machine> Core<M> {
     /// error is gone once it was read, and a FIFO may get another writer. Without this check, a
     /// task that waits in a loop would never yield.
     #[cold]
-    fn is_closed_still(&mut self, handle: HandleId) -> bool {
-        let found = self.handles.get(handle).expect("it was found before");
-        found.closed = self.machine.is_readable(found.descriptor);
+    fn is_closed_still(&mut self, sched: &mut Sched<impl Machine>, handle: HandleId) -> bool {
+        let found = self.get(handle).expect("it was found before");
+        found.closed = sched.machine.is_readable(found.descriptor);
         found.closed
     }
 
     /// Registers a descriptor that a task is about to wait for.
     #[cold]
-    fn register(&mut self, task: u32, handle: HandleId) -> io::Result<()> {
-        let found = self.handles.get(handle).expect("it was found before");
-        let alias = found.alias;
-        match self.machine.register(found.descriptor, Handle::token(handle)) {
+    fn register(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        task: u32,
+        handle: HandleId,
+    ) -> io::Result<()> {
+        let found = self.get(handle).expect("it was found before");
+        let alias = sched.log.names.alias(handle);
+        match sched.machine.register(found.descriptor, Handle::token(handle)) {
             Ok(()) => {
                 found.registered = true;
                 let again = mem::replace(&mut found.was_registered, true);
-                self.handles.registered += 1;
-                self.counts.registers += 1;
+                self.registered += 1;
+                self.changes[0] += 1;
                 let why = if again { Need::Again } else { Need::First };
-                emit!(self, task, Event::Register { alias, why });
+                emit!(sched, task, Event::Register { alias, why });
                 Ok(())
             }
             Err(error) => {
                 let text = error.to_string().into();
-                announce!(self, self.tasks.label(task), Event::Refuse { alias, text });
+                announce!(sched, sched.tasks.label(task), Event::Refuse { alias, text });
                 Err(error)
             }
         }
@@ -251,9 +285,9 @@ impl<M: Machine> Core<M> {
     /// Handles the arrival of one descriptor (step 2 of a turn): wakes the waiters, or remembers
     /// the readiness.
     #[inline]
-    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+    pub(crate) fn arrive(&mut self, sched: &mut Sched<impl Machine>, arrival: Arrival) {
         // The handle of a stale event is gone, so its token does not match.
-        let Some((handle, found)) = self.handles.find_token(arrival.token) else {
+        let Some((handle, found)) = self.find_token(arrival.token) else {
             return;
         };
         found.closed |= arrival.closed;
@@ -266,177 +300,222 @@ impl<M: Machine> Core<M> {
         let urgent = !nobody && found.take_urgent();
         for (ticket, direction) in [reader, writer].into_iter().zip(BOTH) {
             if let Some(ticket) = ticket {
-                self.tell_arrival(handle, direction);
-                self.wake_io(handle, ticket, direction, urgent);
+                tell_arrival(sched, handle, direction);
+                self.wake(sched, handle, ticket, direction, urgent);
             }
         }
         if nobody {
             let direction = if arrival.readable { Direction::Read } else { Direction::Write };
-            self.tell_race(handle, direction);
+            self.tell_race(sched, handle, direction);
         }
         for (direction, is_news) in BOTH.into_iter().zip(news) {
-            self.tell_readiness(handle, direction, is_news);
+            tell_readiness(sched, handle, direction, is_news);
         }
-    }
-
-    #[inline]
-    fn tell_arrival(&mut self, handle: HandleId, direction: Direction) {
-        emit_for!(self, KERNEL, {
-            let alias = self.alias(handle);
-            Event::Arrive(trace::Arrival::Io { alias, direction })
-        });
     }
 
     /// Wakes a waiter, and keeps or ends the registration as the policy requires.
     #[inline(always)]
-    fn wake_io(&mut self, handle: HandleId, ticket: Ticket, direction: Direction, urgent: bool) {
-        if self.options.policy == Policy::Lazy {
-            self.complete(ticket, Reply::Ready(urgent));
+    fn wake(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        handle: HandleId,
+        ticket: Ticket,
+        direction: Direction,
+        urgent: bool,
+    ) {
+        if self.policy == Policy::Lazy {
+            sched.complete(ticket, Reply::Ready(urgent));
             return;
         }
-        let task = self.gate.records().waits.get(ticket).map(|wait| wait.task);
-        self.complete(ticket, Reply::Ready(urgent));
+        let task = sched.gate.records().waits.get(ticket).map(|wait| wait.task);
+        sched.complete(ticket, Reply::Ready(urgent));
         if let Some(task) = task {
-            self.leave_at_wake(handle, task, direction);
+            self.leave_at_wake(sched, handle, task, direction);
         }
     }
 
     /// Ends a registration at a wake, or notes that the task may have to end it later, as the
     /// policy requires.
     #[cold]
-    fn leave_at_wake(&mut self, handle: HandleId, task: u32, direction: Direction) {
-        if self.options.policy == Policy::NextSleep {
-            if self.deferred(task).is_some_and(|(other, _)| other != handle) {
+    fn leave_at_wake(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        handle: HandleId,
+        task: u32,
+        direction: Direction,
+    ) {
+        if self.policy == Policy::NextSleep {
+            if deferred(sched, task).is_some_and(|(other, _)| other != handle) {
                 // The task was woken for two descriptors at once: end the registration of the
                 // first.
-                self.undefer(task, Why::Other);
+                self.undefer(sched, task, Why::Other);
             }
-            self.tasks[task].rare().deferred = Some((handle, direction));
-        } else if self.handles.get(handle).is_some_and(|it| it.nobody_waits()) {
-            self.unregister(handle, Why::Wake);
+            sched.tasks[task].rare().deferred = Some((handle, direction));
+        } else if self.get(handle).is_some_and(|it| it.nobody_waits()) {
+            self.unregister(sched, handle, Why::Wake);
         }
     }
 
     /// Passes readiness that a woken task did not read to the next waiter, or remembers the
     /// readiness.
-    pub(crate) fn ready_again(&mut self, handle: HandleId, direction: Direction, urgent: bool) {
-        let Some(found) = self.handles.get(handle) else { return };
+    pub(crate) fn ready_again(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        handle: HandleId,
+        direction: Direction,
+        urgent: bool,
+    ) {
+        let Some(found) = self.get(handle) else { return };
         let before = found.ready;
         match found.meet(direction) {
-            Some(ticket) => self.wake_io(handle, ticket, direction, urgent),
+            Some(ticket) => self.wake(sched, handle, ticket, direction, urgent),
             None => {
                 found.urgent |= urgent;
                 let is_news = found.ready != before;
-                self.tell_readiness(handle, direction, is_news);
+                tell_readiness(sched, handle, direction, is_news);
             }
         }
     }
 
-    /// Logs readiness that no task waited for, unless it was remembered already.
-    fn tell_readiness(&mut self, handle: HandleId, direction: Direction, news: bool) {
-        if news {
-            let alias = self.alias(handle);
-            emit_for!(self, KERNEL, Event::Remember { alias, direction });
-        }
-    }
-
     /// Logs a race if a guard has ended a wait in this turn and the descriptor is ready now.
-    fn tell_race(&mut self, handle: HandleId, direction: Direction) {
+    fn tell_race(&self, sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
         let is_it =
             |lost: &&(HandleId, Direction, u32, u64)| lost.0 == handle && lost.1 == direction;
         if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
             let (winner, loser) = ("timeout".into(), "value".into());
-            emit!(self, task, Event::Race { winner, loser, scope });
+            emit!(sched, task, Event::Race { winner, loser, scope });
         }
     }
 
     /// Ends the registration of a handle's descriptor with the poller, if there is a registration.
-    pub(crate) fn unregister(&mut self, handle: HandleId, why: Why) {
-        let Some(found) = self.handles.get(handle) else { return };
+    fn unregister(&mut self, sched: &mut Sched<impl Machine>, handle: HandleId, why: Why) {
+        let Some(found) = self.get(handle) else { return };
         if !mem::take(&mut found.registered) {
             return;
         }
-        let (alias, descriptor) = (found.alias, found.descriptor);
-        self.handles.registered -= 1;
-        self.counts.unregisters += 1;
+        let descriptor = found.descriptor;
+        self.registered -= 1;
+        self.changes[1] += 1;
         // An error means that the system has dropped the registration already.
-        let _ = self.machine.deregister(descriptor);
-        emit_for!(self, KERNEL, Event::Unregister { alias, why });
+        let _ = sched.machine.deregister(descriptor);
+        let alias = sched.log.names.alias(handle);
+        emit_for!(sched, KERNEL, Event::Unregister { alias, why });
     }
 
     /// Removes an interrupted or withdrawn wait from its handle.
-    pub(crate) fn stop_waiting_for_io(&mut self, handle: HandleId, direction: Direction) {
-        let Some(found) = self.handles.get(handle) else { return };
+    pub(crate) fn stop_waiting(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        handle: HandleId,
+        direction: Direction,
+    ) {
+        let Some(found) = self.get(handle) else { return };
         found.waiting[direction as usize] = None;
-        if self.options.policy != Policy::Lazy && found.nobody_waits() {
-            self.unregister(handle, Why::Interrupt);
+        let nobody_waits = found.nobody_waits();
+        if self.policy != Policy::Lazy && nobody_waits {
+            self.unregister(sched, handle, Why::Interrupt);
         }
-    }
-
-    fn deferred(&self, task: u32) -> Option<(HandleId, Direction)> {
-        self.tasks[task].rare.as_ref()?.deferred
     }
 
     /// Keeps or ends the deferred registration of a task that begins a wait, under policy
     /// NextSleep: a wait for the same direction keeps it, and any other wait ends it. Returns
     /// whether it was ended.
-    fn keep_or_undefer(&mut self, task: u32, handle: HandleId, direction: Direction) -> bool {
-        let deferred = self.deferred(task);
+    fn keep_or_undefer(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        task: u32,
+        handle: HandleId,
+        direction: Direction,
+    ) -> bool {
+        let deferred = deferred(sched, task);
         if deferred == Some((handle, direction)) {
-            self.tasks[task].rare().deferred = None;
+            sched.tasks[task].rare().deferred = None;
             return false;
         }
-        self.undefer(task, Why::Other);
+        self.undefer(sched, task, Why::Other);
         deferred.is_some()
     }
 
     /// Ends the registration that the task's last wake left in place, under policy NextSleep.
-    pub(crate) fn undefer(&mut self, task: u32, why: Why) {
-        let Some((handle, _)) = self.deferred(task) else { return };
-        self.tasks[task].rare().deferred = None;
-        if self.handles.get(handle).is_some_and(|it| it.nobody_waits()) {
-            self.unregister(handle, why);
+    pub(crate) fn undefer(&mut self, sched: &mut Sched<impl Machine>, task: u32, why: Why) {
+        let Some((handle, _)) = deferred(sched, task) else { return };
+        sched.tasks[task].rare().deferred = None;
+        if self.get(handle).is_some_and(|it| it.nobody_waits()) {
+            self.unregister(sched, handle, why);
         }
     }
 
     /// Closes a handle: ends its waits and its registration. The handle keeps its index until its
     /// descriptor is closed.
-    pub(crate) fn close_handle(&mut self, handle: HandleId) {
-        if self.handles.get(handle).is_some() {
-            self.end_waits(handle);
-            self.unregister(handle, Why::Close);
+    pub(crate) fn close(&mut self, sched: &mut Sched<impl Machine>, handle: HandleId) {
+        if self.get(handle).is_some() {
+            self.end_waits(sched, handle);
+            self.unregister(sched, handle, Why::Close);
         }
     }
 
-    fn end_waits(&mut self, handle: HandleId) {
+    fn end_waits(&mut self, sched: &mut Sched<impl Machine>, handle: HandleId) {
         for direction in BOTH {
-            let Some(found) = self.handles.get(handle) else { return };
+            let Some(found) = self.get(handle) else { return };
             if let Some(ticket) = found.waiting[direction as usize].take() {
-                self.complete(ticket, Reply::Closed);
+                sched.complete(ticket, Reply::Closed);
             }
         }
     }
 
     /// Removes a handle: ends its waits, then closes its descriptor.
-    pub(crate) fn release(&mut self, handle: HandleId, owner: Option<OwnedFd>, sole: bool) {
-        self.end_waits(handle);
-        let Some(found) = self.handles.get(handle) else { return };
+    pub(crate) fn release(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        handle: HandleId,
+        owner: Option<OwnedFd>,
+        sole: bool,
+    ) {
+        self.end_waits(sched, handle);
+        let Some(found) = self.get(handle) else { return };
         if found.registered && sole {
             // Closing the last descriptor of a file also removes it from the poller.
-            let (alias, descriptor) = (found.alias, found.descriptor);
-            self.handles.registered -= 1;
-            emit_for!(self, KERNEL, Event::Unregister { alias, why: Why::Close });
-            self.machine.forget(descriptor);
+            let descriptor = found.descriptor;
+            self.registered -= 1;
+            let alias = sched.log.names.alias(handle);
+            emit_for!(sched, KERNEL, Event::Unregister { alias, why: Why::Close });
+            sched.machine.forget(descriptor);
         } else if found.registered {
-            self.unregister(handle, Why::Close);
+            self.unregister(sched, handle, Why::Close);
         } else {
-            let alias = found.alias;
-            emit_for!(self, KERNEL, Event::Close { alias });
+            let alias = sched.log.names.alias(handle);
+            emit_for!(sched, KERNEL, Event::Close { alias });
         }
         drop_quietly(owner);
-        self.handles.remove(handle);
-        self.gate.free_handle(handle);
+        self.remove(handle);
+        sched.log.names.remove_handle(handle);
+        sched.gate.free_handle(handle);
     }
+}
+
+#[inline]
+fn tell_arrival(sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
+    emit_for!(sched, KERNEL, {
+        let alias = sched.log.names.alias(handle);
+        Event::Arrive(trace::Arrival::Io { alias, direction })
+    });
+}
+
+/// Logs readiness that no task waited for, unless it was remembered already.
+fn tell_readiness(
+    sched: &mut Sched<impl Machine>,
+    handle: HandleId,
+    direction: Direction,
+    news: bool,
+) {
+    if news {
+        let alias = sched.log.names.alias(handle);
+        emit_for!(sched, KERNEL, Event::Remember { alias, direction });
+    }
+}
+
+fn deferred(sched: &Sched<impl Machine>, task: u32) -> Option<(HandleId, Direction)> {
+    sched.tasks[task].rare.as_ref()?.deferred
 }
 
 #[cfg(test)]
@@ -445,6 +524,6 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_an_idle_connection_does_not_grow() {
-        assert_eq!(size_of::<Option<Handle>>(), 44);
+        assert_eq!(size_of::<Option<Handle>>(), 36);
     }
 }

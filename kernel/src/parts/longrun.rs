@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use traps::{Time, tape};
 
-use crate::core::Core;
+use crate::core::sched::Sched;
 use crate::core::tasks::State;
-use crate::log::announce;
+
+use crate::core::sched::announce;
 use crate::log::words::site;
 use crate::machine::Machine;
 use crate::trace::{Event, Span, Stop};
@@ -69,57 +70,61 @@ impl Longrun {
     pub(crate) fn measures(&self) -> bool {
         self.limit != u64::MAX
     }
-}
 
-impl<M: Machine> Core<M> {
     /// Reports the run that has just ended, if it was too long.
     #[inline]
-    pub(crate) fn measure_run(&mut self) {
-        if self.longrun.measures() {
-            let mark = self.machine.mark();
-            let ran = mark.wrapping_sub(self.longrun.since);
-            if ran > self.longrun.limit {
-                self.tell_long_run(Duration::from_nanos(ran));
+    pub(crate) fn measure(&mut self, sched: &mut Sched<impl Machine>) {
+        if self.measures() {
+            let mark = sched.machine.mark();
+            let ran = mark.wrapping_sub(self.since);
+            if ran > self.limit {
+                self.tell(sched, Duration::from_nanos(ran));
             }
-            self.longrun.since = mark;
+            self.since = mark;
         }
     }
 
     #[cold]
-    fn tell_long_run(&mut self, ran: Duration) {
-        let Some(task) = self.run.task else { return };
-        let (trap, at) = match self.run.from {
-            _ if self.tasks[task].runs == 1 => ("spawn", None),
+    fn tell(&mut self, sched: &mut Sched<impl Machine>, ran: Duration) {
+        let Some(task) = sched.run.task else { return };
+        let (trap, at) = match sched.run.from {
+            _ if sched.tasks[task].runs == 1 => ("spawn", None),
             ("", _) => ("waker", None),
             (word, at) => (word, at.map(site)),
         };
         let from = Stop { trap: trap.into(), at };
-        let before = self.longrun.cpu;
-        self.read_cpu();
-        let used = self.longrun.cpu.zip(before).map(|(now, before)| now.saturating_sub(before));
+        let before = self.cpu;
+        self.read_cpu(&mut sched.machine);
+        let used = self.cpu.zip(before).map(|(now, before)| now.saturating_sub(before));
         if cfg!(debug_assertions)
             && let Some(used) = used
         {
-            self.tell_without_a_logger(task, ran, used.min(ran));
+            self.tell_without_a_logger(sched, task, ran, used.min(ran));
         }
         let cpu = used.map(|used| Time::ZERO + used.min(ran));
-        let (ran, to) = (Time::ZERO + ran, self.stop_of(task));
-        announce!(self, self.tasks.label(task), Event::Longrun { ran, cpu, from, to });
+        let (ran, to) = (Time::ZERO + ran, stop_of(sched, task));
+        announce!(sched, sched.tasks.label(task), Event::Longrun { ran, cpu, from, to });
     }
 
     /// Writes a long run of the real machine to standard error, if no logger takes its warning.
-    fn tell_without_a_logger(&mut self, task: u32, ran: Duration, used: Duration) {
+    fn tell_without_a_logger(
+        &mut self,
+        sched: &Sched<impl Machine>,
+        task: u32,
+        ran: Duration,
+        used: Duration,
+    ) {
         let has_logger = log::log_enabled!(target: "kernel::sched", log::Level::Warn);
         if ran < HELD || has_logger || tape::answers() {
             return;
         }
-        let (after, at) = match self.run.from {
-            (word @ ("" | "spawn"), _) | (word, None) => (word, self.site_of(task)),
+        let (after, at) = match sched.run.from {
+            (word @ ("" | "spawn"), _) | (word, None) => (word, sched.site_of(task)),
             (word, Some(at)) => (word, at),
         };
-        if self.longrun.told.insert((at.file(), at.line())) {
+        if self.told.insert((at.file(), at.line())) {
             let after = if matches!(after, "" | "spawn") { "its spawn" } else { after };
-            let (id, name) = self.tasks.label(task);
+            let (id, name) = sched.tasks.label(task);
             let millis = |span: Duration| Span(Duration::from_millis(span.as_millis() as u64));
             let (ran, used) = (millis(ran), millis(used));
             // Standard error may be a pipe without a reader, which is no reason to panic.
@@ -136,28 +141,28 @@ impl<M: Machine> Core<M> {
     /// Adds `nanos` to the time that runs have taken, and reads the CPU time of the thread if runs
     /// have taken a quarter of the limit since the last reading.
     #[inline]
-    pub(crate) fn count_busy(&mut self, nanos: u64) {
-        if self.longrun.is_stale_after(nanos) {
-            self.read_cpu();
+    pub(crate) fn count_busy(&mut self, machine: &mut impl Machine, nanos: u64) {
+        if self.is_stale_after(nanos) {
+            self.read_cpu(machine);
         }
     }
 
     /// Reads the CPU time of the thread.
     #[cold]
-    fn read_cpu(&mut self) {
-        (self.longrun.cpu, self.longrun.unread) = (self.machine.cpu(), 0);
+    fn read_cpu(&mut self, machine: &mut impl Machine) {
+        (self.cpu, self.unread) = (machine.cpu(), 0);
     }
+}
 
-    /// Returns the position at which a run has ended: the trap in which the task is parked now.
-    fn stop_of(&self, index: u32) -> Stop<'static> {
-        let waits = self.parked(index, |_, wait| (wait.trap.word(), Some(site(wait.site))));
-        let (trap, at) = match (self.tasks[index].state, waits.into_iter().last()) {
-            (State::Running, _) => ("exit", None),
-            (_, Some(wait)) => wait,
-            (_, None) => ("waker", None),
-        };
-        Stop { trap: trap.into(), at }
-    }
+/// Returns the position at which a run has ended: the trap in which the task is parked now.
+fn stop_of(sched: &Sched<impl Machine>, index: u32) -> Stop<'static> {
+    let waits = sched.parked(index, |_, wait| (wait.trap.word(), Some(site(wait.site))));
+    let (trap, at) = match (sched.tasks[index].state, waits.into_iter().last()) {
+        (State::Running, _) => ("exit", None),
+        (_, Some(wait)) => wait,
+        (_, None) => ("waker", None),
+    };
+    Stop { trap: trap.into(), at }
 }
 
 #[cfg(test)]

@@ -2,12 +2,10 @@
 //! trap.
 
 use traps::Site;
-use traps::internal::protocol::ScopeKind;
 
-use crate::core::Core;
-use crate::log::{KERNEL, emit_for};
+use crate::core::sched::Sched;
 use crate::machine::Machine;
-use crate::trace::{Event, Op, Timer};
+use crate::trace::Op;
 
 /// A trap that is about to be dispatched, for the hook of
 /// [`Kernel::before_each_trap`](crate::Kernel::before_each_trap).
@@ -53,41 +51,18 @@ impl Hook {
     pub(crate) fn is_set(&self) -> bool {
         self.before.is_some()
     }
-}
 
-impl<M: Machine> Core<M> {
-    /// Calls the hook for a trap that is about to be dispatched, and interrupts the task if the
-    /// hook asks for it.
-    #[cold]
-    pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
-        let Some(mut before) = self.hook.before.take() else { return };
-        self.hook.seen += 1;
-        let (id, name) = self.tasks.label(task);
-        let what = before(&Trap { number: self.hook.seen, task: id, name, op, site });
-        self.hook.before = Some(before);
-        let Some(what) = what else { return };
-        self.now = self.machine.now();
-        let cause = self.log.cause;
-        match what {
-            Injected::Cancellation => self.cancel_now(task, "injected"),
-            Injected::Timeout => self.time_out(task),
-        }
-        self.log.cause = cause;
-    }
-
-    /// Opens a scope around the whole task, and fires its deadline.
-    fn time_out(&mut self, task: u32) {
-        let site = self.site_of(task);
-        let root = self.tasks[task].root;
-        self.shared.scopes.set(self.shared.scopes.get() + 1);
-        let number = self.shared.scopes.get();
-        let kind = ScopeKind::Timeout;
-        let scope = self.gate.records().open_around(root, kind, number, site);
-        let (timer, until) = (Timer::Scope(number), self.now);
-        let armed =
-            emit_for!(self, KERNEL, Event::Arm { timer, until, phase: "".into(), at: None });
-        self.log_fire(timer, until, armed);
-        self.gate.records().scopes[scope.index].deadline = until;
-        self.fire(scope);
+    /// Calls the hook for a trap that is about to be dispatched.
+    pub(crate) fn ask(
+        &mut self,
+        sched: &Sched<impl Machine>,
+        task: u32,
+        site: Site,
+        op: &Op<'_>,
+    ) -> Option<Injected> {
+        let before = self.before.as_mut()?;
+        self.seen += 1;
+        let (id, name) = sched.tasks.label(task);
+        before(&Trap { number: self.seen, task: id, name, op, site })
     }
 }

@@ -10,11 +10,12 @@ use traps::internal::protocol::ServicePost;
 use traps::{Signal, Time};
 use watchdog::Watchdog;
 
+use crate::core::sched::emit_for;
 use crate::core::timers::Service;
 use crate::core::{Core, Services};
-use crate::log::{KERNEL, emit_for};
+use crate::log::KERNEL;
 use crate::machine::Machine;
-use crate::parts::wakes::Message;
+use crate::parts::wakers::Message;
 use crate::trace::{Arrival, Event};
 use crate::view::TaskTable;
 
@@ -38,14 +39,14 @@ pub(crate) struct All {
 impl<M: Machine> Services<M> for All {
     fn signal(&mut self, core: &mut Core<M>, signal: Signal) {
         let name = signal.to_string().into();
-        let arrival = emit_for!(core, KERNEL, Event::Arrive(Arrival::Signal { name }));
+        let arrival = emit_for!(core.sched, KERNEL, Event::Arrive(Arrival::Signal { name }));
         if core.options.shutdown_on.contains(signal) {
             self.shutdown.signal(core, signal);
         }
         if self.signals.has_hook(signal) {
             self.signals.call_hooks(signal, &TaskTable::of(core));
         }
-        core.log.cause = arrival;
+        core.sched.log.cause = arrival;
         self.signals.arrive(core, signal);
     }
 
@@ -85,7 +86,7 @@ impl<M: Machine> Services<M> for All {
     }
 
     fn run_begins(&mut self, core: &Core<M>, task: u32) {
-        self.watchdog.begin(core.tasks.label(task), Some(core.site_of(task)));
+        self.watchdog.begin(core.sched.tasks.label(task), Some(core.sched.site_of(task)));
     }
 
     fn run_ends(&mut self) {

@@ -20,11 +20,12 @@ use traps::threads::{drop_of_task, drop_quietly, panic_message};
 use traps::{Error, body_without_handle, current_task, note_warning};
 
 use crate::core::Core;
+use crate::core::sched::emit;
 use crate::core::tasks::Task;
-use crate::log::{emit, words};
+use crate::log::words;
 use crate::machine::Machine;
 use crate::parts::wake_queue::WakeQueue;
-use crate::parts::wakes::{Message, Order};
+use crate::parts::wakers::{Message, Order};
 use crate::trace::{Event, Parent};
 
 /// A handle to a kernel for other threads. [`Kernel::remote`](crate::Kernel::remote) makes it, and
@@ -266,12 +267,12 @@ async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, 
 /// Makes the task that another thread has ordered.
 pub(crate) fn spawn<M: Machine>(core: &mut Core<M>, order: Order) {
     let Order { name, site, build, task: told } = order;
-    let (root, id) = core.gate.new_task(site);
+    let (root, id) = core.sched.gate.new_task(site);
     told.set(root).expect("an order is carried out once");
-    let child = core.add_task(Task { body: Some(build()), ..Task::new(root, id.0, name) });
-    let (parent, at) = (Parent::Thread(core.log.cause), Some(words::site(site)));
-    core.make_ready(child);
-    emit!(core, child, Event::Spawn { parent, at });
+    let child = core.sched.add_task(Task { body: Some(build()), ..Task::new(root, id.0, name) });
+    let (parent, at) = (Parent::Thread(core.sched.log.cause), Some(words::site(site)));
+    core.sched.make_ready(child);
+    emit!(core.sched, child, Event::Spawn { parent, at });
 }
 
 /// Cancels a task at the request of another thread.
@@ -280,7 +281,7 @@ pub(crate) fn cancel<M: Machine>(
     task: &OnceLock<TaskRef>,
     reason: &'static str,
 ) {
-    if let Some(index) = task.get().and_then(|task| core.find(*task)) {
+    if let Some(index) = task.get().and_then(|task| core.sched.find(*task)) {
         core.cancel_now(index, reason);
     }
 }

@@ -10,8 +10,9 @@ use traps::{Signal, Time};
 
 use crate::core::Core;
 use crate::core::dispatch::OVER;
+use crate::core::sched::{announce, emit};
 use crate::core::timers::Service;
-use crate::log::{KERNEL, announce, emit};
+use crate::log::KERNEL;
 use crate::machine::Machine;
 use crate::trace::{After, Event, Phase, Seq, Timer};
 
@@ -69,23 +70,23 @@ impl Shutdown {
         if self.stage != Stage::Open {
             return;
         }
-        let tasks = core.tasks.alive() as u64;
-        let cause = (core.log.cause > 0).then_some(core.log.cause);
+        let tasks = core.sched.tasks.alive() as u64;
+        let cause = (core.sched.log.cause > 0).then_some(core.sched.log.cause);
         let phase = Phase::Close { reason: reason.into(), tasks, cause };
-        announce!(core, KERNEL, Event::Phase(phase));
+        announce!(core.sched, KERNEL, Event::Phase(phase));
         self.stage = Stage::Drain;
-        let shared = core.shared.clone();
+        let shared = core.sched.shared.clone();
         shared.closing.set(true);
         shared.until_closing.over.set(true);
-        for task in core.tasks.newest_first(0).into_iter().rev() {
-            let root = core.tasks[task].root;
-            if core.gate.records().scopes[root.index].watches_shutdown {
-                core.poll_again(task);
+        for task in core.sched.tasks.newest_first(0).into_iter().rev() {
+            let root = core.sched.tasks[task].root;
+            if core.sched.gate.records().scopes[root.index].watches_shutdown {
+                core.sched.poll_again(task);
             }
         }
-        core.wake(&shared.until_closing, u64::MAX);
-        let (holds, until) = (shared.holds.get(), core.now + core.options.drain);
-        self.line = announce!(core, KERNEL, Event::Phase(Phase::Drain { holds, until }));
+        core.sched.wake(&shared.until_closing, u64::MAX);
+        let (holds, until) = (shared.holds.get(), core.sched.now + core.options.drain);
+        self.line = announce!(core.sched, KERNEL, Event::Phase(Phase::Drain { holds, until }));
         core.timers.set_service(Service::Phase, until);
     }
 
@@ -98,7 +99,7 @@ impl Shutdown {
             self.overdue = true;
             Timer::Grace
         };
-        core.log_fire(timer, deadline, self.line);
+        core.sched.log_fire(timer, deadline, self.line);
     }
 
     /// Advances the shutdown after a turn in which main did not end. Returns whether main is
@@ -110,7 +111,7 @@ impl Shutdown {
             _ => {}
         }
         if self.overdue {
-            core.log.cause = emit!(core, main, Event::Drop { why: OVER.into() });
+            core.sched.log.cause = emit!(core.sched, main, Event::Drop { why: OVER.into() });
             core.end_task(main, End::Dropped);
         }
         self.overdue
@@ -119,36 +120,36 @@ impl Shutdown {
     /// Returns whether the drain is over: no task holds it, or no task is left that could release
     /// it. A task that has not run yet may still take a hold.
     pub(crate) fn is_drained<M: Machine>(core: &Core<M>) -> bool {
-        let is_new = |task: u32| core.tasks[task].runs == 0;
-        let is_held = core.shared.holds.get() > 0 && core.tasks.alive() > 0;
-        !is_held && !core.ready.iter().any(is_new)
+        let is_new = |task: u32| core.sched.tasks[task].runs == 0;
+        let is_held = core.sched.shared.holds.get() > 0 && core.sched.tasks.alive() > 0;
+        !is_held && !core.sched.ready.iter().any(is_new)
     }
 
     /// Cancels all tasks, newest first, and starts the grace period.
     pub(crate) fn cancel_all<M: Machine>(&mut self, core: &mut Core<M>, after: After) {
-        let tasks = core.tasks.alive() as u64;
+        let tasks = core.sched.tasks.alive() as u64;
         // If no task is left that could drop a hold, nothing is cut off.
         if after != After::Drained {
-            self.cut_off = core.shared.holds.get();
+            self.cut_off = core.sched.shared.holds.get();
         }
-        self.line = announce!(core, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
+        self.line = announce!(core.sched, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
         self.stage = Stage::Cleanup;
-        self.until = core.now + core.options.grace;
+        self.until = core.sched.now + core.options.grace;
         core.timers.set_service(Service::Phase, self.until);
         self.cancel_newer(core);
-        let (tasks, until) = (core.tasks.alive() as u64, self.until);
-        announce!(core, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
+        let (tasks, until) = (core.sched.tasks.alive() as u64, self.until);
+        announce!(core.sched, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
     }
 
     /// Cancels the tasks made since the last call, because a task may spawn others during the
     /// cleanup.
     pub(crate) fn cancel_newer<M: Machine>(&mut self, core: &mut Core<M>) {
-        let newest = core.shared.tasks.get();
+        let newest = core.sched.shared.tasks.get();
         let older = mem::replace(&mut self.cancelled, newest);
         if older < newest {
-            for task in core.tasks.newest_first(older) {
+            for task in core.sched.tasks.newest_first(older) {
                 if !core.is_cancelled(task) {
-                    core.log.cause = self.line;
+                    core.sched.log.cause = self.line;
                     core.cancel_now(task, "shutdown");
                 }
             }

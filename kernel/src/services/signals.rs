@@ -49,7 +49,7 @@ impl Signals {
     ) -> Vec<(Signal, io::Error)> {
         let (mut refused, watched) = (Vec::new(), self.watched);
         for signal in set.iter().filter(|signal| !watched.contains(*signal)) {
-            match core.machine.watch_signal(signal) {
+            match core.sched.machine.watch_signal(signal) {
                 Ok(()) => self.watched = self.watched.with(signal),
                 Err(error) => refused.push((signal, error)),
             }
@@ -89,10 +89,10 @@ impl Signals {
     /// signal. `cause` is the log line of its arrival.
     pub(crate) fn arrive<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal) {
         let streams: Vec<_> = self.streams.iter().filter_map(Weak::upgrade).collect();
-        for line in streams.into_iter().chain([core.shared.signals.clone()]) {
+        for line in streams.into_iter().chain([core.sched.shared.signals.clone()]) {
             if line.wanted.get().contains(signal) {
                 line.kept.set(line.kept.get().with(signal));
-                core.wake(&line.queue, u64::MAX);
+                core.sched.wake(&line.queue, u64::MAX);
             }
         }
     }

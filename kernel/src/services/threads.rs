@@ -49,13 +49,14 @@ use traps::tape::{self, Answer, Mode, Words};
 use traps::threads::{Caller, ThreadContext, Work, drop_quietly, quietly};
 
 use crate::core::Core;
+use crate::core::sched::{Sched, announce, emit, emit_for};
 use crate::core::tasks::Tasks;
 use crate::core::timers::Service;
-use crate::log::{KERNEL, WAKEUP, announce, emit, emit_for, words};
+use crate::log::{KERNEL, WAKEUP, words};
 use crate::machine::{Deliver, JobView, Machine, Parcel};
 use crate::options::{Options, THREAD_PAUSE, WORKER_STACK};
 use crate::parts::wake_queue::WakeQueue;
-use crate::parts::wakes::Message;
+use crate::parts::wakers::Message;
 use crate::trace::Event;
 
 /// The result of a job that no task takes.
@@ -124,7 +125,7 @@ impl Threads {
     /// the job never runs.
     pub(crate) fn submit<M: Machine>(&mut self, core: &mut Core<M>, new: NewJob) {
         let NewJob { job, ticket, task, site, work, limiter, until } = new;
-        let (true, Some(index)) = (core.is_parked(ticket), core.find(task)) else {
+        let (true, Some(index)) = (core.sched.is_parked(ticket), core.sched.find(task)) else {
             return drop_quietly(work);
         };
         let context = ThreadContext::new(until, &self.clock, task);
@@ -134,18 +135,18 @@ impl Threads {
             parcel: Some(Parcel { work: work.clone(), context }),
             work,
             ticket: Some(ticket),
-            task: (task, core.tasks[index].id),
+            task: (task, core.sched.tasks[index].id),
             name: None,
             site,
-            since: core.now,
+            since: core.sched.now,
             limiter,
             on_thread: false,
         };
         self.tokens.add(job, queued);
         // Earlier jobs hold every token that was free before. So this grants the new job, or none.
-        let granted = self.tokens.grant(core.now);
+        let granted = self.tokens.grant(core.sched.now);
         let (running, queued) = self.occupation();
-        emit!(core, index, {
+        emit!(core.sched, index, {
             let limiter = named.map(Into::into);
             Event::Offload { job, running, queued, limiter }
         });
@@ -157,7 +158,7 @@ impl Threads {
     /// Runs a job that has its tokens.
     fn start_job<M: Machine>(&mut self, core: &mut Core<M>, number: u64, parcel: Parcel) {
         let Threads { tokens, deliver, .. } = self;
-        let Core { machine, tasks, .. } = core;
+        let Sched { machine, tasks, .. } = &mut core.sched;
         let Some(job) = tokens.jobs.get_mut(&number) else { return };
         let name = tasks.has_name(job.task.1);
         let view = || job.view(number, name);
@@ -190,7 +191,7 @@ impl Threads {
             (Err(_), true) | (Ok(()), false) => return self.count(core),
         };
         self.count(core);
-        announce!(core, KERNEL, Event::Warn { text: text.into() });
+        announce!(core.sched, KERNEL, Event::Warn { text: text.into() });
     }
 
     /// Updates the core's number of threads that may ring the bell.
@@ -199,7 +200,7 @@ impl Threads {
     }
 
     fn set_retry<M: Machine>(&mut self, core: &mut Core<M>) {
-        core.timers.set_service(Service::Retry, core.now + THREAD_PAUSE);
+        core.timers.set_service(Service::Retry, core.sched.now + THREAD_PAUSE);
         self.retries = true;
     }
 
@@ -216,19 +217,19 @@ impl Threads {
         if M::IS_TAPED && tape::mode() != Mode::Off {
             self.taped_end(core, job);
         }
-        let Some(ended) = self.tokens.end(job, core.now) else { return };
+        let Some(ended) = self.tokens.end(job, core.sched.now) else { return };
         self.count(core);
         // If an interrupt has ended the wait in this turn, the job is not marked as abandoned yet.
-        let ticket = ended.ticket.filter(|ticket| core.is_parked(*ticket));
+        let ticket = ended.ticket.filter(|ticket| core.sched.is_parked(*ticket));
         let is_waiting = ticket.is_some();
         let (task, site) = (TaskId(ended.task.1), ended.site);
         let work = ended.work.clone();
         drop_quietly(ended.parcel);
         let told = EndedJob { job, task, site, work };
         let event = if is_waiting { Event::Done { job } } else { Event::Orphan { job } };
-        emit_for!(core, WAKEUP, event);
+        emit_for!(core.sched, WAKEUP, event);
         match ticket {
-            Some(ticket) => drop(core.unpark(ticket, Reply::Job(Box::new(told)))),
+            Some(ticket) => drop(core.sched.unpark(ticket, Reply::Job(Box::new(told)))),
             None => self.give_orphan(told),
         }
         drop_quietly(ended.work);
@@ -265,7 +266,7 @@ impl Threads {
     fn run_again<M: Machine>(&mut self, core: &mut Core<M>, number: u64) {
         let Threads { tokens, pool, .. } = self;
         let Some(job) = tokens.jobs.get(&number) else { return };
-        let most = self.patience + 10 * core.now.since(job.since);
+        let most = self.patience + 10 * core.sched.now.since(job.since);
         let mut next = Some(number);
         // Whole pauses are counted, so that a program that stands still in a debugger has time.
         for _ in 0..most.as_micros() / PAUSE.as_micros() {
@@ -286,16 +287,16 @@ impl Threads {
     }
 
     fn grant_all<M: Machine>(&mut self, core: &mut Core<M>) {
-        while let Some((job, parcel)) = self.tokens.grant(core.now) {
-            let ((running, queued), cause) = (self.occupation(), core.log.cause);
-            emit_for!(core, WAKEUP, Event::OffloadStarts { job, running, queued, cause });
+        while let Some((job, parcel)) = self.tokens.grant(core.sched.now) {
+            let ((running, queued), cause) = (self.occupation(), core.sched.log.cause);
+            emit_for!(core.sched, WAKEUP, Event::OffloadStarts { job, running, queued, cause });
             self.start_job(core, job, parcel);
         }
     }
 
     /// Handles a job that ended in time, but whose future was dropped before it read the value.
     pub(crate) fn orphan<M: Machine>(&mut self, core: &mut Core<M>, ended: EndedJob) {
-        emit_for!(core, KERNEL, Event::Orphan { job: ended.job });
+        emit_for!(core.sched, KERNEL, Event::Orphan { job: ended.job });
         self.give_orphan(ended);
     }
 
@@ -316,14 +317,14 @@ impl Threads {
     /// never runs.
     pub(crate) fn abandon<M: Machine>(&mut self, core: &mut Core<M>, number: u64) {
         let Some((task, id)) = self.tokens.jobs.get(&number).map(|job| job.task) else { return };
-        let index = core.find(task);
+        let index = core.sched.find(task);
         let label = |tasks: &Tasks| index.map(|index| tasks.label(index).1.to_owned());
-        let name = label(&core.tasks).unwrap_or_default();
+        let name = label(&core.sched.tasks).unwrap_or_default();
         if let Some(parcel) = self.tokens.withdraw(number) {
-            emit_for!(core, (id, &*name), Event::DropJob { job: number });
+            emit_for!(core.sched, (id, &*name), Event::DropJob { job: number });
             drop_quietly(parcel);
         } else if self.tokens.abandon(number, &name) {
-            emit_for!(core, (id, &*name), Event::Abandon { job: number });
+            emit_for!(core.sched, (id, &*name), Event::Abandon { job: number });
         }
     }
 
@@ -336,10 +337,10 @@ impl Threads {
         let whole =
             |queued: VecDeque<_>| queued.into_iter().map(|(job, it)| (job, Some(it))).collect();
         let queued: Vec<_> = if M::IS_TAPED { self.pool.unbegun(queued) } else { whole(queued) };
-        let scripted = core.machine.take_jobs().into_iter().map(|(job, it)| (job, Some(it)));
+        let scripted = core.sched.machine.take_jobs().into_iter().map(|(job, it)| (job, Some(it)));
         for (job, parcel) in queued.into_iter().chain(scripted) {
-            drop_quietly(self.tokens.end(job, core.now));
-            emit_for!(core, KERNEL, Event::DropJob { job });
+            drop_quietly(self.tokens.end(job, core.sched.now));
+            emit_for!(core.sched, KERNEL, Event::DropJob { job });
             drop_quietly(parcel);
         }
     }
@@ -354,7 +355,7 @@ impl Threads {
             }
             drop_quietly(job);
         }
-        core.machine.take_jobs().into_iter().for_each(drop_quietly);
+        core.sched.machine.take_jobs().into_iter().for_each(drop_quietly);
     }
 
     /// Returns the jobs that have not ended, ordered by number.

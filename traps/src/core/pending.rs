@@ -2,70 +2,14 @@
 //!
 //! A scope that *fires* becomes a *source*. See the head of `scopes.rs` for the rule.
 
-use std::collections::BTreeMap;
 use std::mem;
 
-use super::interrupt::{Delivery, Interrupt, Kind};
+use super::interrupt::{Delivery, Fired, Interrupt, Kind};
 use super::protocol::ScopeKind;
 use super::scopes::{Records, Scope, Wait};
-use super::table::{ScopeId, Site, TaskId, Ticket};
+use super::table::{ScopeId, Site, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
-
-/// A source of interrupts: the facts about a scope that has fired.
-#[derive(Debug, Default)]
-pub struct Fired {
-    /// The rank among all sources of this thread. A cancellation has the rank that it took when it
-    /// was asked for, because a poll may open branches between that and the kernel's answer.
-    pub order: u64,
-    /// The number of the `fire` or `cancel` line in the log.
-    pub line: u64,
-    /// The number of the task that asked for the cancellation.
-    pub by: Option<TaskId>,
-    /// The reason of the cancellation.
-    pub reason: &'static str,
-    /// The places where a wait took the source.
-    places: BTreeMap<ScopeId, Place>,
-}
-
-/// A place where a source is pending when it fires: the scope itself, or a branch inside it.
-#[derive(Debug)]
-struct Place {
-    is_pending: bool,
-    /// Whether it became pending again in a poll, and the kernel has not come to that post yet. A
-    /// trap that the same poll filed earlier must not take it.
-    is_ahead: bool,
-    /// The number of waits inside that have taken the source here and have not given it back.
-    taken: u32,
-}
-
-impl Fired {
-    /// Makes the source of a deadline that has passed, with its rank and the number of its `fire`
-    /// line in the log.
-    #[must_use]
-    pub fn by_deadline(order: u64, line: u64) -> Fired {
-        Fired { order, line, ..Fired::default() }
-    }
-
-    /// Makes the source of a cancellation, with its rank, its reason, and the task that cancelled,
-    /// if there is one.
-    #[must_use]
-    pub fn by_cancel(order: u64, by: Option<TaskId>, reason: &'static str) -> Fired {
-        Fired { order, by, reason, ..Fired::default() }
-    }
-
-    fn place(&mut self, at: ScopeId) -> &mut Place {
-        self.places.entry(at).or_insert(Place { is_pending: true, is_ahead: false, taken: 0 })
-    }
-
-    fn is_pending(&self, at: ScopeId) -> bool {
-        self.places.get(&at).is_none_or(|place| place.is_pending)
-    }
-
-    fn is_open_to_traps(&self, at: ScopeId) -> bool {
-        self.places.get(&at).is_none_or(|place| place.is_pending && !place.is_ahead)
-    }
-}
 
 impl Scope {
     /// Returns whether the scope has fired and a wait has taken the source at the scope itself, and

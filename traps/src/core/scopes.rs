@@ -37,8 +37,7 @@
 use std::mem;
 use std::task::Waker;
 
-use super::interrupt::Interrupt;
-use super::pending::Fired;
+use super::interrupt::{Fired, Interrupt};
 use super::protocol::{Reply, ScopeKind, Trap};
 use super::table::{
     Links, List, NONE, OfScope, OfWait, Queue, ScopeId, Site, Table, TaskRef, Ticket,

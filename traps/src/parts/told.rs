@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use crate::core::interrupt::Kind;
-use crate::core::protocol::ScopeKind;
-use crate::core::table::{Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
+use crate::core::table::{Direction, HandleId, ScopeId, ScopeKind, Site, TaskId, TaskRef, Ticket};
 use crate::time::Time;
 
 /// A message for the log.

@@ -17,11 +17,8 @@ use traps::internal::protocol::{Parked, ScopeKind, Trap};
 use traps::internal::scopes::{Records, Scope};
 use traps::internal::table::{Direction, ScopeId};
 
-use crate::core::Core;
-use crate::core::tasks::State;
-use crate::core::timers::Owner;
-use crate::core::turn::lives;
-use crate::log::form::word;
+use super::Core;
+use super::timers::{Owner, lives};
 use crate::machine::Machine;
 use crate::trace::Op;
 
@@ -30,67 +27,43 @@ impl<M: Machine> Core<M> {
     /// something is filed, a line is missing, and the state is shown later.
     #[inline]
     pub(crate) fn between_events(&self) {
-        if self.log.shows_state && !self.gate.has_filed() {
-            self.gate.records().check();
-            self.show_state(true);
+        if self.sched.log.shows_state && !self.sched.gate.has_filed() {
+            self.check();
+            self.show_whole();
         }
     }
 
-    /// Shows the state to the observers.
+    /// Checks the invariants of all that the core owns. For tests: O(state).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    fn check(&self) {
+        self.sched.check();
+        let records = self.sched.gate.records();
+        records.check();
+        self.timers.check(&records);
+        self.handles.check(&records);
+    }
+
     #[cold]
-    pub(crate) fn show_state(&self, is_whole: bool) {
-        let text = self.state(is_whole).expect("a string takes all text");
-        self.log.show(&text, is_whole);
+    fn show_whole(&self) {
+        let text = self.whole().expect("a string takes all text");
+        self.sched.log.show(&text, true);
     }
 
-    fn state(&self, is_whole: bool) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        let leaves = self.run.parked && self.log.listening;
-        match self.run.task.filter(|_| !leaves) {
-            Some(task) if self.tasks.state(task) == Some(State::Running) => {
-                writeln!(text, "cpu {}", self.tasks[task].id)?;
-            }
-            _ if self.wakeup.runs => writeln!(text, "cpu 1")?,
-            _ => {}
-        }
-        let (now, next) = self.ready.parts();
-        let is_first = self.ready.ran_in != Some(self.log.turn);
-        let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
-            true => (now.iter().chain(next).copied().collect(), Vec::new()),
-            false => (now.to_vec(), next.to_vec()),
-        };
-        for (word, tasks) in [("ready", now), ("next", next)] {
-            if !tasks.is_empty() {
-                let numbers: Vec<_> =
-                    tasks.iter().map(|task| self.tasks[*task].id.to_string()).collect();
-                writeln!(text, "{word} {}", numbers.join(" "))?;
-            }
-        }
-        for index in self.tasks.newest_first(0).into_iter().rev() {
-            let task = &self.tasks[index];
-            let (state, since) = match task.state {
-                State::Running if !leaves => ("running", self.run.since),
-                State::Running => ("parked", self.now),
-                State::Ready => ("ready", task.since),
-                State::Parked => ("parked", task.since),
-            };
-            writeln!(text, "{} {} {state} since={since}", task.id, word(&task.name))?;
-            if is_whole {
-                self.put_inside(index, &mut text)?;
-            }
-        }
-        if is_whole {
-            self.put_timers(&mut text)?;
-            self.put_descriptors(&mut text)?;
-            self.put_queues(&mut text)?;
-        }
+    fn whole(&self) -> Result<String, std::fmt::Error> {
+        let mut text = self.sched.state(|index, text| self.put_inside(index, text))?;
+        self.put_timers(&mut text)?;
+        self.put_descriptors(&mut text)?;
+        self.put_queues(&mut text)?;
         Ok(text)
     }
 
     /// Writes the scopes and the waits of a task, and what is pending in it.
     fn put_inside(&self, index: u32, text: &mut String) -> std::fmt::Result {
-        let root = self.tasks[index].root;
-        let records = self.gate.records();
+        let root = self.sched.tasks[index].root;
+        let records = self.sched.gate.records();
         let mut scopes: Vec<(ScopeId, &Scope)> = records.scopes.iter().collect();
         scopes.retain(|(_, scope)| scope.root == root && scope.kind != ScopeKind::Closed);
         scopes.sort_unstable_by_key(|(at, scope)| (*at != root, scope.number));
@@ -123,8 +96,8 @@ impl<M: Machine> Core<M> {
             }
         }
         for (ticket, wait) in records.waits_of(root.index).filter(|(_, wait)| wait.is_parked()) {
-            let (number, line) = self.log.number_of(ticket);
-            write!(text, "  k={number} {} #{line:04}", self.op_of(&wait.trap))?;
+            let (number, line) = self.sched.log.number_of(ticket);
+            write!(text, "  k={number} {} #{line:04}", self.sched.log.names.op_of(&wait.trap))?;
             put_in(&records, wait.scope, text)?;
         }
         Ok(())
@@ -132,19 +105,19 @@ impl<M: Machine> Core<M> {
 
     /// Writes the timers and the connection deadlines, in the order in which they fire.
     fn put_timers(&self, text: &mut String) -> std::fmt::Result {
-        let records = self.gate.records();
+        let records = self.sched.gate.records();
         for (at, owner) in self.timers.in_order() {
             match owner {
                 _ if !lives(&records, owner) => {}
                 Owner::Sleep(ticket) => {
-                    writeln!(text, "timer {at} k={}", self.log.number_of(ticket).0)?;
+                    writeln!(text, "timer {at} k={}", self.sched.log.number_of(ticket).0)?;
                 }
                 Owner::Scope(scope) => writeln!(text, "timer {at} s{}", records.number_of(scope))?,
                 // The core does not know for which phase of the shutdown it is.
                 Owner::Service(_) => {}
             }
         }
-        for (at, number) in self.shared.deadlines.list() {
+        for (at, number) in self.sched.shared.deadlines.list() {
             writeln!(text, "armed d{number} {at}")?;
         }
         Ok(())
@@ -153,18 +126,22 @@ impl<M: Machine> Core<M> {
     /// Writes the descriptors that are registered, waited for or ready.
     fn put_descriptors(&self, text: &mut String) -> std::fmt::Result {
         let mut waiting = BTreeMap::new();
-        for (_, wait) in self.gate.records().waits.iter().filter(|(_, wait)| wait.is_parked()) {
+        for (_, wait) in self.sched.gate.records().waits.iter().filter(|(_, wait)| wait.is_parked())
+        {
             if let Trap::Io { handle, direction } = wait.trap {
                 let side = direction == Direction::Write;
-                waiting.insert((self.alias(handle), side), self.tasks[wait.task].id);
+                waiting.insert(
+                    (self.sched.log.names.alias(handle), side),
+                    self.sched.tasks[wait.task].id,
+                );
             }
         }
-        for handle in self.handles.in_order() {
-            let waits = [false, true].map(|side| waiting.get(&(handle.alias, side)));
+        for (alias, handle) in self.handles.in_order(&self.sched.log.names) {
+            let waits = [false, true].map(|side| waiting.get(&(alias, side)));
             if !handle.registered && handle.ready == [false; 2] && waits == [None, None] {
                 continue;
             }
-            write!(text, "{}{}", handle.alias, if handle.registered { " registered" } else { "" })?;
+            write!(text, "{}{}", alias, if handle.registered { " registered" } else { "" })?;
             for (side, task) in ["read", "write"].into_iter().zip(waits) {
                 task.map_or(Ok(()), |task| write!(text, " {side}={task}"))?;
             }
@@ -185,7 +162,7 @@ impl<M: Machine> Core<M> {
     /// Writes the primitives and the queues that tasks wait for.
     fn put_queues(&self, text: &mut String) -> std::fmt::Result {
         let mut queues: BTreeMap<String, (Vec<u64>, BTreeMap<u64, u64>)> = BTreeMap::new();
-        let records = self.gate.records();
+        let records = self.sched.gate.records();
         let parked = records.waits.iter().filter(|(_, wait)| wait.is_parked());
         let waits: Vec<_> = parked.map(|(at, wait)| (at, wait.task, wait.trap.clone())).collect();
         drop(records);
@@ -195,14 +172,14 @@ impl<M: Machine> Core<M> {
                 Trap::Park { what: Parked::Universal(..), .. } => None,
                 _ => continue,
             };
-            let op = self.op_of(&trap);
+            let op = self.sched.log.names.op_of(&trap);
             let (holders, waits) = queues.entry(op.to_string()).or_default();
             if let Some(queue) = queue
                 && matches!(&op, Op::Primitive(it) if !it.name.is_empty())
             {
-                holders.extend(self.holders(queue));
+                holders.extend(self.sched.holders(queue));
             }
-            waits.insert(self.log.number_of(ticket).0, self.tasks[task].id);
+            waits.insert(self.sched.log.number_of(ticket).0, self.sched.tasks[task].id);
         }
         let list = |numbers: &mut dyn Iterator<Item = &u64>| {
             numbers.map(u64::to_string).collect::<Vec<_>>().join(",")

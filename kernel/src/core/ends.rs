@@ -1,0 +1,171 @@
+//! What ends because its future is gone: a wait, and a task with all that it has left.
+
+use std::cmp::Reverse;
+
+use traps::drop_locals;
+use traps::internal::protocol::{
+    End, Left, Reply, ScopeEvent, ScopeKind, ScopePost, ServicePost, Trap,
+};
+use traps::internal::scopes::{Scope, Wait, WaitState};
+use traps::internal::table::{ScopeId, TaskId, TaskRef, Ticket};
+use traps::threads::{drop_of_task, drop_quietly};
+
+use super::Core;
+use super::tasks::{State, Task};
+use super::waits::call;
+use crate::core::sched::{announce, emit, emit_for};
+use crate::log::KERNEL;
+use crate::machine::Machine;
+use crate::trace::{Event, Exit, Why};
+
+impl<M: Machine> Core<M> {
+    /// Withdraws a wait: undoes it if it is parked, and takes back its reply if it was not read. A
+    /// trap that the kernel has not dispatched is withdrawn at the gate.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) {
+        let records = self.sched.gate.records();
+        let Some(wait) = records.waits.get(ticket) else { return };
+        let (task, is_parked) = (wait.task, wait.is_parked());
+        let interrupt = wait.interrupt().cloned();
+        drop(records);
+        if is_parked {
+            let (number, _) = self.sched.log.number_of(ticket);
+            emit!(self.sched, task, Event::Withdraw { ticket: number });
+            let (trap, _) = self.sched.trap_of(ticket);
+            self.sched.undo(ticket, &trap);
+            if let Trap::Io { handle, direction } = trap {
+                self.handles.stop_waiting(&mut self.sched, handle, direction);
+            }
+        }
+        // Before the record goes: it keeps the way out of scopes that have closed around it.
+        if let Some(interrupt) = interrupt {
+            self.put_back(&interrupt);
+        }
+        let Some(gone) = self.sched.gate.records().take(ticket) else { return };
+        let Wait { trap, state, waker, .. } = gone;
+        drop_quietly(waker);
+        if let WaitState::Done(reply) = state {
+            self.give_back(&trap, reply);
+        }
+    }
+
+    /// Withdraws the waits that an ended task still has.
+    #[cold]
+    fn withdraw_all(&mut self, task: TaskRef) {
+        let records = self.sched.gate.records();
+        let waits = records.waits_of(task.index);
+        let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
+        drop(records);
+        // The interrupt of a wait that was not read goes back, and must not end another wait of a
+        // task that has ended. So parked waits go first.
+        left.sort_by_key(|(is_parked, _)| !is_parked);
+        for (_, ticket) in left {
+            let mut records = self.sched.gate.records();
+            let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
+            drop(records);
+            self.withdraw(ticket);
+            // A combinator in another task has the future now. It polls it again only if it is
+            // woken.
+            call(waker);
+        }
+    }
+
+    /// Ends a task: wakes the tasks that join it, and removes everything that belongs to it.
+    pub(crate) fn end_task(&mut self, index: u32, how: End<'_>) {
+        self.release_all(index);
+        // The drop of an output that no handle takes is part of the run.
+        self.drop_body(index, how, "output");
+        let root = self.sched.tasks[index].root;
+        let shown = match how {
+            End::Panicked(_) => Exit::Panic,
+            End::Dropped => Exit::Dropped,
+            End::Output if self.sched.gate.records().scopes[root.index].was_taken(root) => {
+                Exit::Cancelled
+            }
+            End::Output => Exit::Ok,
+        };
+        let ran = self.sched.ran(index);
+        self.main_ended |= self.sched.tasks.is_main(index);
+        if self.sched.tasks[index].state == State::Ready {
+            self.sched.ready.remove(index);
+        }
+        if self.sched.run.task == Some(index) {
+            self.longrun.measure(&mut self.sched);
+            self.sched.run.task = None;
+        }
+        self.close_root(index);
+        let Task { id, name, joins, .. } = self.sched.tasks.remove(index);
+        let cause = self.sched.log.cause;
+        emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
+        if traps::any_locals() {
+            for text in self.sched.gate.aside(|| drop_locals(root, TaskId(id))) {
+                announce!(self.sched, KERNEL, Event::Warn { text: text.into() });
+            }
+        }
+        self.sched.end_joins(joins);
+    }
+
+    /// Stores the result of a task for its handle, and drops the body of the task. A panic in the
+    /// drop is a `warn` line.
+    pub(super) fn drop_body(&mut self, index: u32, how: End<'_>, what: &str) {
+        let task = &mut self.sched.tasks[index];
+        let Some(mut body) = task.body.take() else { return };
+        body.as_mut().end(how);
+        let clear = || drop_of_task(TaskId(task.id), what, || drop(body));
+        if let Some(text) = self.sched.gate.aside(clear) {
+            announce!(self.sched, self.sched.tasks.label(index), Event::Warn { text: text.into() });
+        }
+    }
+
+    /// Ends the waits and scopes that an ended task still has. Their futures were leaked, or have
+    /// moved to another task.
+    fn release_all(&mut self, index: u32) {
+        let task = self.sched.tasks[index].root;
+        let has_waits = self.sched.gate.records().waits_of(task.index).next().is_some();
+        if has_waits {
+            self.withdraw_all(task);
+        }
+        let records = self.sched.gate.records();
+        let mut scopes = Vec::new();
+        if records.scopes[task.index].open > 0 {
+            let left = records.scopes.iter().filter(|(_, scope)| scope.root == task);
+            let left = left.filter(|(_, it)| it.is_inner && it.kind != ScopeKind::Closed);
+            scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
+        }
+        drop(records);
+        scopes.sort_unstable();
+        for (Reverse(number), scope) in scopes {
+            self.close_left_scope(task, number, scope);
+        }
+        self.handles.undefer(&mut self.sched, index, Why::Exit);
+    }
+
+    /// Closes a scope that its future has left open.
+    fn close_left_scope(&mut self, task: TaskRef, number: u64, scope: ScopeId) {
+        let Some(closed) = self.sched.gate.records().close(scope) else { return };
+        let Scope { kind, deadline, .. } = closed;
+        let event = ScopeEvent::Closed(Left::Other);
+        self.sched.log_scope(&ScopePost { task, number, kind, deadline, event });
+    }
+
+    /// Closes the root scope of a task, and the scopes around the root.
+    fn close_root(&mut self, index: u32) {
+        let mut records = self.sched.gate.records();
+        let mut at = self.sched.tasks[index].root;
+        while let Some(closed) = records.close(at) {
+            at = closed.parent;
+        }
+    }
+
+    /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has
+    /// ended.
+    fn give_back(&mut self, trap: &Trap, reply: Reply) {
+        match (reply, trap) {
+            (Reply::Ready(urgent), Trap::Io { handle, direction }) => {
+                self.handles.ready_again(&mut self.sched, *handle, *direction, urgent);
+            }
+            (Reply::Permit, Trap::Wait { queue, keep }) => self.sched.give_permit(queue, *keep),
+            (Reply::Job(job), _) => self.sched.post_to_services(ServicePost::Orphan(job)),
+            (other, _) => drop_quietly(other),
+        }
+    }
+}

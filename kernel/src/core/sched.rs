@@ -1,0 +1,300 @@
+//! The scheduler: the tasks, which of them runs and which are ready, and the log of it.
+//!
+//! It is what nearly every step of the kernel works on, with the machine below. What stands below
+//! the parts ([`Handles`](crate::parts::io::Handles) and the others) is a method here; a part gets
+//! the scheduler as an argument.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use traps::Time;
+use traps::internal::gate::{Gate, Shared};
+use traps::internal::protocol::Trap;
+use traps::internal::scopes::Wait;
+use traps::internal::table::{Queue, Site, TaskRef, Ticket};
+
+use super::ready::ReadyQueue;
+use super::tasks::{State, Task, Tasks};
+use crate::log::Log;
+use crate::log::form::word;
+use crate::machine::Machine;
+use crate::trace::Op;
+
+/// The state of a run: fields that only the task on the CPU needs.
+#[derive(Default)]
+pub(crate) struct Run {
+    /// The index of the task that runs. `None` between two runs.
+    pub(crate) task: Option<u32>,
+    /// The time at which the task got the CPU, by the last reading of the clock.
+    pub(crate) since: Time,
+    /// The log's word for the wait from which the task returns, and the call site of the wait.
+    pub(crate) from: (&'static str, Option<Site>),
+    /// Whether the task must be polled again before it can leave the CPU.
+    pub(crate) again: bool,
+    /// Whether the task's own waker was called during the run. The task then goes to the end of the
+    /// ready queue.
+    pub(crate) woken: bool,
+    /// Whether the task has parked a wait. While a log is written: whether its `block` line was
+    /// written.
+    pub(crate) parked: bool,
+    /// Whether the poll has filed more after the trap that is being dispatched. For the log, so
+    /// entries that are quiet (`is_quiet`) do not count.
+    pub(crate) goes_on: bool,
+    /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
+    pub(crate) yields: Vec<(Ticket, bool)>,
+    /// Whether the task's future is being polled, so that a panic belongs to the task.
+    pub(super) is_polling: bool,
+    /// Whether task 1 is handling messages.
+    pub(crate) messages: bool,
+    /// Whether each run is watched: by a log, a hook or the watchdog.
+    pub(crate) is_watched: bool,
+}
+
+/// The tasks of a kernel, who of them runs or is ready, and the log of it.
+pub(crate) struct Sched<M: Machine> {
+    pub(crate) machine: M,
+    pub(crate) gate: &'static Gate,
+    pub(crate) shared: Rc<Shared>,
+    /// The last reading of the clock.
+    pub(crate) now: Time,
+    pub(crate) turn: u64,
+    pub(crate) log: Log,
+    pub(crate) tasks: Tasks,
+    pub(crate) ready: ReadyQueue,
+    /// The state of the run of the task on the CPU.
+    pub(crate) run: Run,
+    /// The number of waits that something outside the kernel will end.
+    pub(crate) external: usize,
+    /// The number of traps so far.
+    pub(crate) traps: u64,
+    /// The number of wakes so far that came after the end of their wait.
+    pub(crate) stale: u64,
+}
+
+impl<M: Machine> Sched<M> {
+    pub(crate) fn new(machine: M, gate: &'static Gate, shared: Rc<Shared>) -> Sched<M> {
+        Sched {
+            machine,
+            gate,
+            now: Time::ZERO,
+            turn: 0,
+            log: Log::new(shared.epoch),
+            tasks: Tasks::default(),
+            ready: ReadyQueue::default(),
+            run: Run::default(),
+            external: 0,
+            traps: 0,
+            stale: 0,
+            shared,
+        }
+    }
+
+    /// Returns the index of a task, or `None` if it has ended.
+    #[inline]
+    pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
+        let index = self.gate.records().scopes.get(task)?.task;
+        self.tasks.has(index, task).then_some(index)
+    }
+
+    /// Adds a task to the tasks of the kernel. Returns its index.
+    #[inline]
+    pub(crate) fn add_task(&mut self, task: Task) -> u32 {
+        let root = task.root.index;
+        let index = self.tasks.rows.insert(task);
+        let index = u32::try_from(index).expect("fewer than 2^32 tasks");
+        self.gate.records().scopes[root].task = index;
+        index
+    }
+
+    /// Returns the location at which a task was spawned.
+    pub(crate) fn site_of(&self, index: u32) -> Site {
+        self.gate.records().scopes[self.tasks[index].root.index].site
+    }
+
+    /// Returns the trap of a wait, and its call site.
+    pub(crate) fn trap_of(&self, ticket: Ticket) -> (Trap, Site) {
+        let records = self.gate.records();
+        let wait = &records.waits[ticket.index];
+        (wait.trap.clone(), wait.site)
+    }
+
+    /// Returns whether a wait is parked.
+    pub(crate) fn is_parked(&self, ticket: Ticket) -> bool {
+        self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
+    }
+
+    /// Returns the parked waits of a task, in the order in which they were filed.
+    pub(crate) fn parked<R>(&self, task: u32, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
+        let records = self.gate.records();
+        let waits = records.waits_of(self.tasks[task].root.index);
+        let parked = waits.filter(|(_, wait)| wait.is_parked());
+        parked.map(|(ticket, wait)| look(ticket, wait)).collect()
+    }
+
+    /// Returns the operation of a trap for the log, with the tasks that hold the object of the
+    /// wait. Numbers the object if this kernel sees it for the first time.
+    pub(crate) fn op(&mut self, trap: &Trap) -> Op<'static> {
+        self.log.names.number_object(trap);
+        let mut op = self.log.names.op_of(trap);
+        if let (Op::Primitive(primitive), Trap::Wait { queue, .. }) = (&mut op, trap) {
+            primitive.held_by = self.holders(queue);
+        }
+        op
+    }
+
+    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
+    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
+        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
+        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
+        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
+        numbers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Checks that the states of the tasks, the ready queue, the run and the waits agree. For tests:
+    /// O(tasks * ready tasks + waits).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self) {
+        let (records, ready) = (self.gate.records(), self.ready.iter().collect::<Vec<u32>>());
+        let mut waiting = 0;
+        for (index, task) in self.tasks.iter() {
+            let times = ready.iter().filter(|it| **it == index).count();
+            let is_ready = task.state == State::Ready;
+            assert_eq!(
+                times,
+                usize::from(is_ready),
+                "task {}: once in the queue if ready",
+                task.id
+            );
+            let runs = self.run.task == Some(index);
+            assert!(task.state != State::Running || runs, "task {} has the CPU", task.id);
+            let root = records.scopes.get(task.root).expect("a task has its root scope");
+            assert_eq!((root.task, root.number), (index, task.id), "a root names its task");
+            let next = |at: &u32| task.joins.after(records.waits[*at].in_queue);
+            for at in std::iter::successors(task.joins.first(), next) {
+                let wait = &records.waits[at];
+                let joins = matches!(wait.trap, Trap::Join { task: it, .. } if it == task.root);
+                assert!(joins && wait.is_parked(), "task {} lists who joins it", task.id);
+                waiting += 1;
+            }
+        }
+        assert_eq!(ready.len(), ready.iter().filter(|it| self.tasks.state(**it).is_some()).count());
+        let (mut joins, mut external) = (0, 0);
+        for (ticket, wait) in records.waits.iter() {
+            let task = &self.tasks[wait.task];
+            assert_eq!(task.root.index, wait.root, "{ticket:?} names one task in both tables");
+            match &wait.trap {
+                _ if !wait.is_parked() => {}
+                Trap::Join { task, .. } => {
+                    joins += usize::from(records.scopes.get(*task).is_some())
+                }
+                Trap::Park { external: true, .. } => external += 1,
+                Trap::Clock | Trap::Check => panic!("{ticket:?} is parked in a trap that answers"),
+                _ => {}
+            }
+        }
+        assert_eq!((waiting, self.external), (joins, external), "joins and external waits");
+        let is_yield = |(at, _): &(Ticket, bool)| records.waits.get(*at).is_some();
+        assert!(self.run.task.is_some() || !self.run.yields.iter().any(is_yield), "yields end");
+    }
+
+    /// Shows the part of the state about the CPU to the observers.
+    #[cold]
+    pub(crate) fn show_state(&self) {
+        let text = self.state(|_, _| Ok(())).expect("a string takes all text");
+        self.log.show(&text, false);
+    }
+
+    /// Writes who runs, who is ready, and each task with what `inside` adds.
+    pub(crate) fn state(
+        &self,
+        inside: impl Fn(u32, &mut String) -> std::fmt::Result,
+    ) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let leaves = self.run.parked && self.log.listening;
+        match self.run.task.filter(|_| !leaves) {
+            Some(task) if self.tasks.state(task) == Some(State::Running) => {
+                writeln!(text, "cpu {}", self.tasks[task].id)?;
+            }
+            _ if self.run.messages => writeln!(text, "cpu 1")?,
+            _ => {}
+        }
+        let (now, next) = self.ready.parts();
+        let is_first = self.ready.ran_in != Some(self.log.turn);
+        let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
+            true => (now.iter().chain(next).copied().collect(), Vec::new()),
+            false => (now.to_vec(), next.to_vec()),
+        };
+        for (word, tasks) in [("ready", now), ("next", next)] {
+            if !tasks.is_empty() {
+                let numbers: Vec<_> =
+                    tasks.iter().map(|task| self.tasks[*task].id.to_string()).collect();
+                writeln!(text, "{word} {}", numbers.join(" "))?;
+            }
+        }
+        for index in self.tasks.newest_first(0).into_iter().rev() {
+            let task = &self.tasks[index];
+            let (state, since) = match task.state {
+                State::Running if !leaves => ("running", self.run.since),
+                State::Running => ("parked", self.now),
+                State::Ready => ("ready", task.since),
+                State::Parked => ("parked", task.since),
+            };
+            writeln!(text, "{} {} {state} since={since}", task.id, word(&task.name))?;
+            inside(index, &mut text)?;
+        }
+        Ok(text)
+    }
+}
+
+/// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
+macro_rules! emit {
+    ($kernel:expr, $task:expr, $event:expr) => {
+        $crate::core::sched::emit!($kernel, $task, $event, None)
+    };
+    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
+        $crate::core::sched::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
+    };
+}
+pub(crate) use emit;
+
+/// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
+macro_rules! emit_for {
+    ($kernel:expr, $who:expr, $event:expr) => {
+        $crate::core::sched::emit_for!($kernel, $who, $event, None)
+    };
+    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
+        if $kernel.log.listening {
+            let line = $crate::log::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                let when = ($kernel.now, $kernel.turn);
+                $kernel.log.write(when, $who, event, timed)
+            });
+            if $kernel.log.shows_state {
+                $kernel.show_state();
+            }
+            line
+        } else {
+            0
+        }
+    };
+}
+pub(crate) use emit_for;
+
+/// Logs an event that may be wanted even if no observer wants every event, such as a warning.
+macro_rules! announce {
+    ($kernel:expr, $who:expr, $event:expr) => {{
+        let event = $event;
+        let when = ($kernel.now, $kernel.turn);
+        let line = $kernel.log.write(when, $who, event, None);
+        if $kernel.log.shows_state {
+            $kernel.show_state();
+        }
+        line
+    }};
+}
+pub(crate) use announce;
