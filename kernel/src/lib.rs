@@ -114,6 +114,7 @@ pub mod guide {
         #![doc = include_str!("guide/design.md")]
     }
 }
+mod interrupts;
 mod kernel;
 mod log;
 mod machine;

@@ -36,11 +36,11 @@ const BY_HAND: [&str; 3] = ["#[cold]", "#[inline(never)]", "mem::forget"];
 const AFTERNOON_FILES: [&str; 14] = [
     "traps/src/core/protocol.rs",
     "traps/src/core/table.rs",
-    "traps/src/core/interrupt.rs",
+    "traps/src/interrupts/interrupt.rs",
     "traps/src/core/scopes.rs",
     "traps/src/core/gate.rs",
     "traps/src/core/wait.rs",
-    "traps/src/core/scope.rs",
+    "traps/src/interrupts/scope.rs",
     "kernel/src/core/mod.rs",
     "kernel/src/core/turn.rs",
     "kernel/src/core/run.rs",

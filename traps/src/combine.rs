@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::core::scope::{Branch, branch};
+use crate::interrupts::scope::{Branch, branch};
 
 pin_project! {
     /// A branch, and its output once the branch has ended.

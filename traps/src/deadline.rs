@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use crate::core::gate;
 use crate::core::gate::Shared;
-use crate::core::interrupt::Interruptible;
 use crate::core::protocol::{DeadlineEvent, Left, Note, Post, ScopeKind};
-use crate::core::scope::{Limit, Opener, left, poll_inside, relabel};
 use crate::core::table::{ScopeId, Site};
-use crate::core::{gate, scope};
+use crate::interrupts::interrupt::Interruptible;
+use crate::interrupts::scope;
+use crate::interrupts::scope::{Limit, Opener, left, poll_inside, relabel};
 use crate::parts::deadlines::Was;
 use crate::time::Time;
 

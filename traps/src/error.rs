@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{fmt, io, mem};
 
 use crate::core::gate;
-use crate::core::interrupt::{Interrupt, Interruptible};
 use crate::core::protocol::Reply;
 use crate::core::table::{Site, TaskId};
+use crate::interrupts::interrupt::{Interrupt, Interruptible};
 use crate::time::Time;
 
 /// The reason why an operation was not done. Each operation documents the variants that it can

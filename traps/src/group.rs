@@ -21,12 +21,12 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use std::{fmt, mem, thread};
 
-use crate::core::interrupt::{Interrupt, Interruptible};
 use crate::core::protocol::Post;
-use crate::core::scope::{Limit, shield_from};
 use crate::core::table::{Site, TaskId, TaskRef};
 use crate::core::{gate, wait};
 use crate::error::{Error, caught, drop_quietly};
+use crate::interrupts::interrupt::{Interrupt, Interruptible};
+use crate::interrupts::scope::{Limit, shield_from};
 use crate::notes::note_warning;
 use crate::sync::WaitQueue;
 use crate::task::Kept;

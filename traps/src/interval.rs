@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use crate::core::gate;
-use crate::core::interrupt::Interrupt;
+use crate::interrupts::interrupt::Interrupt;
 use crate::time::Time;
 use crate::verbs::sleep_from;
 

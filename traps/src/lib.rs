@@ -86,13 +86,15 @@ mod core;
 pub mod deadline;
 mod error;
 mod group;
+mod interrupts;
 mod interval;
 #[doc(hidden)]
 pub mod internal {
     //! The seam between this crate and a kernel. Its items are no public promise: they can change
     //! in any release.
 
-    pub use crate::core::{gate, interrupt, pending, protocol, scope, scopes, table, wait};
+    pub use crate::core::{gate, protocol, scopes, table, wait};
+    pub use crate::interrupts::{interrupt, pending, scope};
 }
 pub mod io;
 pub mod liberty;
@@ -120,12 +122,12 @@ pub mod universal;
 mod verbs;
 
 pub use combine::{Either, Join2, Join3, JoinAll, Race, join, join_all, join3, race};
-pub use core::interrupt::{Delivery, Interrupt, Interruptible, Kind};
-pub use core::scope::{Branch, Shield, branch, shield};
 pub use core::table::{Site, TaskId};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use group::{Member, Spawner, TaskGroup};
+pub use interrupts::interrupt::{Delivery, Interrupt, Interruptible, Kind};
+pub use interrupts::scope::{Branch, Shield, branch, shield};
 pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
 pub use notes::{Span, is_traced, note, note_cap, note_warning, span};

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 
 use crate::combine::Either;
 use crate::core::gate::{self, Outside};
-use crate::core::interrupt::Interrupt;
 use crate::core::protocol::{Parked, Trap};
 use crate::core::table::{Site, Ticket};
 use crate::core::wait::Call;
+use crate::interrupts::interrupt::Interrupt;
 
 /// A waker for one wait, for use from any thread. It names the wait by its ticket, and tickets are
 /// never used twice. So a wake-up that is late or repeated wakes no other wait.

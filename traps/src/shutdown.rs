@@ -21,8 +21,8 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
-use crate::core::interrupt::Interrupt;
 use crate::core::table::Site;
+use crate::interrupts::interrupt::Interrupt;
 use crate::sync::Wait;
 
 /// Returns whether the shutdown of the running kernel has begun. Returns `false` outside a kernel.

@@ -24,12 +24,12 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
-use crate::core::interrupt::Interrupt;
 use crate::core::protocol::{Body, End, NewTask, Note, Post, Reply, Trap};
 use crate::core::scopes::Records;
 use crate::core::table::{Site, TaskId, TaskRef};
 use crate::core::wait::Call;
 use crate::error::{Error, drop_of_task};
+use crate::interrupts::interrupt::Interrupt;
 use crate::notes::note_warning;
 
 /// The state that a task shares with its handle, including the output of the task.

@@ -1,7 +1,7 @@
 //! Timeouts, operations that do not start late, and interruptible waits for foreign futures.
 //!
 //! A timeout is a scope with a limit around a future. Its own expiry is an error
-//! ([`timeout_after`]) or `None` ([`ignore_after`]). `core/scope.rs` opens and closes the scopes.
+//! ([`timeout_after`]) or `None` ([`ignore_after`]). `interrupts/scope.rs` opens and closes the scopes.
 //!
 //! Every blocking trap ends when the deadline in force passes. [`cancellable`] adds the moment
 //! before: if the deadline has already passed, it does not start the operation, and returns an
@@ -18,13 +18,13 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
-use crate::core::interrupt::{Interrupt, Interruptible};
-use crate::core::pending::InForce;
 use crate::core::protocol::{Parked, Reply, ScopeKind, Trap};
-use crate::core::scope::{Limit, Scoped, left, relabel};
 use crate::core::table::Site;
 use crate::core::wait::Call;
 use crate::error::Error;
+use crate::interrupts::interrupt::{Interrupt, Interruptible};
+use crate::interrupts::pending::InForce;
+use crate::interrupts::scope::{Limit, Scoped, left, relabel};
 use crate::time::Time;
 use crate::verbs::in_force;
 

@@ -7,11 +7,11 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use crate::core::gate;
-use crate::core::interrupt::Interrupt;
-use crate::core::pending::InForce;
 use crate::core::protocol::{Reply, Trap};
 use crate::core::table::{Site, TaskId};
 use crate::core::wait::{Call, call};
+use crate::interrupts::interrupt::Interrupt;
+use crate::interrupts::pending::InForce;
 use crate::time::{Time, micros};
 
 /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.

@@ -36,15 +36,13 @@ use timers::{Service, Timers};
 
 pub(crate) mod dispatch;
 mod ends;
-mod interrupts;
 pub(crate) mod ready;
 mod run;
 pub(crate) mod sched;
-mod state;
 pub(crate) mod tasks;
 pub(crate) mod timers;
 pub(crate) mod turn;
-mod waits;
+pub(crate) mod waits;
 
 /// The part of a kernel's state that a turn needs.
 pub(crate) struct Core<M: Machine> {

@@ -25,7 +25,7 @@ use crate::trace::{Event, Op, Reg};
 impl<M: Machine> Sched<M> {
     /// Answers a trap with `reply`, without parking its wait. The task is polled again.
     #[inline]
-    pub(super) fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply) {
+    pub(crate) fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply) {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         wait.state = WaitState::Done(reply);
@@ -40,7 +40,7 @@ impl<M: Machine> Sched<M> {
 
     /// Parks a wait. `reg` is the change that the wait made to the registration of its descriptor.
     #[inline(always)]
-    pub(super) fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
+    pub(crate) fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
         self.gate.records().waits[ticket.index].state = WaitState::Parked;
         if self.log.listening {
             self.log_wait(task, ticket, reg);
@@ -65,7 +65,7 @@ impl<M: Machine> Sched<M> {
     /// Writes a reply into the record of a parked wait. Returns the task, and the waker that a
     /// combinator has set. `word` is the word of the wait that the task comes back from.
     #[inline]
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         reply: Reply,
@@ -101,7 +101,7 @@ impl<M: Machine> Sched<M> {
 
     /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
     #[inline]
-    pub(super) fn end_yields(&mut self) {
+    pub(crate) fn end_yields(&mut self) {
         let mut yields = mem::take(&mut self.run.yields);
         for (ticket, is_sleep) in yields.drain(..) {
             let reply = if is_sleep { Reply::Time(self.now) } else { Reply::Done };
@@ -125,7 +125,7 @@ impl<M: Machine> Sched<M> {
         }
     }
 
-    pub(super) fn wake_by_waker(&mut self, index: u32) {
+    pub(crate) fn wake_by_waker(&mut self, index: u32) {
         let cause = self.log.cause;
         self.tasks[index].came = ("", None);
         self.make_ready(index);
@@ -161,12 +161,12 @@ impl<M: Machine> Sched<M> {
         self.complete(ticket, reply)
     }
 
-    pub(super) fn post_to_services(&self, post: ServicePost) {
+    pub(crate) fn post_to_services(&self, post: ServicePost) {
         self.gate.post(Post::Service(post));
     }
 
     /// Undoes the changes that parking a wait has made outside its record and its handle.
-    pub(super) fn undo(&mut self, ticket: Ticket, trap: &Trap) {
+    pub(crate) fn undo(&mut self, ticket: Ticket, trap: &Trap) {
         match trap {
             Trap::Sleep { span, .. } => {
                 self.gate.records().stale_timers += usize::from(*span > 0);
@@ -193,7 +193,7 @@ impl<M: Machine> Sched<M> {
     // ---- Queues ----------------------------------------------------------------------------
 
     /// Appends a wait to the list of waits for the end of a task, if the task has not ended.
-    pub(super) fn stand_in_joins(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(crate) fn stand_in_joins(&mut self, task: TaskRef, ticket: Ticket) {
         if let Some(task) = self.find(task) {
             let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
             joins.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
@@ -201,14 +201,14 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Ends a join that has just parked, if the joined task has ended.
-    pub(super) fn serve_joiner(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(crate) fn serve_joiner(&mut self, task: TaskRef, ticket: Ticket) {
         if self.find(task).is_none() {
             self.by_last_line(|core| _ = core.complete(ticket, Reply::Done));
         }
     }
 
     /// Ends the waits for the end of a task, in the order in which they were filed.
-    pub(super) fn end_joins(&mut self, mut joins: List) {
+    pub(crate) fn end_joins(&mut self, mut joins: List) {
         while let Some(first) = joins.first() {
             let mut records = self.gate.records();
             joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
@@ -219,7 +219,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Appends a wait to a queue.
-    pub(super) fn stand_in(&mut self, queue: &Queue, ticket: Ticket) {
+    pub(crate) fn stand_in(&mut self, queue: &Queue, ticket: Ticket) {
         self.log.names.number(queue);
         let (mut line, mut records) = (queue.line.get(), self.gate.records());
         line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
@@ -230,7 +230,7 @@ impl<M: Machine> Sched<M> {
     /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
     /// stored. Either may have come after the task checked.
     #[inline]
-    pub(super) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
+    pub(crate) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
         if queue.over.get() {
             self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
         } else if queue.take_permit() {
@@ -272,7 +272,7 @@ impl<M: Machine> Sched<M> {
 
 /// Calls the waker that a combinator has set for a wait, if there is one.
 #[inline]
-pub(super) fn call(waker: Option<Waker>) {
+pub(crate) fn call(waker: Option<Waker>) {
     if let Some(waker) = waker {
         quietly(|| waker.wake());
     }

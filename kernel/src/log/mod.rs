@@ -55,6 +55,7 @@
 pub(crate) mod circle;
 pub(crate) mod event;
 pub(crate) mod form;
+mod state;
 #[cfg(test)]
 mod text_tests;
 mod told;
@@ -89,7 +90,7 @@ pub trait Activation {
         false
     }
 
-    /// Looks at the state of the kernel, as text (`core/state.rs`): after each line the part about
+    /// Looks at the state of the kernel, as text (`log/state.rs`): after each line the part about
     /// the CPU, and between two events everything (`is_whole`). For tests: it costs O(state).
     #[doc(hidden)]
     fn state(&mut self, state: &str, is_whole: bool) {

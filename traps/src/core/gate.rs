@@ -47,35 +47,35 @@ use crate::time::Time;
 pub struct Gate {
     /// The state that the kernel of this thread shares with its tasks. `None` while there is no
     /// kernel.
-    pub(super) kernel: RefCell<Option<Rc<Shared>>>,
+    pub(crate) kernel: RefCell<Option<Rc<Shared>>>,
     /// The number of the kernel while it runs, otherwise 0.
-    pub(super) epoch: Cell<u32>,
+    pub(crate) epoch: Cell<u32>,
     /// The task that is being polled.
-    pub(super) task: Cell<Option<TaskRef>>,
+    pub(crate) task: Cell<Option<TaskRef>>,
     /// The index of the polled task in the table of its kernel.
-    pub(super) index: Cell<u32>,
+    pub(crate) index: Cell<u32>,
     /// The scope in force: the innermost scope that is being polled.
-    pub(super) scope: Cell<ScopeId>,
+    pub(crate) scope: Cell<ScopeId>,
     /// The last reading of the kernel clock.
-    pub(super) now: Cell<Time>,
+    pub(crate) now: Cell<Time>,
     /// The identity of the current task's waker, read without touching its reference count.
-    pub(super) waker: Cell<(*const (), *const ())>,
-    pub(super) budget: Cell<u32>,
+    pub(crate) waker: Cell<(*const (), *const ())>,
+    pub(crate) budget: Cell<u32>,
     /// The number of times that a task woke itself in its own poll. Such a task has something to
     /// do: it does not wait for foreign wakers alone.
-    pub(super) self_wakes: Cell<u32>,
+    pub(crate) self_wakes: Cell<u32>,
     /// The waits and the scopes of this thread's tasks.
-    pub(super) records: RefCell<Records>,
+    pub(crate) records: RefCell<Records>,
     /// The table that gives descriptors their names.
-    pub(super) handles: RefCell<Table<OfHandle, ()>>,
+    pub(crate) handles: RefCell<Table<OfHandle, ()>>,
     /// The scopes whose deadlines the kernel must put into the timer heap. They make no log line,
     /// so they need no order among the posts.
-    pub(super) new_timers: RefCell<Vec<ScopeId>>,
+    pub(crate) new_timers: RefCell<Vec<ScopeId>>,
     /// The trap that was filed last.
-    pub(super) newest: Cell<Option<Ticket>>,
+    pub(crate) newest: Cell<Option<Ticket>>,
     /// The traps and posts that were filed before `newest`, in program order.
-    pub(super) filed: RefCell<Vec<Filed>>,
-    pub(super) any_filed: Cell<bool>,
+    pub(crate) filed: RefCell<Vec<Filed>>,
+    pub(crate) any_filed: Cell<bool>,
     /// The serial numbers of the newest wait and the newest scope before the kernel was made.
     before: Cell<(u32, u32)>,
 }
@@ -156,15 +156,15 @@ impl Shared {
 thread_local! {
     /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that objects
     /// that a thread drops at its end can still post.
-    pub(super) static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
+    pub(crate) static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
     /// Whether the running kernel wants its tasks to file every event. This is not in the gate,
     /// because every read and write checks it.
-    pub(super) static LISTENING: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls `look` with the gate of this thread. Returns `None` if no kernel was ever made on it.
 #[inline]
-pub(super) fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
+pub(crate) fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
     GATE.get().map(look)
 }
 
@@ -174,7 +174,7 @@ pub(super) fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
 ///
 /// Panics if no task is being polled, because a trap was then polled outside a kernel.
 #[inline]
-pub(super) fn in_task(site: Site) -> (&'static Gate, TaskRef) {
+pub(crate) fn in_task(site: Site) -> (&'static Gate, TaskRef) {
     if let Some(gate) = GATE.get()
         && let Some(task) = gate.task.get()
     {
@@ -190,14 +190,14 @@ pub(crate) fn refuse_outside_a_task(site: Site) -> ! {
 
 impl Gate {
     #[cold]
-    pub(super) fn push(&self, filed: Filed) {
+    pub(crate) fn push(&self, filed: Filed) {
         self.filed.borrow_mut().push(filed);
         self.any_filed.set(true);
     }
 }
 
 #[inline]
-pub(super) fn identity(waker: &Waker) -> (*const (), *const ()) {
+pub(crate) fn identity(waker: &Waker) -> (*const (), *const ()) {
     (waker.data(), ptr::from_ref(waker.vtable()).cast())
 }
 

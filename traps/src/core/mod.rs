@@ -12,10 +12,7 @@
 //! | `scope.rs` | futures that run inside a scope |
 
 pub mod gate;
-pub mod interrupt;
-pub mod pending;
 pub mod protocol;
-pub mod scope;
 pub mod scopes;
 pub mod table;
 pub mod wait;

@@ -25,8 +25,8 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use super::interrupt::Interrupt;
 use super::table::{Label, Queue};
+use crate::interrupts::interrupt::Interrupt;
 use crate::parts::signals::SignalLine;
 use crate::time::Time;
 

@@ -37,11 +37,11 @@
 use std::mem;
 use std::task::Waker;
 
-use super::interrupt::{Fired, Interrupt};
 use super::protocol::{Reply, ScopeKind, Trap};
 use super::table::{
     Links, List, NONE, OfScope, OfWait, Queue, ScopeId, Site, Table, TaskRef, Ticket,
 };
+use crate::interrupts::interrupt::{Fired, Interrupt};
 use crate::time::Time;
 
 /// A wait, from the poll that files it until its reply is read or its future is dropped. A trap, a
@@ -126,11 +126,11 @@ pub struct Scope {
     /// task.
     pub parent: ScopeId,
     /// The rank of the last source when this scope was opened.
-    pub(super) order: u64,
+    pub(crate) order: u64,
     /// The number of waits and scopes in this scope, without those in inner scopes.
-    pub(super) inside: u32,
+    pub(crate) inside: u32,
     /// The index of the newest wait in this scope, and of the newest inner scope.
-    pub(super) newest: (u32, u32),
+    pub(crate) newest: (u32, u32),
     /// The number of open scopes in the task. Used in a root only.
     pub open: u32,
     /// The waits of the task, in the order in which they were filed. Used in a root only.
@@ -157,11 +157,11 @@ pub struct Records {
     /// The number of open scopes that have fired.
     pub fired: usize,
     /// The number of open shields.
-    pub(super) shields: usize,
+    pub(crate) shields: usize,
     /// The number of timers whose wait or scope has ended since the kernel's heap was last rebuilt.
     pub stale_timers: usize,
     /// The rank of the last source.
-    pub(super) order: u64,
+    pub(crate) order: u64,
 }
 
 /// The methods that open and close scopes.
@@ -413,7 +413,7 @@ impl Records {
         self.number_of(logged.map_or(ScopeId::NONE, |(scope, _)| scope))
     }
 
-    pub(super) fn is_inside(&self, at: ScopeId, scope: ScopeId) -> bool {
+    pub(crate) fn is_inside(&self, at: ScopeId, scope: ScopeId) -> bool {
         self.around(at).any(|(around, _)| around == scope)
     }
 }

@@ -29,11 +29,11 @@ use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
 use super::gate::{self, Filed, GATE, Gate, identity, in_task, post};
-use super::interrupt::Interrupt;
 use super::protocol::{Post, Reply, Rescoped, Trap};
-use super::scope::note_move;
 use super::scopes::{Wait, WaitState};
 use super::table::{Site, Ticket};
+use crate::interrupts::interrupt::Interrupt;
+use crate::interrupts::scope::note_move;
 
 /// The result of [`collect`].
 pub(crate) enum Look {

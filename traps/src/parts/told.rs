@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use crate::core::interrupt::Kind;
 use crate::core::table::{Direction, HandleId, ScopeId, ScopeKind, Site, TaskId, TaskRef, Ticket};
+use crate::interrupts::interrupt::Kind;
 use crate::time::Time;
 
 /// A message for the log.

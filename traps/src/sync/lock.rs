@@ -16,9 +16,9 @@ use std::rc::Rc;
 use std::{fmt, mem};
 
 use super::{Held, OnDrop};
-use crate::core::scope::shield_from;
 use crate::core::table::{Site, TaskRef};
 use crate::core::wait::unread;
+use crate::interrupts::scope::shield_from;
 use crate::{Error, Interrupt, WaitQueue};
 
 /// Mutual exclusion between tasks: a value that one task has at a time, even while that task waits.

@@ -29,10 +29,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::core::gate;
-use crate::core::interrupt::Interrupt;
 use crate::core::protocol::{Note, PermitEvent, Post, Reply, Trap};
 use crate::core::table::{Primitive, Queue, Site, TaskRef};
 use crate::core::wait::Call;
+use crate::interrupts::interrupt::Interrupt;
 use crate::verbs::HOLDERS;
 
 pub use event::{Barrier, BarrierWaitResult, Event, OnceCell};

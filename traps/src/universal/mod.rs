@@ -29,10 +29,10 @@ use std::{fmt, mem};
 #[cfg(all(test, loom))]
 use self::model_tests::{Mutex, Thread, park, thread};
 use crate::combine::Either;
-use crate::core::interrupt::Interrupt;
 use crate::core::protocol::{Act, Parked};
 use crate::core::{gate, wait};
 use crate::error::{Error, Rejected};
+use crate::interrupts::interrupt::Interrupt;
 use crate::outside::{OutsideWaker, Wait};
 use crate::tape;
 use crate::verbs::{Budget, budget};

@@ -36,10 +36,10 @@ use traps::internal::protocol::{Reply, ScopeKind, Trap};
 use traps::internal::table::{ScopeId, Site, Ticket};
 use traps::{Delivery, Interrupt};
 
-use super::Core;
-use super::tasks::State;
-use super::waits::call;
+use crate::core::Core;
 use crate::core::sched::{emit, emit_for};
+use crate::core::tasks::State;
+use crate::core::waits::call;
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
 use crate::parts::sweep::Injected;
@@ -48,7 +48,7 @@ use crate::trace::{Effect, Event, Op, Timer};
 impl<M: Machine> Core<M> {
     /// Takes the interrupt that is pending for a trap, if the trap can be interrupted.
     #[inline]
-    pub(super) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
+    pub(crate) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
         let mut records = self.sched.gate.records();
         if records.fired == 0 {
             return None;
@@ -66,7 +66,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Returns the interrupt that a shield holds back from a trap.
-    pub(super) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
+    pub(crate) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
         let records = self.sched.gate.records();
         let from = records.waits.get(ticket)?.scope;
         let (source, place) = records.pending(from, true)?;
@@ -189,7 +189,7 @@ impl<M: Machine> Core<M> {
 
     /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
     /// other wait has it, it ends what the task waits for.
-    pub(super) fn put_back(&mut self, interrupt: &Interrupt) {
+    pub(crate) fn put_back(&mut self, interrupt: &Interrupt) {
         let Delivery { source, place, order, .. } = *interrupt.delivery();
         let mut records = self.sched.gate.records();
         let places = records.put_back(source, place, order);
@@ -227,7 +227,7 @@ impl<M: Machine> Core<M> {
     /// Calls the hook for a trap that is about to be dispatched, and interrupts the task if the
     /// hook asks for it.
     #[cold]
-    pub(super) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
+    pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
         let Some(what) = self.hook.ask(&self.sched, task, site, op) else { return };
         self.sched.now = self.sched.machine.now();
         let cause = self.sched.log.cause;

@@ -17,8 +17,8 @@ use traps::internal::protocol::{Parked, ScopeKind, Trap};
 use traps::internal::scopes::{Records, Scope};
 use traps::internal::table::{Direction, ScopeId};
 
-use super::Core;
-use super::timers::{Owner, lives};
+use crate::core::Core;
+use crate::core::timers::{Owner, lives};
 use crate::machine::Machine;
 use crate::trace::Op;
 

@@ -27,11 +27,11 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::gate::{self, GATE, Gate, in_task, is_listening, with};
 use super::interrupt::{Interrupt, Interruptible};
-use super::protocol::{Left, Note, Post, Rescoped, ScopeEvent, ScopeKind, ScopePost};
-use super::scopes::{Records, Scope};
-use super::table::{ScopeId, Site, TaskRef};
+use crate::core::gate::{self, GATE, Gate, in_task, is_listening, with};
+use crate::core::protocol::{Left, Note, Post, Rescoped, ScopeEvent, ScopeKind, ScopePost};
+use crate::core::scopes::{Records, Scope};
+use crate::core::table::{ScopeId, Site, TaskRef};
 use crate::time::Time;
 
 pub(crate) use crate::time::Limit;
@@ -96,7 +96,7 @@ fn move_scope(gate: &Gate, records: &mut Records, scope: ScopeId, outer: ScopeId
 
 /// Logs that a wait or a scope is polled in another scope than before, if the log is on.
 #[cold]
-pub(super) fn note_move(
+pub(crate) fn note_move(
     gate: &Gate,
     records: &Records,
     what: Rescoped,

@@ -5,9 +5,9 @@
 use std::mem;
 
 use super::interrupt::{Delivery, Fired, Interrupt, Kind};
-use super::protocol::ScopeKind;
-use super::scopes::{Records, Scope, Wait};
-use super::table::{ScopeId, Site, Ticket};
+use crate::core::protocol::ScopeKind;
+use crate::core::scopes::{Records, Scope, Wait};
+use crate::core::table::{ScopeId, Site, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
 
