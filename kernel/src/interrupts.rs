@@ -37,9 +37,9 @@ use traps::internal::table::{ScopeId, Site, Ticket};
 use traps::{Delivery, Interrupt};
 
 use crate::core::Core;
-use crate::core::sched::{emit, emit_for};
 use crate::core::tasks::State;
 use crate::core::waits::call;
+use crate::log::told::{emit, emit_for};
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
 use crate::parts::sweep::Injected;

@@ -18,10 +18,11 @@ use traps::threads::{drop_quietly, into_panic_message};
 use traps::{Signal, Time};
 
 use crate::core::dispatch::OVER;
-use crate::core::sched::{Sched, announce, emit};
+use crate::core::sched::Sched;
 use crate::core::timers::{Service, lives};
 use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
+use crate::log::told::{announce, emit};
 use crate::log::{Activation, KERNEL, Writer};
 use crate::machine::{JobView, Machine, Real, Teed};
 use crate::options::{Error, Options};

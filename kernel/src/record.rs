@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use traps::tape::{self, Answer, Mode, Words, escaped, unescaped};
 
-use crate::core::sched::announce;
 use crate::kernel::Kernel;
+use crate::log::told::announce;
 use crate::log::{Activation, KERNEL, Log};
 use crate::machine::{Machine, Real, Taped, command, sealed, survive_file_limit};
 use crate::options::{Error, Options};

@@ -30,7 +30,7 @@ use traps::internal::table::{TaskId, TaskRef, Ticket};
 use super::sched::Sched;
 use super::tasks::Task;
 use super::{Core, Services};
-use crate::core::sched::emit;
+use crate::log::told::emit;
 use crate::log::words;
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Outcome, Parent};

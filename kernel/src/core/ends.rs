@@ -13,8 +13,8 @@ use traps::threads::{drop_of_task, drop_quietly};
 use super::Core;
 use super::tasks::{State, Task};
 use super::waits::call;
-use crate::core::sched::{announce, emit, emit_for};
 use crate::log::KERNEL;
+use crate::log::told::{announce, emit, emit_for};
 use crate::machine::Machine;
 use crate::trace::{Event, Exit, Why};
 

@@ -39,7 +39,7 @@ use traps::threads::{drop_quietly, panic_message};
 use super::tasks::State;
 use super::{Core, MainPoll, Services};
 
-use crate::core::sched::{announce, emit};
+use crate::log::told::{announce, emit};
 use crate::machine::Machine;
 use crate::options::Policy;
 use crate::parts::wakers::SpareWaker;

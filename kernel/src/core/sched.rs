@@ -4,22 +4,18 @@
 //! the parts ([`Handles`](crate::parts::io::Handles) and the others) is a method here; a part gets
 //! the scheduler as an argument.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::rc::Rc;
 
 use traps::Time;
 use traps::internal::gate::{Gate, Shared};
 use traps::internal::protocol::Trap;
 use traps::internal::scopes::Wait;
-use traps::internal::table::{Queue, Site, TaskRef, Ticket};
+use traps::internal::table::{Site, TaskRef, Ticket};
 
 use super::ready::ReadyQueue;
 use super::tasks::{State, Task, Tasks};
 use crate::log::Log;
-use crate::log::form::word;
 use crate::machine::Machine;
-use crate::trace::Op;
 
 /// The state of a run: fields that only the task on the CPU needs.
 #[derive(Default)]
@@ -132,25 +128,6 @@ impl<M: Machine> Sched<M> {
         parked.map(|(ticket, wait)| look(ticket, wait)).collect()
     }
 
-    /// Returns the operation of a trap for the log, with the tasks that hold the object of the
-    /// wait. Numbers the object if this kernel sees it for the first time.
-    pub(crate) fn op(&mut self, trap: &Trap) -> Op<'static> {
-        self.log.names.number_object(trap);
-        let mut op = self.log.names.op_of(trap);
-        if let (Op::Primitive(primitive), Trap::Wait { queue, .. }) = (&mut op, trap) {
-            primitive.held_by = self.holders(queue);
-        }
-        op
-    }
-
-    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
-    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
-        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
-        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
-        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
-        numbers.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
     /// Checks that the states of the tasks, the ready queue, the run and the waits agree. For tests:
     /// O(tasks * ready tasks + waits).
     ///
@@ -200,101 +177,4 @@ impl<M: Machine> Sched<M> {
         let is_yield = |(at, _): &(Ticket, bool)| records.waits.get(*at).is_some();
         assert!(self.run.task.is_some() || !self.run.yields.iter().any(is_yield), "yields end");
     }
-
-    /// Shows the part of the state about the CPU to the observers.
-    #[cold]
-    pub(crate) fn show_state(&self) {
-        let text = self.state(|_, _| Ok(())).expect("a string takes all text");
-        self.log.show(&text, false);
-    }
-
-    /// Writes who runs, who is ready, and each task with what `inside` adds.
-    pub(crate) fn state(
-        &self,
-        inside: impl Fn(u32, &mut String) -> std::fmt::Result,
-    ) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        let leaves = self.run.parked && self.log.listening;
-        match self.run.task.filter(|_| !leaves) {
-            Some(task) if self.tasks.state(task) == Some(State::Running) => {
-                writeln!(text, "cpu {}", self.tasks[task].id)?;
-            }
-            _ if self.run.messages => writeln!(text, "cpu 1")?,
-            _ => {}
-        }
-        let (now, next) = self.ready.parts();
-        let is_first = self.ready.ran_in != Some(self.log.turn);
-        let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
-            true => (now.iter().chain(next).copied().collect(), Vec::new()),
-            false => (now.to_vec(), next.to_vec()),
-        };
-        for (word, tasks) in [("ready", now), ("next", next)] {
-            if !tasks.is_empty() {
-                let numbers: Vec<_> =
-                    tasks.iter().map(|task| self.tasks[*task].id.to_string()).collect();
-                writeln!(text, "{word} {}", numbers.join(" "))?;
-            }
-        }
-        for index in self.tasks.newest_first(0).into_iter().rev() {
-            let task = &self.tasks[index];
-            let (state, since) = match task.state {
-                State::Running if !leaves => ("running", self.run.since),
-                State::Running => ("parked", self.now),
-                State::Ready => ("ready", task.since),
-                State::Parked => ("parked", task.since),
-            };
-            writeln!(text, "{} {} {state} since={since}", task.id, word(&task.name))?;
-            inside(index, &mut text)?;
-        }
-        Ok(text)
-    }
 }
-
-/// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
-macro_rules! emit {
-    ($kernel:expr, $task:expr, $event:expr) => {
-        $crate::core::sched::emit!($kernel, $task, $event, None)
-    };
-    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
-        $crate::core::sched::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
-    };
-}
-pub(crate) use emit;
-
-/// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
-macro_rules! emit_for {
-    ($kernel:expr, $who:expr, $event:expr) => {
-        $crate::core::sched::emit_for!($kernel, $who, $event, None)
-    };
-    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
-        if $kernel.log.listening {
-            let line = $crate::log::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                let when = ($kernel.now, $kernel.turn);
-                $kernel.log.write(when, $who, event, timed)
-            });
-            if $kernel.log.shows_state {
-                $kernel.show_state();
-            }
-            line
-        } else {
-            0
-        }
-    };
-}
-pub(crate) use emit_for;
-
-/// Logs an event that may be wanted even if no observer wants every event, such as a warning.
-macro_rules! announce {
-    ($kernel:expr, $who:expr, $event:expr) => {{
-        let event = $event;
-        let when = ($kernel.now, $kernel.turn);
-        let line = $kernel.log.write(when, $who, event, None);
-        if $kernel.log.shows_state {
-            $kernel.show_state();
-        }
-        line
-    }};
-}
-pub(crate) use announce;

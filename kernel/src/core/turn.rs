@@ -62,7 +62,7 @@ use traps::tape::{self, Mode};
 use super::tasks::Task;
 use super::timers::{Owner, lives};
 use super::{Core, MainPoll, Services};
-use crate::core::sched::emit;
+use crate::log::told::emit;
 use crate::log::words;
 use crate::machine::{Machine, Until};
 use crate::options::SKIPPED;

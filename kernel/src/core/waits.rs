@@ -18,7 +18,7 @@ use traps::threads::{drop_quietly, quietly};
 use super::sched::Sched;
 use super::tasks::State;
 
-use crate::core::sched::emit;
+use crate::log::told::emit;
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Reg};
 

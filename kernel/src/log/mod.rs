@@ -58,7 +58,7 @@ pub(crate) mod form;
 mod state;
 #[cfg(test)]
 mod text_tests;
-mod told;
+pub(crate) mod told;
 pub(crate) mod words;
 
 use std::cell::Cell;

@@ -8,8 +8,8 @@ use traps::internal::protocol::ScopeKind;
 use traps::parts::deadlines::{DeadlineTable, Due};
 
 use crate::core::sched::Sched;
-use crate::core::sched::emit_for;
 use crate::log::KERNEL;
+use crate::log::told::emit_for;
 use crate::machine::Machine;
 use crate::trace::{Event, Timer};
 

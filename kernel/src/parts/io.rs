@@ -40,8 +40,8 @@ use traps::internal::table::{Descriptor, Direction, HandleId, Ticket};
 use traps::threads::drop_quietly;
 
 use crate::core::sched::Sched;
-use crate::core::sched::{announce, emit, emit_for};
 use crate::log::KERNEL;
+use crate::log::told::{announce, emit, emit_for};
 use crate::log::words::Names;
 use crate::machine::{Arrival, Machine};
 use crate::options::Policy;

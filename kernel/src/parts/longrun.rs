@@ -23,7 +23,7 @@ use traps::{Time, tape};
 use crate::core::sched::Sched;
 use crate::core::tasks::State;
 
-use crate::core::sched::announce;
+use crate::log::told::announce;
 use crate::log::words::site;
 use crate::machine::Machine;
 use crate::trace::{Event, Span, Stop};

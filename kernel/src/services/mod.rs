@@ -10,10 +10,10 @@ use traps::internal::protocol::ServicePost;
 use traps::{Signal, Time};
 use watchdog::Watchdog;
 
-use crate::core::sched::emit_for;
 use crate::core::timers::Service;
 use crate::core::{Core, Services};
 use crate::log::KERNEL;
+use crate::log::told::emit_for;
 use crate::machine::Machine;
 use crate::parts::wakers::Message;
 use crate::trace::{Arrival, Event};

@@ -20,8 +20,8 @@ use traps::threads::{drop_of_task, drop_quietly, panic_message};
 use traps::{Error, body_without_handle, current_task, note_warning};
 
 use crate::core::Core;
-use crate::core::sched::emit;
 use crate::core::tasks::Task;
+use crate::log::told::emit;
 use crate::log::words;
 use crate::machine::Machine;
 use crate::parts::wake_queue::WakeQueue;

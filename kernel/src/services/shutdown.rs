@@ -10,9 +10,9 @@ use traps::{Signal, Time};
 
 use crate::core::Core;
 use crate::core::dispatch::OVER;
-use crate::core::sched::{announce, emit};
 use crate::core::timers::Service;
 use crate::log::KERNEL;
+use crate::log::told::{announce, emit};
 use crate::machine::Machine;
 use crate::trace::{After, Event, Phase, Seq, Timer};
 

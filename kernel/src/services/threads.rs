@@ -49,9 +49,10 @@ use traps::tape::{self, Answer, Mode, Words};
 use traps::threads::{Caller, ThreadContext, Work, drop_quietly, quietly};
 
 use crate::core::Core;
-use crate::core::sched::{Sched, announce, emit, emit_for};
+use crate::core::sched::Sched;
 use crate::core::tasks::Tasks;
 use crate::core::timers::Service;
+use crate::log::told::{announce, emit, emit_for};
 use crate::log::{KERNEL, WAKEUP, words};
 use crate::machine::{Deliver, JobView, Machine, Parcel};
 use crate::options::{Options, THREAD_PAUSE, WORKER_STACK};
