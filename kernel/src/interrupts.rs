@@ -1,35 +1,21 @@
 //! How interrupts reach the waits of a task: a scope fires, a task is cancelled, an interrupt goes
-//! back.
+//! back. The rule that says which wait takes an interrupt is at the head of `traps/src/interrupts`.
 //!
-//! An *interrupt* is the error with which a wait ends early. Its *source* is a scope that has
-//! fired: a timeout, a connection deadline, or the root scope of a task that was cancelled. When a
-//! scope fires, its task may be parked in one wait or in several, be ready with a result, be
-//! running, or be inside a shield. Whatever it is doing, two promises hold while the scope is open:
+//! | method | when | effect |
+//! |---|---|---|
+//! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
+//! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
+//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task runs, and its scope takes the interrupt itself |
+//! | [`Core::put_back`] | an interrupt was not read, or had no effect | its source is pending again, and ends another wait if there is one |
 //!
-//! - **Once per branch.** Each branch of a `join` or a `race` gets the interrupt once. After that
-//!   its clean-up code can wait as usual.
-//! - **Never lost.** If no wait can take the interrupt now, the next blocking trap does. If a
-//!   future is dropped before it has read its interrupt, another wait gets it.
+//! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
+//! but ends the next blocking trap. An interrupt belongs to its task, also if another task polls or
+//! drops the wait.
 //!
-//! **A scope that fires is pending at itself and at every branch open inside it. A wait looks along
-//! its way out, from its own scope to the one that fired. It takes the interrupt at the first scope
-//! where that is pending, unless there is a shield on the way. Taking clears the whole way. If the
-//! wait's result is never read, the interrupt goes back to where it was taken, and to each scope
-//! further out unless another wait inside that scope still has it.**
-//!
-//! Waits that are parked take the interrupt when the scope fires ([`Core::fire`]). Any other wait
-//! takes it when its trap is dispatched, before the trap has any effect ([`Core::pending_for`]). If
-//! several scopes are pending, a cancellation comes first, then the scope that fired first. A
-//! delivered interrupt stays: the wait keeps it, and a later cancellation ends the next blocking
-//! trap.
-//!
-//! One exception to "once": when a timeout closes, enclosing timeouts that have fired are pending
-//! again. So code that handles the error of an inner timeout still meets the outer deadline.
-//!
-//! An interrupt belongs to its task, also if another task polls or drops the wait. When it goes
-//! back and no other wait has it, it ends what its task waits for ([`Core::put_back`]).
-//!
-//! The places where a source is pending are in `traps/src/core/scopes.rs`.
+//! Three things of an interrupted wait must be undone, in this order: its place in a queue or a
+//! list ([`Sched::undo`](crate::core::sched::Sched::undo)), before anything can panic, because the
+//! queue may outlive the kernel; its registration, after its log line, which names it; and only
+//! then is a combinator's waker called, which may run any code.
 
 use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{Reply, ScopeKind, Trap};

@@ -1,4 +1,4 @@
-//! The records at the gate: waits, the scopes around them, and what is pending in the scopes.
+//! The records at the gate: waits, and the scopes around them.
 //!
 //! A *wait* is one trap, from the poll that files it until its reply is read. A *scope* is a region
 //! of a task whose waits can be interrupted together: the task itself, a timeout, a guard, a branch
@@ -11,22 +11,8 @@
 //! no list. If something is still in a scope when it closes, its record stays as a step on the way
 //! out, of the kind [`ScopeKind::Closed`], until nothing is in it.
 //!
-//! A scope that *fires* becomes a *source* of interrupts:
-//!
-//! > A source is pending at itself, and at every branch inside it that was open when it fired. When
-//! > it fires, each parked wait without a shield on its way out takes it, at the first such place.
-//! > If no parked wait does, the next wait that is filed takes it. Taking removes it from the whole
-//! > way. If the task never reads it, it goes back to the place where it was taken, and to each
-//! > place further out that no other wait inside has taken.
-//!
-//! For example, a timeout around `join(a, b)` fires while both branches sleep. It is pending at
-//! branch `a`, at branch `b` and at itself. The wait of `a` takes it at `a`, and removes it there
-//! and at the timeout itself. The wait of `b` takes it at `b`. If `b` is shielded, it stays pending
-//! at `b`, and ends the first blocking trap after the shield.
-//!
-//! The source stores the places at which it is *not* pending any more (`places`), because most
-//! sources fire inside one branch or none. A branch was open when a source fired if the branch has
-//! the lower `order`.
+//! A scope can *fire*, and then interrupts waits inside it. Which wait it ends is the second
+//! reading (`interrupts/`). Here, a scope only has a field for it, which is `None` in most.
 //!
 //! The obvious way is a tree with lists of children, which `fire` walks from the outside in. Each
 //! opening and closing then costs four more links, a closing scope has to move its content, and

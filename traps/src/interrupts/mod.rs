@@ -1,4 +1,62 @@
-//! What may end a wait early: the second reading, after `core/`.
+//! What may end a wait early: timeouts and cancellations. This is the second reading, after `core/`.
+//!
+//! | file | is |
+//! |---|---|
+//! | `interrupt.rs` | the error of a wait that ended early, and how it travels upwards |
+//! | `pending.rs` | where a source is pending, and which wait takes its interrupt |
+//! | `scope.rs` | the futures that open scopes: timeouts, guards, branches, shields |
+//!
+//! The kernel's half is `kernel/src/interrupts.rs`.
+//!
+//! An *interrupt* is the error with which a blocking trap ends early. Its *source* is a scope that
+//! has *fired*: a timeout or a connection deadline whose time has passed, or the root scope of a
+//! task that was cancelled. When a source fires, its task may be parked in one wait or in several,
+//! be ready with a result, be running, or be inside a shield. Whatever it is doing, two promises
+//! hold while the source is open:
+//!
+//! - **Once per branch.** Each branch of a `join` or a `race` gets the interrupt once. After that,
+//!   its clean-up code can wait as usual.
+//! - **Never lost.** If no wait can take the interrupt now, the next blocking trap does. If a
+//!   future is dropped before it has read its interrupt, another wait gets it.
+//!
+//! # The rule
+//!
+//! All other files point here; this is its only wording.
+//!
+//! > A source is pending at itself, and at each branch inside it that was open when it fired. A wait
+//! > looks along its way out, from its own scope to the source. It takes the interrupt at the first
+//! > scope where the source is pending, unless there is a shield on the way. Taking ends that the
+//! > source is pending, along the whole way. If the task never reads the interrupt, the source is
+//! > pending again where it was taken, and at each scope further out whose last taker this was.
+//!
+//! A wait that is parked takes the interrupt when the source fires. Any other wait takes it when
+//! its trap is dispatched, before the trap has any effect. If several sources are pending for a
+//! wait, a cancellation comes first, and then the source that fired first.
+//!
+//! For example, the timeout `T` is around `join(a, b)`. At 1 s, `a` sleeps, and `b` sleeps inside a
+//! shield `S`:
+//!
+//! ```text
+//!                                         way out     pending at
+//! T fires                                             a, b, T
+//! the parked sleep of a takes it          a, T        b
+//! a sleeps again, to clean up             a, T        b            takes nothing
+//! the shield of b has ended; b sleeps     b, T                     takes it at b
+//! b is dropped before it reads it         b, T        b            T is still taken by a
+//! a, too, is dropped before it reads it   a, T        a, b, T
+//! ```
+//!
+//! # One exception to "once"
+//!
+//! When a timeout closes, the enclosing timeouts that have fired are pending again. Otherwise code
+//! that handles the error of an inner timeout, in a loop of attempts for example, would never meet
+//! the outer deadline.
+//!
+//! # Why not the obvious way
+//!
+//! *A flag on the task* ("cancelled") is read by every later trap, so clean-up code cannot wait.
+//! *A list of the waits to end*, made when the source fires, misses the branch that is inside a
+//! shield at that time.
 
 pub mod interrupt;
 pub mod pending;

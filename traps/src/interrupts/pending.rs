@@ -1,6 +1,13 @@
-//! Interrupts at the gate: which scopes have fired, where each is pending, and which wait takes it.
+//! Where a source of interrupts is pending, and which wait takes its interrupt: the rule at the
+//! head of this folder, as methods of [`Records`].
 //!
-//! A scope that *fires* becomes a *source*. See the head of `scopes.rs` for the rule.
+//! A source stores only the places where it differs from the beginning: one that is not in
+//! [`Fired`]'s `places` is pending. Most sources fire inside one branch or none, so most maps are
+//! empty or have one entry. A branch was open when a source fired if the branch has the lower
+//! `order`: both take their ranks from one counter.
+//!
+//! The questions are answered by walks from the inside out ([`Records::around`]), so that opening
+//! and closing a scope pays nothing for them.
 
 use std::mem;
 
