@@ -10,8 +10,8 @@
 //! # How a deadlock is found
 //!
 //! A task is a suspect if each of its waits is for something that tasks hold, and if nothing else
-//! can wake it: no deadline, and no waker elsewhere. Then every suspect is freed that waits for a
-//! task that is no suspect, until no more can be freed. The remaining tasks wait only for each
+//! can wake it: no deadline, and no waker elsewhere. Then clear every suspect that waits for a task
+//! that is not one, and repeat until none is left to clear. The remaining tasks wait only for each
 //! other. From each of them a walk goes to the first holder of its first wait, until it meets a
 //! task again: the tasks from there on are a circle.
 //!

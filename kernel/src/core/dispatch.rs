@@ -15,7 +15,7 @@
 //!
 //! A queue of waits is first in, first out. A permit that finds no waiter is stored, and the next
 //! wait takes it. A new wait is served right after it has parked ([`Sched::serve_newcomer`]). So no
-//! wake is lost between a task's look at its condition and the parking of its wait.
+//! wake is lost between checking a condition and parking.
 
 use traps::Time;
 use traps::internal::gate::Filed;

@@ -52,7 +52,8 @@ pub(crate) struct Task {
     /// The reference to the task: the scope around everything that the task does.
     pub(crate) root: TaskRef,
     pub(crate) state: State,
-    /// The log's word and the call site of the wait of this task that ended last. For long runs.
+    /// The wait that the task last returned from, for `longrun` lines: the log's word and the call
+    /// site.
     pub(crate) came: (&'static str, Option<Site>),
     /// The number of the task, from 2. The kernel's own task is number 1.
     pub(crate) id: u64,

@@ -8,8 +8,8 @@
 //! of the heap is stale, it is rebuilt from the other half, so stale entries take at most as much
 //! memory as live ones.
 //!
-//! Most timeouts are set and never reached. The obvious heap finds a cancelled timer and takes it
-//! out. For each of them it pays with two more sifts, and with a table of positions.
+//! Most timeouts are set and never reached. The obvious heap removes a cancelled timer at once.
+//! That costs two sifts per timeout, and a table of positions.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

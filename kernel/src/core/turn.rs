@@ -219,8 +219,8 @@ impl<M: Machine> Core<M> {
     }
 
     /// Counts a turn that has tasks to run, and returns whether the turn does not ask the machine
-    /// for arrivals. At most 61 turns in a row skip the machine, and only while the coarse clock
-    /// shows the same time. Otherwise tasks that hand work to each other would pay for a system
+    /// for arrivals. At most 61 turns in a row skip epoll, and none once the coarse clock has
+    /// ticked. Otherwise tasks that hand work to each other would pay for a system
     /// call in each turn. The bound keeps busy tasks from delaying all I/O.
     #[inline]
     fn skips(&mut self) -> bool {

@@ -228,7 +228,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
-    /// stored. Either may have come after the task checked.
+    /// stored. It may have happened between the task's check and now.
     #[inline]
     pub(crate) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
         if queue.over.get() {

@@ -195,7 +195,7 @@ table! {
             loser " loser=": Text<'a> = WORD,
             scope: u64 = Filled(SCOPE),
         },
-        /// A misuse that has done no harm so far.
+        /// A misuse that was tolerated.
         Warn = "warn" { text: Text<'a> = SENTENCE },
         /// The message of a panic.
         Panic = "panic" { text: Text<'a> = SENTENCE },
@@ -205,7 +205,7 @@ table! {
         Remember = "remember" { alias: Alias, direction: Direction = DIRECTION },
         /// A system call: the poller no longer watches a descriptor.
         Unregister = "unregister" { alias: Alias, why " why=": Why },
-        /// The handle of a descriptor was closed that the poller did not watch.
+        /// A descriptor that the poller was not watching was closed.
         Close = "close" { alias: Alias },
         /// The poller has refused a descriptor, with this error.
         Refuse = "refuse" { alias: Alias, text: Text<'a> = SENTENCE },

@@ -26,8 +26,8 @@
 //! If an event begins inside another one, the outer cause must be restored. The kernel does so in
 //! three places: after a post (`Core::handle_post`), after the hook for tests
 //! (`Core::before_trap`), and after a wait that ends as it parks (`Core::by_last_line`).
-//! Task 1 sets its `run` as the cause for each message, and a shutdown sets
-//! its phase for each task that it cancels.
+//! Task 1 uses its `run` line as the cause of each message, and a shutdown its `phase` line as the
+//! cause of each cancellation.
 //!
 //! A line that names another cause finds it where the kernel has stored it. A `run` names the line
 //! that made the task ready. A `fire` names the line that set the timer. A `trap` that takes a

@@ -72,7 +72,7 @@ impl Handle {
 
     /// Returns the token that the poller returns with an event: the index, and 31 bits of the
     /// serial number, which reveal a stale event. Tokens with the highest bit belong to the
-    /// sched.machine.
+    /// machine.
     pub(crate) fn token(handle: HandleId) -> u64 {
         u64::from(handle.index) | u64::from(handle.serial() & 0x7fff_ffff) << 32
     }

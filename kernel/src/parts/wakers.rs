@@ -82,7 +82,8 @@ impl Outside for Inbox {
 }
 
 struct TaskWaker {
-    /// The task that this waker wakes, packed in one word. A spare names one task after the other.
+    /// The task that this waker wakes, packed in one word. A spare waker is re-aimed at each task
+    /// that it is lent to.
     task: AtomicU64,
     inbox: Inbox,
 }

@@ -61,8 +61,8 @@ pub struct Gate {
     /// The identity of the current task's waker, read without touching its reference count.
     pub(crate) waker: Cell<(*const (), *const ())>,
     pub(crate) budget: Cell<u32>,
-    /// The number of times that a task woke itself in its own poll. Such a task has something to
-    /// do: it does not wait for foreign wakers alone.
+    /// The number of times that a task woke itself in its own poll. A task that has just woken
+    /// itself is not waiting.
     pub(crate) self_wakes: Cell<u32>,
     /// The waits and the scopes of this thread's tasks.
     pub(crate) records: RefCell<Records>,
@@ -471,7 +471,7 @@ impl Gate {
         }
     }
 
-    /// Runs user code outside of any task, even while a task is being served.
+    /// Hides the current task while user code runs.
     pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
         let task = self.task.take();
         let result = code();

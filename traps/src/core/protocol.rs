@@ -9,10 +9,10 @@
 //! One second later its reply is `Reply::Time(1.000000)`. If the future is dropped before that, it
 //! posts `Post::Withdraw` with the ticket of its wait.
 //!
-//! A reply contains only what its trap does not contain. For example, `Ready` does not name the
-//! descriptor, because the wait keeps its trap. If a task never reads a reply that hands something
-//! over, the kernel takes that back: readiness is remembered, a permit goes to the next waiter, an
-//! interrupt is pending again, and the value of a job is an orphan.
+//! A reply repeats nothing that is in its trap. For example, `Ready` does not name the descriptor,
+//! because the wait keeps its trap. If a task drops a reply unread, the kernel takes back what the
+//! reply carried: readiness is remembered, a permit goes to the next waiter, an interrupt is pending
+//! again, and the value of a job is an orphan.
 //!
 //! The obvious way is a method of the kernel for each service, called by the task. Then every
 //! future borrows the kernel, a service may be called while another one runs, and requests pass the
@@ -42,8 +42,8 @@ pub use super::table::{
 /// A request of a task to its kernel.
 ///
 /// A trap **answers** (the same task is polled again at once) or **blocks** (the task parks until
-/// the reply exists). A trap that blocks can be answered with [`Reply::Interrupt`], and so can
-/// [`Trap::Check`], whose purpose this is.
+/// the reply exists). Any blocking trap can be answered with [`Reply::Interrupt`]. So can
+/// [`Trap::Check`], which exists for this.
 #[derive(Clone, Debug)]
 pub enum Trap {
     /// *Answers* with a reading of the kernel clock.
@@ -81,7 +81,7 @@ pub enum Trap {
     Wait {
         /// The queue.
         queue: Rc<Queue>,
-        /// Whether an unread permit is kept if there is no other waiter.
+        /// Whether the queue keeps the permit if this wait is dropped unread and no one else waits.
         keep: bool,
     },
     /// *Blocks* until the ticket of the wait is unparked, perhaps by another thread.
@@ -202,9 +202,9 @@ pub enum Post {
     /// Gives a permit to the first waiter of the queue. If no task waits and the flag is set, the
     /// queue keeps the permit.
     Permit(Rc<Queue>, bool),
-    /// Handles a call of the task's waker on the kernel's own thread.
+    /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
-    /// Makes an interrupt pending again, because a task has read it without effect.
+    /// The task read this interrupt but did not act on it. Makes it pending again.
     PutBack(Interrupt),
     /// Makes a deadline that has passed pending again for the traps after this post, because a
     /// timeout inside it has closed.
@@ -267,8 +267,7 @@ pub struct NewTask {
     pub body: Pin<Box<dyn Body>>,
 }
 
-/// The body of a task: its future, and the cell in which the handle of the task looks for the
-/// output.
+/// A task's future, and the cell that passes its output to the handle.
 pub trait Body: Future<Output = ()> {
     /// Fills the cell, if there is a handle: with the output, or with the reason why there is none.
     fn end(self: Pin<&mut Self>, how: End<'_>);

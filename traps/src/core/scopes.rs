@@ -8,8 +8,8 @@
 //! A scope knows the scope around it, and a task knows its waits. No record lists the content of a
 //! scope; a scope only counts it. **A wait, or a scope, is *in* the scope that polled it last.** So
 //! every question is answered by a walk from the inside out, and opening or closing a scope changes
-//! no list. If something is still in a scope when it closes, its record stays as a step on the way
-//! out, of the kind [`ScopeKind::Closed`], until nothing is in it.
+//! no list. A scope can close while it still contains something. Its record then stays, marked
+//! [`ScopeKind::Closed`], as a link to the outer scope, until it is empty.
 //!
 //! A scope can *fire*, and then interrupts waits inside it. Which wait it ends is the second
 //! reading (`interrupts/`). Here, a scope only has a field for it, which is `None` in most.
@@ -100,13 +100,12 @@ pub struct Scope {
     pub has_timer: bool,
     /// Whether the task is polled when the shutdown begins. Used in a root only.
     pub watches_shutdown: bool,
-    /// Whether the scope was opened inside another scope. If not, it is a root, or is around a
-    /// whole task.
+    /// False for a root, and for a scope around a root (a connection deadline).
     pub is_inner: bool,
     /// The number of the scope, from 1 in the order of opening, or 0 for a scope without a number.
     /// A root has the number of its task.
     pub number: u64,
-    /// The scope around the task.
+    /// The root scope of the task that this scope belongs to.
     pub root: TaskRef,
     /// The scope that polled this scope last, or [`ScopeId::NONE`] for the outermost scope of a
     /// task.
@@ -346,8 +345,8 @@ impl Records {
     }
 
     /// Returns whether a task, given by its root, may read the reply to a wait. It may read every
-    /// reply to its own waits. Of another task's wait, it may read a reply that has arrived and is
-    /// no interrupt.
+    /// reply to its own waits. If the future has moved here from another task, it may read a reply
+    /// that has arrived, unless that is an interrupt.
     #[inline]
     pub(crate) fn is_open_to(&self, wait: &Wait, task: u32) -> bool {
         let moves = |reply: &Reply| !matches!(reply, Reply::Interrupt(_) | Reply::Held(_));

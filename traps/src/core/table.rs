@@ -1,8 +1,8 @@
 //! Tables, keys, lists and queues: the structures behind the gate.
 //!
 //! A [`Table`] is a slab of rows. A [`Key`] names a row by its index and by a serial number that no
-//! other row of the table gets, so the key of a removed row matches nothing. The invariant is that
-//! one comparison: a look-up costs one bounds check and one comparison of the serial number.
+//! other row of the table gets, so the key of a removed row matches nothing. A look-up is a bounds
+//! check and a comparison of serial numbers. That comparison is the only invariant.
 //!
 //! For example, a task is the row `3/17`: index 3, the 17th row ever made. It ends, and another
 //! task gets index 3 as `3/18`. A waker that still holds `3/17` finds a row with another serial
@@ -178,7 +178,7 @@ impl<K, T> std::ops::IndexMut<u32> for Table<K, T> {
 /// The end of a list, and the index of no row.
 pub const NONE: u32 = u32::MAX;
 
-/// The neighbours of a row in a list: the last row comes before the first.
+/// The neighbours of a row in a list. The list is circular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
     before: u32,
@@ -369,7 +369,7 @@ pub struct Primitive {
 /// The purpose of a queue, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Label {
-    /// The purpose of the queue's primitive, if the queue has one.
+    /// An ordinary queue. Its primitive, if any, names it.
     #[default]
     Queue,
     /// The arrival of a signal.

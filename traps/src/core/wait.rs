@@ -136,8 +136,8 @@ impl Gate {
     }
 }
 
-/// Makes an interrupt pending again. It was read, but the operation that it would have ended was
-/// done.
+/// Makes an interrupt pending again. The operation had already succeeded when the interrupt was
+/// read, so the next trap must get it.
 pub(crate) fn unread(interrupt: &Interrupt) {
     if gate::task().is_some() {
         post(Post::PutBack(interrupt.clone()));

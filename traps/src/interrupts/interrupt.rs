@@ -10,7 +10,7 @@
 //! inner timeout passes it on under that name. The outer one is its source, and returns a
 //! `TaskTimeout`.
 //!
-//! The invariant: a timeout renames an interrupt only if the interrupt is in that timeout
+//! The invariant: a closing timeout relabels only an interrupt that is still inside it
 //! (`position`). So an error that a program keeps and returns elsewhere is not taken for the
 //! timeout of another scope.
 //!

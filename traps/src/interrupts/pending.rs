@@ -48,8 +48,8 @@ impl Records {
         self.around(from).find(|(_, scope)| scope.kind.is_timeout()).map(|(at, _)| at)
     }
 
-    /// Returns whether the future inside a scope waits *bare*: for foreign wakers alone, in no trap
-    /// and in no shield.
+    /// Returns whether the future inside a scope waits only on foreign wakers (*bare*): no trap of
+    /// ours is parked inside, and no shield is open.
     #[must_use]
     pub fn is_bare(&self, scope: ScopeId) -> bool {
         let Scope { root, inside, is_inner, .. } = self.scopes[scope.index];
@@ -134,9 +134,8 @@ impl Records {
         }
     }
 
-    /// Returns the only wait inside a scope, if it can be found without a look at all waits of the
-    /// task. This is so for most timeouts. Otherwise a task with many timeouts would look at all
-    /// its waits for each timeout that fires.
+    /// Most timeouts contain one wait. Finds it without scanning the task's list; `None` means:
+    /// scan. Without it, a task with n timeouts would scan n waits for each that fires.
     fn only_wait_in(&self, mut scope: ScopeId) -> Option<(Ticket, &Wait)> {
         loop {
             let found = self.scopes.get(scope).filter(|found| found.inside == 1)?;

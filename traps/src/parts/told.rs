@@ -96,7 +96,7 @@ pub enum ScopeEvent {
     Closed(Left),
 }
 
-/// The result that left a scope.
+/// How a scope ended, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// A value, and the reading of the clock, or [`Time::ZERO`] if it was not read.
