@@ -15,7 +15,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Options, Policy, Record, Taped};
+use kernel::{Kernel, Options, Policy, Record, RunError, Taped};
 use net::process::{Collected, Process};
 use net::{TcpListener, UdpSocket, UnixStream};
 use testing::{Text, child, trace};
@@ -251,7 +251,7 @@ fn log_of(
     mut kernel: Kernel<Taped>,
     text: Text,
     main: impl Future<Output = ()>,
-) -> Result<String, Error> {
+) -> Result<String, RunError> {
     kernel.trace_to(text.clone());
     kernel.run(main)?;
     kernel.shutdown()?;
@@ -293,7 +293,7 @@ fn record(seed: u64, path: &Path, with_log: bool) -> String {
 }
 
 /// Replays a program. Gives its log and, if it has stopped, its log so far.
-fn replay(seed: u64, path: &Path) -> (Result<String, Error>, String) {
+fn replay(seed: u64, path: &Path) -> (Result<String, RunError>, String) {
     let path = path.to_owned();
     let (sender, ended) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -344,7 +344,7 @@ fn random_programs_are_replayed_up_to_where_their_record_was_cut_off() {
             fs::write(&path, &bytes[..at]).unwrap();
             let (ended, text) = replay(seed, &path);
             match ended {
-                Err(Error::Stopped(why)) => {
+                Err(RunError::Stopped(why)) => {
                     assert!(why.contains(" of the record ends:\n"), "program {seed}: {why}");
                 }
                 other => panic!("program {seed}, cut at {at}: {other:?}"),
@@ -376,7 +376,7 @@ fn random_programs_that_differ_from_their_record_are_told_where() {
             fs::write(&path, kept).unwrap();
             // A reading of a clock, and an answer that is followed by an equal one, may be missed.
             match replay(seed, &path).0 {
-                Err(Error::Diverged(why) | Error::Stopped(why)) => {
+                Err(RunError::Diverged(why) | RunError::Stopped(why)) => {
                     assert!(why.starts_with("line ") || why.starts_with("the job "), "{why}");
                 }
                 Ok(_) => {}
@@ -479,7 +479,7 @@ fn a_hang_is_replayed() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hang.record");
     let main = || async { traps::sync::Event::new().wait().await };
     let hang = |mut kernel: Kernel<Taped>| match kernel.run(main()) {
-        Err(Error::Hang(table)) => (table, kernel.shutdown().is_ok()).0,
+        Err(RunError::Hang(table)) => (table, kernel.shutdown().is_ok()).0,
         other => panic!("{other:?}"),
     };
     let hung = hang(Kernel::record_to(path.clone(), Options::new()).unwrap());
@@ -522,7 +522,7 @@ fn a_record_that_cannot_be_written_is_an_error_of_the_shutdown() {
     let mut kernel = Kernel::record_to("/dev/full", Options::new()).unwrap();
     assert_eq!(kernel.run(small(false, b"hello")).unwrap(), 5);
     match kernel.shutdown() {
-        Err(Error::Machine(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+        Err(RunError::Machine(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
         other => panic!("{other:?}"),
     }
 }

@@ -25,7 +25,7 @@ use crate::core::{Core, MainPoll};
 use crate::log::told::{announce, emit};
 use crate::log::{Activation, KERNEL, Writer};
 use crate::machine::{JobView, Machine, Real, Teed};
-use crate::options::{Error, Options};
+use crate::options::{Options, RunError};
 use crate::parts::sweep::{Injected, Trap};
 use crate::services::All;
 use crate::services::remote::Remote;
@@ -129,7 +129,7 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// Returns an [`Error`] if the machine failed, if no task can ever run again, if the kernel was
+    /// Returns a [`RunError`] if the machine failed, if no task can ever run again, if the kernel was
     /// shut down, or if a shutdown that began during the run had to drop main.
     ///
     /// # Panics
@@ -139,7 +139,7 @@ impl<M: Machine> Kernel<M> {
     /// [observer](Kernel::observe) panics, panics with that panic. This kernel can then only be
     /// dropped; running it or shutting it down panics.
     #[track_caller]
-    pub fn run<F: Future>(&mut self, main: F) -> Result<F::Output, Error> {
+    pub fn run<F: Future>(&mut self, main: F) -> Result<F::Output, RunError> {
         self.run_from(main, Location::caller())
     }
 
@@ -152,9 +152,9 @@ impl<M: Machine> Kernel<M> {
     /// # Panics
     ///
     /// Panics in the same cases as [`Kernel::run`].
-    pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
+    pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, RunError> {
         if self.services.shutdown.is_closing() {
-            return Err(Error::Shut);
+            return Err(RunError::Shut);
         }
         let mut output = None;
         let ended = {
@@ -195,18 +195,18 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Machine`] if the machine fails. Returns [`Error::Hang`] if a drain or a
+    /// Returns [`RunError::Machine`] if the machine fails. Returns [`RunError::Hang`] if a drain or a
     /// grace period has no limit and nothing can happen any more. The later phases still take
     /// place.
     ///
     /// # Panics
     ///
     /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
-    pub fn shutdown(&mut self) -> Result<(), Error> {
+    pub fn shutdown(&mut self) -> Result<(), RunError> {
         self.shutdown_because("shutdown")
     }
 
-    fn shutdown_because(&mut self, reason: &str) -> Result<(), Error> {
+    fn shutdown_because(&mut self, reason: &str) -> Result<(), RunError> {
         if self.services.shutdown.stage == Stage::Halted {
             return Ok(());
         }
@@ -224,7 +224,10 @@ impl<M: Machine> Kernel<M> {
 
     /// Calls `code`, with this kernel marked as the running one on its thread. If `code` panics,
     /// the kernel stays as it is: half of a step may be done.
-    fn running<T>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    fn running<T>(
+        &mut self,
+        code: impl FnOnce(&mut Self) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         let rule = "rule: a kernel that a panic has stopped can only be dropped";
         assert!(!mem::replace(&mut self.is_running, true), "{rule}");
         let running = Running::enter(&self.core);
@@ -236,7 +239,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Runs turns until main has ended.
-    fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
+    fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), RunError> {
         self.start()?;
         let task = self.core.add_main(site);
         // Handle the posts made between two runs before the timers that are due in this run.
@@ -251,27 +254,27 @@ impl<M: Machine> Kernel<M> {
             let Kernel { core, services, .. } = self;
             let is_closing = services.shutdown.is_closing() && !core.main_ended;
             if is_closing && services.shutdown.end_main(core, task) {
-                return Err(Error::Overdue);
+                return Err(RunError::Overdue);
             }
         }
         self.core.serve(&mut self.services);
         Ok(())
     }
 
-    fn start(&mut self) -> Result<(), Error> {
+    fn start(&mut self) -> Result<(), RunError> {
         let Kernel { core, services, .. } = self;
         // A replay has no time, and no thread that could watch it.
         let watched = !(M::IS_TAPED && tape::answers());
         let watchdog = core.options.watchdog.filter(|_| watched);
-        services.watchdog.start(watchdog).map_err(Error::Machine)?;
-        services.signals.watch_own(core).map_err(Error::Machine)?;
+        services.watchdog.start(watchdog).map_err(RunError::Machine)?;
+        services.signals.watch_own(core).map_err(RunError::Machine)?;
         core.start(services);
         Ok(())
     }
 
     /// Runs one turn. If the machine fails, the kernel takes no new requests from other threads
     /// from then on. A shutdown still handles the results of jobs, and wakes.
-    pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
+    pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), RunError> {
         let is_idle = self.core.sched.ready.is_empty()
             && self.core.timers.next_live(&mut self.core.sched.gate.records()).is_none();
         let hangs = || match M::IS_TAPED && tape::answers() {
@@ -291,7 +294,7 @@ impl<M: Machine> Kernel<M> {
             Err(Failure::Machine(error)) => {
                 services.shutdown.failed = true;
                 core.wakeup.inbox.queue.seal();
-                Err(Error::Machine(error))
+                Err(RunError::Machine(error))
             }
             Err(Failure::Hang) if self.is_quiescent() => Err(self.hang()),
             Err(Failure::Hang) => Ok(()),
@@ -304,8 +307,8 @@ impl<M: Machine> Kernel<M> {
         self.core.sched.log.end();
     }
 
-    fn hang(&self) -> Error {
-        Error::Hang(self.task_table().to_string().trim_end().to_owned())
+    fn hang(&self) -> RunError {
+        RunError::Hang(self.task_table().to_string().trim_end().to_owned())
     }
 }
 
@@ -413,7 +416,7 @@ impl<M: Machine> Kernel<M> {
     ///
     /// The kernel's loop calls the hook, so it must not block. A panic in it ends nothing. A task
     /// that does not leave the CPU delays the hook. Hooks are for reports: if only a hook could
-    /// wake a kernel, the run ends with [`Error::Hang`]. To wait for a signal in a task, use
+    /// wake a kernel, the run ends with [`RunError::Hang`]. To wait for a signal in a task, use
     /// [`traps::signals`](traps::signals()).
     pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
         self.services.signals.add_hook(signal, Box::new(hook));
@@ -445,19 +448,19 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Machine`] if the machine fails, and [`Error::Shut`] after a shutdown.
+    /// Returns [`RunError::Machine`] if the machine fails, and [`RunError::Shut`] after a shutdown.
     ///
     /// # Panics
     ///
     /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
-    pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, Error> {
+    pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, RunError> {
         if self.services.shutdown.is_closing() {
-            return Err(Error::Shut);
+            return Err(RunError::Shut);
         }
         self.running(|kernel| kernel.run_until_quiet(limit))
     }
 
-    fn run_until_quiet(&mut self, limit: Duration) -> Result<bool, Error> {
+    fn run_until_quiet(&mut self, limit: Duration) -> Result<bool, RunError> {
         self.start()?;
         self.core.serve_between_runs(&mut self.services);
         let end = self.core.sched.now + limit;
@@ -543,7 +546,7 @@ impl<M: Machine> Kernel<M> {
 ///
 /// Panics in the same cases as [`Kernel::new`] and [`Kernel::run`].
 #[track_caller]
-pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
+pub fn run<F: Future>(main: F) -> Result<F::Output, RunError> {
     run_with(Options::default(), main)
 }
 
@@ -554,7 +557,7 @@ pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
 /// use traps::Signal;
 ///
 /// # async fn program() {}
-/// # fn main() -> Result<(), kernel::Error> {
+/// # fn main() -> Result<(), kernel::RunError> {
 /// let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
 /// kernel::run_with(options, program())
 /// # }
@@ -568,8 +571,8 @@ pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
 ///
 /// Panics in the same cases as [`run`].
 #[track_caller]
-pub fn run_with<F: Future>(options: Options, main: F) -> Result<F::Output, Error> {
-    let mut kernel = Kernel::with_options(Real::new().map_err(Error::Machine)?, options);
+pub fn run_with<F: Future>(options: Options, main: F) -> Result<F::Output, RunError> {
+    let mut kernel = Kernel::with_options(Real::new().map_err(RunError::Machine)?, options);
     let output = kernel.run(main);
     // Shut down after a failure too, so that the remaining tasks end and the log has their ends.
     let ended = kernel.shutdown();
@@ -585,7 +588,7 @@ fn nobody(_: &mut Context<'_>) -> Poll<()> {
 
 impl<M: Machine> Kernel<M> {
     /// Runs the phases of [`Kernel::shutdown`], from the one that a run has reached.
-    pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), Error> {
+    pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), RunError> {
         let Kernel { core, services, .. } = self;
         core.look(services);
         core.sched.now = core.sched.machine.now();
@@ -609,7 +612,7 @@ impl<M: Machine> Kernel<M> {
         ended
     }
 
-    fn drain(&mut self) -> Result<(), Error> {
+    fn drain(&mut self) -> Result<(), RunError> {
         // A task that the shutdown has woken, or a new one, may still take a hold.
         self.core.serve(&mut self.services);
         let mut is_heard = self.core.sched.ready.is_empty();
@@ -631,7 +634,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Runs the cancelled tasks until they have ended. Drops the remaining tasks when the grace
     /// period is over, or at once if the machine fails.
-    fn clean_up(&mut self) -> Result<(), Error> {
+    fn clean_up(&mut self) -> Result<(), RunError> {
         let mut ended = Ok(());
         loop {
             let Kernel { core, services, .. } = self;

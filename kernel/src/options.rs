@@ -182,7 +182,7 @@ impl FromStr for Policy {
 
 /// The reason why a kernel stopped without main's output.
 #[non_exhaustive]
-pub enum Error {
+pub enum RunError {
     /// The machine below the kernel failed, so the kernel cannot continue.
     Machine(io::Error),
     /// Every task is blocked, and nothing is left that could wake a task. The report is the table
@@ -209,39 +209,41 @@ pub enum Error {
     Stopped(String),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
-            Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
-            Error::Shut => f.write_str("the kernel was shut down and does not run again"),
-            Error::Diverged(report) => write!(f, "the program differs from its record\n{report}"),
-            Error::Stopped(report) | Error::Unreached(report) => f.write_str(report),
-            Error::Overdue => f.write_str("main did not end within the grace of the shutdown"),
+            RunError::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
+            RunError::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
+            RunError::Shut => f.write_str("the kernel was shut down and does not run again"),
+            RunError::Diverged(report) => {
+                write!(f, "the program differs from its record\n{report}")
+            }
+            RunError::Stopped(report) | RunError::Unreached(report) => f.write_str(report),
+            RunError::Overdue => f.write_str("main did not end within the grace of the shutdown"),
         }
     }
 }
 
 /// Prints the error as `Display` does, so that a `main` that returns it prints a readable report.
-impl fmt::Debug for Error {
+impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Machine(error) => Some(error),
+            RunError::Machine(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<Error> for io::Error {
-    fn from(error: Error) -> io::Error {
+impl From<RunError> for io::Error {
+    fn from(error: RunError) -> io::Error {
         match error {
-            Error::Machine(error) => error,
+            RunError::Machine(error) => error,
             other => io::Error::other(other),
         }
     }

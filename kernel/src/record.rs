@@ -25,7 +25,7 @@ use crate::kernel::Kernel;
 use crate::log::told::announce;
 use crate::log::{Activation, KERNEL, Log};
 use crate::machine::{Machine, Real, Taped, command, sealed, survive_file_limit};
-use crate::options::{Error, Options};
+use crate::options::{Options, RunError};
 use crate::trace::{Event, Line};
 
 /// The version of the form of a record.
@@ -82,7 +82,7 @@ impl Kernel<Taped> {
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
         tape::record(Box::new(file), limit, path.display().to_string());
-        let tick = sealed::Machine::tick(&real);
+        let tick = sealed::Driver::tick(&real);
         let machine = Taped::new(Some(real), tick);
         head(is_timed, tick, &options);
         Ok(Kernel::taped(machine, options, is_timed))
@@ -94,8 +94,8 @@ impl Kernel<Taped> {
     ///
     /// A replay compares each question of the program, and each line of its log, with the record.
     /// Added notes and spans, and other locations in the source, are not differences. At the first
-    /// difference, a run or a shutdown returns [`Error::Diverged`]; if the record ends before the
-    /// program does, it returns [`Error::Stopped`]. A difference in the drop of a kernel that was
+    /// difference, a run or a shutdown returns [`RunError::Diverged`]; if the record ends before the
+    /// program does, it returns [`RunError::Stopped`]. A difference in the drop of a kernel that was
     /// not shut down panics.
     ///
     /// # Errors
@@ -128,8 +128,8 @@ impl Kernel<Taped> {
     }
 
     /// Makes a replay stop at this line of the log, counted from 1. The run then returns
-    /// [`Error::Stopped`] with the table of tasks. If the log ends before that line, the shutdown
-    /// returns [`Error::Unreached`]. To have that line in a trace, call this after
+    /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the shutdown
+    /// returns [`RunError::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
     pub fn stop_at(&mut self, line: u64) {
         self.core.sched.log.until = line;
@@ -145,8 +145,8 @@ impl<M: Machine> Kernel<M> {
     /// Calls `code`. If the tape stops meanwhile, returns an error with its report.
     pub(crate) fn until_stop<T>(
         &mut self,
-        code: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        code: impl FnOnce(&mut Self) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         let stop = match tape::until_stop(|| code(self)) {
             Ok(ended) => return ended,
             Err(stop) => stop,
@@ -163,24 +163,26 @@ impl<M: Machine> Kernel<M> {
             if stop.last > 0 {
                 let _ = write!(report, "\nthe last line of the log is #{:04}", stop.last);
             }
-            return Err(Error::Diverged(report));
+            return Err(RunError::Diverged(report));
         }
-        Err(Error::Stopped(format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned()))
+        Err(RunError::Stopped(
+            format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned(),
+        ))
     }
 
     /// Ends the tape of a kernel that has halted.
-    pub(crate) fn end_tape(&mut self, ended: Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn end_tape(&mut self, ended: Result<(), RunError>) -> Result<(), RunError> {
         let marked = self.until_stop(|_| {
             tape::mark("end");
             Ok(())
         });
         let Log { until, seq, .. } = self.core.sched.log;
-        ended.and(marked).and(tape::end().map_err(Error::Machine))?;
+        ended.and(marked).and(tape::end().map_err(RunError::Machine))?;
         if seq >= until {
             return Ok(());
         }
         let text = format!("the log of the replay ends at line #{seq:04}, before line #{until:04}");
-        Err(Error::Unreached(text))
+        Err(RunError::Unreached(text))
     }
 
     /// Warns once if the record ends before the program.
@@ -205,8 +207,8 @@ impl<M: Machine> Kernel<M> {
         if tape::mode() == Mode::Stopped {
             self.drop_futures();
         }
-        match dropped.and(tape::end().map_err(Error::Machine)) {
-            Err(error @ Error::Diverged(_)) if !thread::panicking() => panic!("{error}"),
+        match dropped.and(tape::end().map_err(RunError::Machine)) {
+            Err(error @ RunError::Diverged(_)) if !thread::panicking() => panic!("{error}"),
             Err(error) => _ = writeln!(io::stderr(), "trapline: {error}"),
             Ok(()) => {}
         }
@@ -230,7 +232,7 @@ fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
         }
         Vec::new()
     };
-    tape::take("command", command, put, get);
+    tape::input("command", command, put, get);
     let text = format!("{options:?}");
     let put = |(is_timed, tick): &Facts, words: &mut Words| {
         words.word(if *is_timed { "timed" } else { "untimed" });
@@ -247,7 +249,7 @@ fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
         }
         (is_timed, tick.map(Duration::from_millis))
     };
-    tape::take("options", || (is_timed, tick), put, get)
+    tape::input("options", || (is_timed, tick), put, get)
 }
 
 /// Returns the command line of the program that made a record, without the program's name.
@@ -383,7 +385,7 @@ mod tests {
         kernel.services.threads.patience = Duration::from_millis(250);
         let waits = run_in_thread(move || _ = never.recv());
         let ended = kernel.run(async { waits.await.unwrap() });
-        let Err(Error::Diverged(report)) = ended else { panic!("{ended:?}") };
+        let Err(RunError::Diverged(report)) = ended else { panic!("{ended:?}") };
         let text = "the job o1 of task 2, called at ";
         assert!(report.starts_with(text) && report.contains("when it runs again"), "{report}");
         drop((kernel, sender));

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 use traps::io::{Descriptor, Source};
-use traps::tape::{self, Answer, Words, escaped, take, unescaped};
+use traps::tape::{self, Answer, Words, escaped, input, unescaped};
 
 /// The result of an attempt: `None` if the operation would block.
 pub(crate) type Attempt<T> = Option<io::Result<T>>;
@@ -119,7 +119,7 @@ impl<T: Told> Told for Option<T> {
         }
     }
     fn get(answer: &mut Answer<'_>) -> Option<T> {
-        if answer.takes("none") { None } else { Some(T::get(answer)) }
+        if answer.next_if("none") { None } else { Some(T::get(answer)) }
     }
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn call<T: Told>(
     kind: &'static str,
     live: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
-    take(kind, live, |done, words| words.result(done, T::put), |answer| answer.result(T::get))
+    input(kind, live, |done, words| words.result(done, T::put), |answer| answer.result(T::get))
 }
 
 /// Makes an attempt that may find that it would block.
@@ -213,7 +213,7 @@ fn attempted_with<T>(
         None => words.word("wait"),
         Some(done) => words.result(done, put),
     };
-    take(kind, live, put, |answer| (!answer.takes("wait")).then(|| answer.result(get)))
+    input(kind, live, put, |answer| (!answer.next_if("wait")).then(|| answer.result(get)))
 }
 
 /// Makes an attempt that reads into `buf`, and returns the number of bytes with another value.

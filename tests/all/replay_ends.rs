@@ -14,7 +14,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Options, Record, Taped};
+use kernel::{Kernel, Options, Record, RunError, Taped};
 use net::TcpStream;
 use net::process::Process;
 use testing::Text;
@@ -46,7 +46,7 @@ fn within_limit<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Runs to the end, and gives the log.
-fn log_of(mut kernel: Kernel<Taped>, main: impl Future<Output = ()>) -> Result<String, Error> {
+fn log_of(mut kernel: Kernel<Taped>, main: impl Future<Output = ()>) -> Result<String, RunError> {
     let text = Text::default();
     kernel.trace_to(text.clone());
     kernel.run(main)?;
@@ -63,7 +63,7 @@ fn record<F: Future<Output = ()>>(path: &Path, main: impl FnOnce() -> F) -> Stri
 fn replay<F: Future<Output = ()> + 'static>(
     path: &Path,
     main: impl FnOnce() -> F + Send + 'static,
-) -> Result<String, Error> {
+) -> Result<String, RunError> {
     let path = path.to_owned();
     within_limit(move || log_of(Kernel::replay(path, Options::new()).unwrap(), main()))
 }
@@ -131,7 +131,9 @@ fn a_job_whose_end_is_the_last_line_of_a_record_does_not_run_again() {
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     std::fs::write(&path, format!("{} done:1\n", kept.trim_end())).unwrap();
     match replay(&path, move || program(true)) {
-        Err(Error::Stopped(report)) => assert!(report.contains("the job o1 has ended"), "{report}"),
+        Err(RunError::Stopped(report)) => {
+            assert!(report.contains("the job o1 has ended"), "{report}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -243,8 +245,8 @@ fn a_replay_says_that_it_has_no_values_of_threads() {
             kernel.run(main).unwrap();
             kernel.shutdown().unwrap();
         };
-        let differs = |ended: Result<String, Error>| match ended {
-            Err(Error::Diverged(why)) => {
+        let differs = |ended: Result<String, RunError>| match ended {
+            Err(RunError::Diverged(why)) => {
                 assert!(why.contains("a replay has no values of threads, in task 2"), "{why}");
             }
             other => panic!("{other:?}"),
@@ -279,7 +281,7 @@ fn cut(name: &str) -> PathBuf {
 #[track_caller]
 fn stops<F: Future<Output = ()> + 'static>(name: &str, main: impl FnOnce() -> F + Send + 'static) {
     match replay(&cut(name), main) {
-        Err(Error::Stopped(report)) => {
+        Err(RunError::Stopped(report)) => {
             assert!(report.contains(" of the record ends:\n"), "{report}");
             assert!(report.contains(" main "), "{report}");
         }
@@ -323,7 +325,7 @@ fn a_loop_over_the_end_of_a_process_ends_where_the_record_ends() {
     };
     record(&path, || program(false));
     match replay(&path, move || program(true)) {
-        Err(Error::Diverged(report)) => assert!(report.contains("asks for `exit`"), "{report}"),
+        Err(RunError::Diverged(report)) => assert!(report.contains("asks for `exit`"), "{report}"),
         other => panic!("{other:?}"),
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Options, Real, Record, Taped};
+use kernel::{Kernel, Options, Real, Record, RunError, Taped};
 use net::UnixStream;
 use support::examples::build;
 use testing::{Text, child};
@@ -71,7 +71,7 @@ fn a_panic_of_main_and_the_difference_behind_it_are_both_told() {
     kernel.shutdown().unwrap();
     drop(kernel);
     let ended = replaying(&path).run(async { panic!("main is wrong") });
-    let Err(Error::Diverged(why)) = ended else { panic!("{ended:?}") };
+    let Err(RunError::Diverged(why)) = ended else { panic!("{ended:?}") };
     assert!(why.contains(" panic    main is wrong"), "{why}");
 }
 
@@ -177,7 +177,7 @@ fn a_difference_has_the_task_by_name_the_line_of_the_log_and_the_bytes() {
     kernel.shutdown().unwrap();
     drop(kernel);
     let ended = replaying(&path).run(program(b"two\n"));
-    let Err(Error::Diverged(why)) = ended else { panic!("{ended:?}") };
+    let Err(RunError::Diverged(why)) = ended else { panic!("{ended:?}") };
     assert!(why.contains("the program sends other bytes, in task 3, after tests/"), "{why}");
     assert!(why.contains("\n  two\\n\ntask 3 is sender\nthe last line of the log is #00"), "{why}");
 }
@@ -189,7 +189,7 @@ fn a_long_line_of_a_record_is_cut_in_a_report() {
     fs::write(&path, text.replacen("<wait ", &format!("<wait {} ", "x".repeat(1 << 20)), 1))
         .unwrap();
     let ended = replaying(&path).run(program());
-    let Err(Error::Diverged(why)) = ended else { panic!("{ended:?}") };
+    let Err(RunError::Diverged(why)) = ended else { panic!("{ended:?}") };
     assert!(why.contains("  <wait xxx") && why.contains("xxx...\n") && why.len() < 1000, "{why}");
 }
 
@@ -260,8 +260,8 @@ fn a_line_that_the_log_does_not_reach_is_an_error() {
         let mut kernel = replaying(&path);
         kernel.stop_at(line);
         match kernel.run(program()).and_then(|()| kernel.shutdown()) {
-            Err(Error::Stopped(_)) => assert!(is_reached),
-            Err(Error::Unreached(text)) => {
+            Err(RunError::Stopped(_)) => assert!(is_reached),
+            Err(RunError::Unreached(text)) => {
                 assert!(!is_reached);
                 let (before, after) = text.split_once(", before line #1000").unwrap();
                 assert!(before.starts_with("the log of the replay ends at line #00"), "{text}");

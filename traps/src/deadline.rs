@@ -314,13 +314,13 @@ pin_project! {
     pub struct Guard<'a, F> {
         #[pin]
         inner: Option<F>,
-        stage: Stage<'a>,
+        state: GuardState<'a>,
     }
 }
 
 /// The state of a guard.
 #[derive(Debug)]
-enum Stage<'a> {
+enum GuardState<'a> {
     /// The guard was not polled yet.
     New { deadline: &'a ConnectionDeadline, limit: Limit, site: Site },
     /// The guard has no limit.
@@ -339,10 +339,10 @@ struct OnSlot<'a> {
     opener: Opener,
 }
 
-impl Stage<'_> {
+impl GuardState<'_> {
     /// Begins the guard at its first poll. Arms the deadline, unless an outer guard uses the slot.
     fn begin(&mut self) {
-        let Stage::New { deadline, limit, site } = *self else { return };
+        let GuardState::New { deadline, limit, site } = *self else { return };
         deadline.assert_here();
         let is_nested = deadline.guards.get();
         *self = match limit {
@@ -350,13 +350,13 @@ impl Stage<'_> {
                 if !is_nested {
                     deadline.set(Time::NEVER, site);
                 }
-                Stage::Free
+                GuardState::Free
             }
             _ if is_nested => {
                 let kind = ScopeKind::Guard { slot: None, number: deadline.number };
-                Stage::Nested(Opener::new(limit, kind, site))
+                GuardState::Nested(Opener::new(limit, kind, site))
             }
-            _ => Stage::OnSlot(OnSlot::begin(deadline, limit, site)),
+            _ => GuardState::OnSlot(OnSlot::begin(deadline, limit, site)),
         };
     }
 }
@@ -398,7 +398,7 @@ impl<'a, F: Future> Guard<'a, F> {
         site: Site,
         future: F,
     ) -> Guard<'a, F> {
-        Guard { inner: Some(future), stage: Stage::New { deadline, limit, site } }
+        Guard { inner: Some(future), state: GuardState::New { deadline, limit, site } }
     }
 }
 
@@ -411,9 +411,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let mut this = self.project();
-        this.stage.begin();
-        let (open, site) = match this.stage {
-            Stage::OnSlot(OnSlot { deadline, opener }) => {
+        this.state.begin();
+        let (open, site) = match this.state {
+            GuardState::OnSlot(OnSlot { deadline, opener }) => {
                 deadline.assert_here();
                 let mut open = opener.open();
                 // Another task polled the guard before, and the deadline fired in the scope there.
@@ -426,28 +426,28 @@ where
                 open.deadline = deadline.until();
                 (open, opener.site)
             }
-            Stage::Nested(opener) => (opener.open(), opener.site),
-            Stage::Free | Stage::New { .. } => {
+            GuardState::Nested(opener) => (opener.open(), opener.site),
+            GuardState::Free | GuardState::New { .. } => {
                 let rule = "rule: a future is not polled after it was ready";
                 return this.inner.as_pin_mut().expect(rule).poll(cx);
             }
         };
         let polled = poll_inside(this.inner.as_mut(), open.scope, cx);
-        if let (Poll::Pending, Stage::Nested(opener)) = (&polled, &mut *this.stage) {
+        if let (Poll::Pending, GuardState::Nested(opener)) = (&polled, &mut *this.state) {
             opener.pends();
         }
         let inner = ready!(polled);
         // The future inside may have armed the deadline again.
-        let until = match this.stage {
-            Stage::OnSlot(OnSlot { deadline, .. }) => deadline.until(),
+        let until = match this.state {
+            GuardState::OnSlot(OnSlot { deadline, .. }) => deadline.until(),
             _ => open.deadline,
         };
         let (result, _) = relabel(inner, open.scope, until, site);
         this.inner.set(None);
-        match this.stage {
-            Stage::OnSlot(on_slot) => on_slot.end(left(&result)),
-            Stage::Nested(opener) => opener.close(left(&result)),
-            Stage::Free | Stage::New { .. } => {}
+        match this.state {
+            GuardState::OnSlot(on_slot) => on_slot.end(left(&result)),
+            GuardState::Nested(opener) => opener.close(left(&result)),
+            GuardState::Free | GuardState::New { .. } => {}
         }
         Poll::Ready(result)
     }

@@ -270,7 +270,7 @@ impl<T> From<Rejected<T>> for io::Error {
 }
 
 /// Finds the interrupt inside an error of unknown type, if this crate made the error.
-macro_rules! look {
+macro_rules! find_interrupt {
     ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
         $(
             if $error.is::<$known>() {
@@ -281,38 +281,38 @@ macro_rules! look {
     }};
 }
 
-fn look<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Interrupt> {
-    look!(error, downcast_ref, interrupt; Interrupt, Error, io::Error)
+fn find_interrupt<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Interrupt> {
+    find_interrupt!(error, downcast_ref, interrupt; Interrupt, Error, io::Error)
 }
 
-fn look_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Interrupt> {
-    look!(error, downcast_mut, interrupt_mut; Interrupt, Error, io::Error)
+fn find_interrupt_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Interrupt> {
+    find_interrupt!(error, downcast_mut, interrupt_mut; Interrupt, Error, io::Error)
 }
 
 impl Interruptible for io::Error {
     fn interrupt(&self) -> Option<&Interrupt> {
-        look(self.get_ref()?)
+        find_interrupt(self.get_ref()?)
     }
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        look_mut(self.get_mut()?)
+        find_interrupt_mut(self.get_mut()?)
     }
 }
 
 impl Interruptible for Box<dyn StdError> {
     fn interrupt(&self) -> Option<&Interrupt> {
-        look(&**self)
+        find_interrupt(&**self)
     }
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        look_mut(&mut **self)
+        find_interrupt_mut(&mut **self)
     }
 }
 
 impl Interruptible for Box<dyn StdError + Send + Sync> {
     fn interrupt(&self) -> Option<&Interrupt> {
-        look(&**self)
+        find_interrupt(&**self)
     }
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        look_mut(&mut **self)
+        find_interrupt_mut(&mut **self)
     }
 }
 
@@ -323,10 +323,10 @@ macro_rules! interruptible {
         #[cfg(feature = $feature)]
         impl Interruptible for $boxed {
             fn interrupt(&self) -> Option<&Interrupt> {
-                look!(self, downcast_ref, interrupt; Interrupt, Error, io::Error)
+                find_interrupt!(self, downcast_ref, interrupt; Interrupt, Error, io::Error)
             }
             fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-                look!(self, downcast_mut, interrupt_mut; Interrupt, Error, io::Error)
+                find_interrupt!(self, downcast_mut, interrupt_mut; Interrupt, Error, io::Error)
             }
         }
     };

@@ -29,8 +29,7 @@ use crate::interrupts::interrupt::{Interrupt, Interruptible};
 use crate::interrupts::scope::{Limit, shield_from};
 use crate::notes::note_warning;
 use crate::sync::WaitQueue;
-use crate::task::Kept;
-use crate::task::{self, Ended, Output, Spawn, Task};
+use crate::task::{self, CellState, Spawn, Task, TaskValue, WaitForEnd};
 use crate::timeout::{IgnoreAfter, TimeoutAfter};
 use crate::verbs::{GROUP_GRACE, in_force};
 
@@ -85,38 +84,38 @@ pub struct TaskGroup<T: 'static, E: 'static> {
     members: Rc<Members<T, E>>,
     spawner: Spawner<T, E>,
     /// The outputs that no wait has returned yet, by member number.
-    outputs: BTreeMap<u64, Kept<T>>,
+    outputs: BTreeMap<u64, TaskValue<T>>,
     grace: Duration,
     /// The failure that a wait has found and not returned yet.
-    failure: Option<Failure<E>>,
+    failure: Option<JoinFailure<E>>,
     /// A task that has waited for the group before, so it is known not to be a member.
     joiner: Option<TaskRef>,
 }
 
 /// The reason why a join returns no outputs.
-enum Failure<E> {
+enum JoinFailure<E> {
     /// This member failed or panicked.
-    Member(Kept<E>),
+    Member(TaskValue<E>),
     /// The joiner's own wait ended early.
     Joiner(Interrupt),
 }
 
 /// The event that a join waits for, if nothing goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
+enum JoinMode {
     /// The end of all members.
     All,
     /// The end of the first member.
     Any,
     /// The first output; failed members are passed over.
-    Ok,
+    FirstOk,
 }
 
 impl<T: 'static, E: 'static> Default for TaskGroup<T, E> {
     fn default() -> TaskGroup<T, E> {
         let members = Rc::default();
-        let line = WaitQueue::new().described("group", "");
-        let reports = Rc::new(Reports { line, ..Reports::default() });
+        let queue = WaitQueue::new().described("group", "");
+        let reports = Rc::new(Reports { queue, ..Reports::default() });
         let spawner = Spawner { reports, members: Rc::downgrade(&members) };
         let (outputs, grace) = (BTreeMap::new(), GROUP_GRACE);
         TaskGroup { members, spawner, outputs, grace, failure: None, joiner: None }
@@ -157,7 +156,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Panics if a member of the group calls it: the member would wait for itself.
     #[track_caller]
     pub fn join(&mut self) -> impl Future<Output = Result<Vec<T>, E>> {
-        let outputs = self.settle(Until::All, Location::caller());
+        let outputs = self.join_members(JoinMode::All, Location::caller());
         async { Ok(outputs.await?.collect()) }
     }
 
@@ -197,7 +196,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Panics if a member of the group calls it: the member would wait for itself.
     #[track_caller]
     pub fn join_any(&mut self) -> impl Future<Output = Result<Option<T>, E>> {
-        let outputs = self.settle(Until::Any, Location::caller());
+        let outputs = self.join_members(JoinMode::Any, Location::caller());
         async { Ok(outputs.await?.next()) }
     }
 
@@ -215,7 +214,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Panics if a member of the group calls it: the member would wait for itself.
     #[track_caller]
     pub fn join_first_ok(&mut self) -> impl Future<Output = Result<Option<T>, E>> {
-        let outputs = self.settle(Until::Ok, Location::caller());
+        let outputs = self.join_members(JoinMode::FirstOk, Location::caller());
         async { Ok(outputs.await?.next()) }
     }
 
@@ -270,36 +269,40 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
             let Some(number) = self.next_output(site).await? else {
                 return self.finish(site).await.map(|()| None);
             };
-            Ok(self.outputs.remove(&number).and_then(Kept::take))
+            Ok(self.outputs.remove(&number).and_then(TaskValue::take))
         }
     }
 
-    /// Waits until the members that `until` asks for have ended, or a member has failed. Then
+    /// Waits until the members that `mode` asks for have ended, or a member has failed. Then
     /// cleans up and returns the outputs.
-    async fn settle(&mut self, until: Until, site: Site) -> Result<impl Iterator<Item = T>, E> {
+    async fn join_members(
+        &mut self,
+        mode: JoinMode,
+        site: Site,
+    ) -> Result<impl Iterator<Item = T>, E> {
         self.refuse_a_member(site);
-        while !self.has_enough(until) {
-            match self.next_end(site).await {
+        while !self.has_enough(mode) {
+            match self.wait_for_next(site).await {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                Err(interrupt) => self.failure = Some(Failure::Joiner(interrupt)),
+                Err(interrupt) => self.failure = Some(JoinFailure::Joiner(interrupt)),
             }
         }
-        if until == Until::Ok && !self.outputs.is_empty() {
+        if mode == JoinMode::FirstOk && !self.outputs.is_empty() {
             // Forget the failures that the group has not looked at yet. There is an output, so they
             // are not reported.
             self.forget_the_ended();
-            self.failure.take_if(|failure| matches!(failure, Failure::Member(..)));
+            self.failure.take_if(|failure| matches!(failure, JoinFailure::Member(..)));
         }
         self.finish(site).await?;
-        Ok(mem::take(&mut self.outputs).into_values().filter_map(Kept::take))
+        Ok(mem::take(&mut self.outputs).into_values().filter_map(TaskValue::take))
     }
 
-    fn has_enough(&self, until: Until) -> bool {
-        match (&self.failure, until) {
-            (Some(Failure::Joiner(_)), _) | (Some(_), Until::All | Until::Any) => true,
-            (_, Until::Any | Until::Ok) => !self.outputs.is_empty(),
-            (None, Until::All) => false,
+    fn has_enough(&self, mode: JoinMode) -> bool {
+        match (&self.failure, mode) {
+            (Some(JoinFailure::Joiner(_)), _) | (Some(_), JoinMode::All | JoinMode::Any) => true,
+            (_, JoinMode::Any | JoinMode::FirstOk) => !self.outputs.is_empty(),
+            (None, JoinMode::All) => false,
         }
     }
 
@@ -307,7 +310,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     async fn next_output(&mut self, site: Site) -> Result<Option<u64>, Interrupt> {
         self.refuse_a_member(site);
         while self.failure.is_none()
-            && let Some(number) = self.next_end(site).await?
+            && let Some(number) = self.wait_for_next(site).await?
         {
             if self.outputs.contains_key(&number) {
                 return Ok(Some(number));
@@ -329,36 +332,38 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
 
     /// Waits until one more member has ended, takes its output or its failure, and returns its
     /// number. Returns `None` if all members have ended, or if the group is cleaning up.
-    async fn next_end(&mut self, site: Site) -> Result<Option<u64>, Interrupt> {
+    async fn wait_for_next(&mut self, site: Site) -> Result<Option<u64>, Interrupt> {
         while self.reports().closing.get().is_none() {
-            let ended = self.take_end();
+            let ended = self.collect_next();
             if ended.is_some() || self.reports().alive.get() == 0 {
                 return Ok(ended);
             }
             self.name_those_awaited();
-            self.reports().line.wait_from(site).await?;
+            self.reports().queue.wait_from(site).await?;
         }
         Ok(None)
     }
 
     /// Takes the output or the failure of the next ended member, and returns its number.
-    fn take_end(&mut self) -> Option<u64> {
+    fn collect_next(&mut self) -> Option<u64> {
         let report = self.reports().ended.borrow_mut().pop_front()?;
         let entry = self.members.borrow_mut().remove(&report.member);
         // A report without an entry belongs to a member that was forgotten.
-        let Some(Entry { task: member, .. }) = entry else { return Some(report.member) };
+        let Some(MemberEntry { task: member, .. }) = entry else { return Some(report.member) };
         let task = member.id();
-        match member.take() {
-            Ok(Ok(output)) => drop(self.outputs.insert(report.member, Kept::new(task, output))),
+        match member.take_output() {
+            Ok(Ok(output)) => {
+                drop(self.outputs.insert(report.member, TaskValue::new(task, output)))
+            }
             Ok(Err(error)) => {
-                let error = Kept::new(task, error);
+                let error = TaskValue::new(task, error);
                 // Otherwise the member was cancelled, and the error is dropped here.
                 if report.failed {
-                    self.failure = Some(Failure::Member(error));
+                    self.failure = Some(JoinFailure::Member(error));
                 }
             }
             Err(panic @ Error::Panicked(_)) if report.failed => {
-                self.failure = Some(Failure::Member(Kept::new(task, panic.into())));
+                self.failure = Some(JoinFailure::Member(TaskValue::new(task, panic.into())));
             }
             // The member was dropped.
             Err(_) => {}
@@ -378,14 +383,14 @@ impl<T: 'static, E: 'static> TaskGroup<T, E> {
         let members = self.members.borrow();
         let named = if members.len() > NAMED { 0 } else { NAMED };
         let awaited = members.values().filter(|it| !it.is_daemon).take(named);
-        self.reports().line.held_by(awaited.map(|it| it.task.name()));
+        self.reports().queue.held_by(awaited.map(|it| it.task.name()));
     }
 }
 
 /// The members whose end the group has not looked at, by number.
-pub(super) type Members<T, E> = RefCell<BTreeMap<u64, Entry<T, E>>>;
+pub(super) type Members<T, E> = RefCell<BTreeMap<u64, MemberEntry<T, E>>>;
 
-pub(super) struct Entry<T, E> {
+pub(super) struct MemberEntry<T, E> {
     pub(super) task: Task<Result<T, E>>,
     pub(super) is_daemon: bool,
 }
@@ -404,7 +409,7 @@ pub(super) struct Reports {
     pub(super) daemons: Cell<u64>,
     /// The reports that the group has not looked at, in the order of ending.
     pub(super) ended: RefCell<VecDeque<Report>>,
-    pub(super) line: WaitQueue,
+    pub(super) queue: WaitQueue,
     /// The reason why the members were cancelled. Set during a clean-up, and once the group is
     /// dropped. While it is set, new members are cancelled at once, and failures are not reported.
     pub(super) closing: Cell<Option<&'static str>>,
@@ -461,7 +466,7 @@ impl Drop for Reporter {
         self.report.failed &= !self.is_daemon;
         self.alive().set(self.alive().get() - 1);
         self.to.ended.borrow_mut().push_back(self.report);
-        self.to.line.wake(1);
+        self.to.queue.wake(1);
     }
 }
 
@@ -489,7 +494,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
         async move {
             self.refuse_a_member(site);
             let is_open = self.reports().closing.get().is_none();
-            while is_open && self.failure.is_none() && self.take_end().is_some() {}
+            while is_open && self.failure.is_none() && self.collect_next().is_some() {}
             self.clean_up(reason, site).await;
         }
     }
@@ -498,15 +503,15 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// outputs and returns the failure.
     pub(super) async fn finish(&mut self, site: Site) -> Result<(), E> {
         let reason = match &self.failure {
-            Some(Failure::Joiner(_)) => "join interrupted",
-            Some(Failure::Member(..)) => "group failed",
+            Some(JoinFailure::Joiner(_)) => "join interrupted",
+            Some(JoinFailure::Member(..)) => "group failed",
             None => "group done",
         };
         self.clean_up(reason, site).await;
         let error = match self.failure.take() {
             None => return Ok(()),
-            Some(Failure::Member(kept)) => kept.take().expect("a failure is taken once"),
-            Some(Failure::Joiner(interrupt)) => interrupt.into(),
+            Some(JoinFailure::Member(kept)) => kept.take().expect("a failure is taken once"),
+            Some(JoinFailure::Joiner(interrupt)) => interrupt.into(),
         };
         drop_quietly(mem::take(&mut self.outputs));
         Err(error)
@@ -528,7 +533,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
             self.name_those_awaited();
             let all = async move {
                 while reports.is_any_alive() {
-                    reports.line.wait_from(site).await?;
+                    reports.queue.wait_from(site).await?;
                 }
                 Ok::<(), Interrupt>(())
             };
@@ -579,9 +584,9 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
             failed.clear();
         }
         match &self.failure {
-            Some(Failure::Member(kept)) => failed.insert(0, kept.task),
+            Some(JoinFailure::Member(kept)) => failed.insert(0, kept.task),
             // A join took the interrupt and was dropped before it returned it.
-            Some(Failure::Joiner(interrupt)) => wait::unread(interrupt),
+            Some(JoinFailure::Joiner(interrupt)) => wait::unread(interrupt),
             None => {}
         }
         if let Some(first) = failed.first() {
@@ -653,9 +658,9 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
         let name = task.name();
         task.when_ended(move |output| {
             reporter.set_failed(match output {
-                Output::Value(result) => caught(|| is_failure(result, name)).unwrap_or(true),
-                Output::Panicked(_) => true,
-                Output::Running | Output::Taken | Output::Dropped => false,
+                CellState::Value(result) => caught(|| is_failure(result, name)).unwrap_or(true),
+                CellState::Panicked(_) => true,
+                CellState::Running | CellState::Taken | CellState::Dropped => false,
             });
         });
         self.spawner.admit(number, task, false)
@@ -759,13 +764,13 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> Spawner<T, E> {
     }
 
     fn admit(&self, number: u64, task: Task<Result<T, E>>, is_daemon: bool) -> Member {
-        task.attend();
+        task.mark_used();
         let member = Member { id: task.id(), task: task.name(), local: PhantomData };
         if let Some(reason) = self.reports.closing.get() {
             member.cancel_now(reason);
         }
         if let Some(members) = self.members.upgrade() {
-            members.borrow_mut().insert(number, Entry { task, is_daemon });
+            members.borrow_mut().insert(number, MemberEntry { task, is_daemon });
         }
         member
     }
@@ -813,7 +818,7 @@ impl Member {
     /// Returns the interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
-        Ended::new(self.task, self.id, Location::caller())
+        WaitForEnd::new(self.task, self.id, Location::caller())
     }
 
     /// Cancels the member and waits for its end. This does not fail the group.

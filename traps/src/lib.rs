@@ -132,7 +132,7 @@ pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
 pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
-pub use signal::{Signal, SignalSet, Signals, keep_statuses, signals, wait_signal};
+pub use signal::{Signal, SignalSet, SignalStream, keep_statuses, signals, wait_signal};
 pub use sync::{Wait, WaitQueue};
 pub use task::{IntoJoin, Join, Task};
 pub use task::{Spawn, SpawnDetached, spawn};

@@ -25,10 +25,10 @@ pub enum Liberty {
 }
 
 /// A function that draws a number from 0 to the given number.
-type Source = Rc<dyn Fn(Liberty, u64) -> u64>;
+type Explorer = Rc<dyn Fn(Liberty, u64) -> u64>;
 
 thread_local! {
-    static SOURCE: RefCell<Option<Source>> = const { RefCell::new(None) };
+    static SOURCE: RefCell<Option<Explorer>> = const { RefCell::new(None) };
 }
 
 /// Draws a number from 0 to `most` from the explorer of this thread. Without an explorer, returns
@@ -46,13 +46,13 @@ pub fn is_explored() -> bool {
 }
 
 /// Calls `run`, and lets `source` draw the numbers on this thread during the call.
-pub fn explored<T>(source: Source, run: impl FnOnce() -> T) -> T {
+pub fn explored<T>(source: Explorer, run: impl FnOnce() -> T) -> T {
     let _before = Before(SOURCE.replace(Some(source)));
     run()
 }
 
 /// A guard that restores the previous source on drop, even after a panic.
-struct Before(Option<Source>);
+struct Before(Option<Explorer>);
 
 impl Drop for Before {
     fn drop(&mut self) {

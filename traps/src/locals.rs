@@ -9,17 +9,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use crate::task::{Key, change, find, look, replace};
-use crate::threads::crossed;
+use crate::task::{LocalId, find, read_locals, replace, write_locals};
+use crate::threads::inherited_of_job;
 
-fn own(key: Key) -> Option<Rc<dyn Any>> {
-    look(|values| find(&values.own, key))
+fn own(key: LocalId) -> Option<Rc<dyn Any>> {
+    read_locals(|values| find(&values.own, key))
 }
 
-fn inherited(key: Key) -> Option<Arc<dyn Any + Send + Sync>> {
-    match crossed() {
+fn inherited(key: LocalId) -> Option<Arc<dyn Any + Send + Sync>> {
+    match inherited_of_job() {
         Some(values) => find(&values, key),
-        None => look(|values| find(&values.inherited, key)),
+        None => read_locals(|values| find(&values.inherited, key)),
     }
 }
 
@@ -47,7 +47,7 @@ macro_rules! local {
                 Self { place: AtomicU8::new(0), value: PhantomData }
             }
 
-            fn key(&'static self) -> Key {
+            fn key(&'static self) -> LocalId {
                 ptr::from_ref(&self.place).addr()
             }
 
@@ -70,7 +70,7 @@ macro_rules! local {
             #[track_caller]
             pub fn set(&'static self, value: impl Into<$pointer<T>>) -> Option<$pointer<T>> {
                 let value: $pointer<$any> = value.into();
-                match change(|values| replace(&mut values.$list, self.key(), Some(value))) {
+                match write_locals(|values| replace(&mut values.$list, self.key(), Some(value))) {
                     Some(before) => before.map(Self::typed),
                     None => outside(Location::caller()),
                 }
@@ -81,7 +81,7 @@ macro_rules! local {
             pub fn take(&'static self) -> Option<$pointer<T>> {
                 // Look first, so that a task without values gets no entry in the table.
                 self.get()?;
-                change(|values| replace(&mut values.$list, self.key(), None))?.map(Self::typed)
+                write_locals(|values| replace(&mut values.$list, self.key(), None))?.map(Self::typed)
             }
         }
 

@@ -3,7 +3,7 @@
 //! Every stream sees every signal that it asked for. All waits that are not on a stream share one
 //! record of kept signals in their kernel, so each signal goes to one of them.
 //!
-//! A signal sets a bit in each [`SignalLine`] that wants it, and wakes the waits in its queue. A
+//! A signal sets a bit in each [`SignalInbox`] that wants it, and wakes the waits in its queue. A
 //! woken wait then takes its bit. So a wait that is dropped before it reads the result loses no
 //! signal.
 
@@ -15,7 +15,7 @@ use crate::core::gate;
 use crate::core::protocol::{Post, ServicePost};
 use crate::core::table::Site;
 use crate::error::Error;
-use crate::parts::signals::SignalLine;
+use crate::parts::signals::SignalInbox;
 use crate::sync::Wait;
 
 pub use crate::parts::signals::{Signal, SignalSet};
@@ -32,9 +32,9 @@ pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Er
     let (wanted, site): (SignalSet, _) = (signals.iter().copied().collect(), Location::caller());
     async move {
         let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
-        let line = kernel.signals.clone();
-        line.wanted.set(wanted.iter().fold(line.wanted.get(), SignalSet::with));
-        next(&line, wanted, false, site).await
+        let inbox = kernel.signals.clone();
+        inbox.wanted.set(wanted.iter().fold(inbox.wanted.get(), SignalSet::with));
+        next(&inbox, wanted, false, site).await
     }
 }
 
@@ -50,27 +50,27 @@ pub fn keep_statuses() -> io::Result<()> {
     gate::with_shared(|kernel| (kernel.keep_statuses)()).unwrap_or(Ok(()))
 }
 
-/// Waits in `line` until the line has a signal of `wanted`, and takes the signal.
+/// Waits in `inbox` until the inbox has a signal of `wanted`, and takes the signal.
 async fn next(
-    line: &Rc<SignalLine>,
+    inbox: &Rc<SignalInbox>,
     wanted: SignalSet,
     is_stream: bool,
     site: Site,
 ) -> Result<Signal, Error> {
     // Post this for every wait: a stream may be older than the kernel.
-    gate::post(Post::Service(ServicePost::Watch(line.clone(), is_stream)));
+    gate::post(Post::Service(ServicePost::Watch(inbox.clone(), is_stream)));
     loop {
-        if let Some(refused) = line.take_refusal(wanted) {
+        if let Some(refused) = inbox.take_refusal(wanted) {
             return Err(Error::Io(refused));
         }
-        if let Some(signal) = line.take(wanted) {
+        if let Some(signal) = inbox.take(wanted) {
             return Ok(signal);
         }
-        Wait::new(line.queue.clone(), false, site).await?;
+        Wait::new(inbox.queue.clone(), false, site).await?;
     }
 }
 
-/// Makes a stream of `signals`, for [`Signals::next`].
+/// Makes a stream of `signals`, for [`SignalStream::next`].
 ///
 /// Every stream sees every signal that it asked for, even if others wait for the same signal. From
 /// the first poll of the first `next` on, these signals no longer end the process. Signals that
@@ -90,17 +90,17 @@ async fn next(
 /// # }
 /// ```
 #[must_use]
-pub fn signals(signals: &[Signal]) -> Signals {
-    Signals { line: Rc::new(SignalLine::new(signals.iter().copied().collect())) }
+pub fn signals(signals: &[Signal]) -> SignalStream {
+    SignalStream { inbox: Rc::new(SignalInbox::new(signals.iter().copied().collect())) }
 }
 
 /// A stream of signals, made by [`signals`]. Belongs to its thread.
 #[derive(Debug)]
-pub struct Signals {
-    line: Rc<SignalLine>,
+pub struct SignalStream {
+    inbox: Rc<SignalInbox>,
 }
 
-impl Signals {
+impl SignalStream {
     /// Returns the next signal of the stream. If several are kept, returns the one with the lowest
     /// number. *Blocks* unless one is kept. An interrupted or dropped wait takes no signal.
     ///
@@ -112,6 +112,6 @@ impl Signals {
     #[expect(clippy::should_implement_trait, reason = "a stream is no iterator: it waits")]
     pub fn next(&mut self) -> impl Future<Output = Result<Signal, Error>> {
         let site = Location::caller();
-        async move { next(&self.line, self.line.wanted.get(), true, site).await }
+        async move { next(&self.inbox, self.inbox.wanted.get(), true, site).await }
     }
 }

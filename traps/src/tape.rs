@@ -2,8 +2,8 @@
 //!
 //! A program and its kernel are deterministic, except for what they take from outside: a reading of
 //! a clock, the arrivals of a wait, the result of a system call. Code that takes such a value asks
-//! [`take`], and names the kind of the value. If a tape records, `take` gets the value from outside
-//! and writes it down. If a tape plays, `take` returns the next value of the record, and nothing
+//! [`input`], and names the kind of the value. If a tape records, `input` gets the value from outside
+//! and writes it down. If a tape plays, `input` returns the next value of the record, and nothing
 //! outside is touched. So a recorded run can be run again, and makes the same log.
 //!
 //! A record is text. A line that begins with `<` is one answer from outside: its kind, then its
@@ -21,7 +21,7 @@
 //! [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a question gets
 //! an answer at once: an error, zero, or the reading of a clock that moves on.
 //!
-//! A tape belongs to a thread. Without one, `take` costs one test.
+//! A tape belongs to a thread. Without one, `input` costs one test.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -90,7 +90,7 @@ struct Tape {
     /// The number of the last line of the log that the program has written.
     last: u64,
     /// The reason why the tape stopped.
-    stop: Option<Stop>,
+    stop: Option<TapeStop>,
 }
 
 impl Tape {
@@ -113,7 +113,7 @@ impl Tape {
 
 /// The reason why a tape has stopped playing.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub struct TapeStop {
     /// Whether the program differs from the record.
     pub is_divergence: bool,
     /// What the record has, what the program did, and where.
@@ -207,7 +207,7 @@ pub fn flush() {
 /// Takes the next value of this kind: from outside with `live`, or from the record with `get`. A
 /// recorded value is written down with `put`.
 #[inline]
-pub fn take<T>(
+pub fn input<T>(
     kind: &'static str,
     live: impl FnOnce() -> T,
     put: impl FnOnce(&T, &mut Words),
@@ -240,7 +240,7 @@ pub fn take<T>(
 pub fn clock(live: impl FnOnce() -> u64) -> u64 {
     let last = CLOCK.get();
     let live = || live().saturating_sub(last);
-    let step = take("now", live, |step, words| words.number(*step), |it| it.number());
+    let step = input("now", live, |step, words| words.number(*step), |it| it.number());
     // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
     let now = last + if MODE.get() == Mode::Stopped { 1000 } else { step };
     CLOCK.set(now);
@@ -249,7 +249,7 @@ pub fn clock(live: impl FnOnce() -> u64) -> u64 {
 
 /// Records that something has happened, or takes that from the record.
 pub fn mark(kind: &'static str) {
-    take(kind, || (), |(), _| (), |_| ());
+    input(kind, || (), |(), _| (), |_| ());
 }
 
 /// Returns whether the next line of the record is an answer that begins with these words.
@@ -314,7 +314,7 @@ pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<boo
 /// # Panics
 ///
 /// Panics if `code` panics and the tape does not stop.
-pub fn until_stop<T>(code: impl FnOnce() -> T) -> Result<T, Stop> {
+pub fn until_stop<T>(code: impl FnOnce() -> T) -> Result<T, TapeStop> {
     let before = UNWINDS.replace(MODE.get() != Mode::Stopped);
     let ran = catch_unwind(AssertUnwindSafe(code));
     UNWINDS.set(before);
@@ -384,7 +384,7 @@ pub fn stop(is_divergence: bool, report: String) {
 /// Returns why the tape of this thread has stopped playing, if it has and [`until_stop`] has not
 /// returned it.
 #[must_use]
-pub fn stopped() -> Option<Stop> {
+pub fn stopped() -> Option<TapeStop> {
     with(|tape| tape.stop.clone())
 }
 
@@ -483,7 +483,7 @@ impl Tape {
     fn stop(&mut self, is_divergence: bool, report: String) {
         if MODE.get() == Mode::Plays {
             MODE.set(Mode::Stopped);
-            self.stop = Some(Stop { is_divergence, report, last: self.last });
+            self.stop = Some(TapeStop { is_divergence, report, last: self.last });
         }
     }
 }
@@ -576,7 +576,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Takes the next word if it is this one.
-    pub fn takes(&mut self, word: &str) -> bool {
+    pub fn next_if(&mut self, word: &str) -> bool {
         let before = self.rest;
         let is_it = self.word() == word;
         if !is_it {
@@ -690,7 +690,7 @@ mod tests {
         let line = [b"<kind", &words.0[..], b"\n"].concat();
         play(Box::new(io::Cursor::new(line)));
         let read = Cell::new(None);
-        take("kind", || (), |(), _| (), |answer| read.set(Some(get(answer))));
+        input("kind", || (), |(), _| (), |answer| read.set(Some(get(answer))));
         assert!(stopped().is_none(), "{:?}", stopped());
         end().unwrap();
         read.take().unwrap()
@@ -741,12 +741,12 @@ mod tests {
     #[test]
     fn a_tape_that_has_stopped_answers_at_once_and_keeps_its_first_report() {
         play(Box::new(io::Cursor::new("<one 1\n<two 2\n")));
-        let number = |kind| take(kind, || 0, |_, _| (), |answer| answer.number());
+        let number = |kind| input(kind, || 0, |_, _| (), |answer| answer.number());
         assert_eq!((number("one"), number("three"), number("two")), (1, 0, 0));
         let stop = stopped().unwrap();
         let report = "line 2 of the record has:\n  <two 2\nthe program asks for `three`";
         assert_eq!((stop.is_divergence, &*stop.report), (true, report));
         end().unwrap();
-        assert_eq!((mode(), take("one", || 7, |_, _| (), |_| 0)), (Mode::Off, 7));
+        assert_eq!((mode(), input("one", || 7, |_, _| (), |_| 0)), (Mode::Off, 7));
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks: how they are made, the handle of their owner, and the values that belong to them.
 //!
-//! [`spawn`] boxes the future of a task into a [`Job`] and posts it to the kernel. The kernel polls
+//! [`spawn`] boxes the future of a task into a [`TaskBody`] and posts it to the kernel. The kernel polls
 //! the job. When the future ends, the job moves the output into the [`TaskCell`] that it shares
 //! with the [`Task`] handle, and the waits for that end are woken. A [`Join`] then takes the output
 //! out of the cell. A detached task has no cell.
@@ -36,17 +36,17 @@ use crate::notes::note_warning;
 pub(crate) struct TaskCell<T> {
     task: TaskRef,
     id: TaskId,
-    output: RefCell<Output<T>>,
+    output: RefCell<CellState<T>>,
     /// The callback of the group that the task was added to. It sees the output before a join can.
-    seer: Cell<Option<Seer<T>>>,
+    on_end: Cell<Option<OnEnd<T>>>,
     /// Whether the task was joined, awaited or cancelled, or belongs to a group.
-    is_attended: Cell<bool>,
+    is_used: Cell<bool>,
 }
 
-type Seer<T> = Box<dyn FnOnce(&Output<T>)>;
+type OnEnd<T> = Box<dyn FnOnce(&CellState<T>)>;
 
 /// The output of a task, or the reason why there is none.
-pub(crate) enum Output<T> {
+pub(crate) enum CellState<T> {
     /// The task has not ended.
     Running,
     /// The task has ended with this output.
@@ -61,28 +61,28 @@ pub(crate) enum Output<T> {
 
 impl<T> TaskCell<T> {
     pub(crate) fn new(task: TaskRef, id: TaskId) -> TaskCell<T> {
-        let output = RefCell::new(Output::Running);
-        TaskCell { task, id, output, seer: Cell::default(), is_attended: Cell::default() }
+        let output = RefCell::new(CellState::Running);
+        TaskCell { task, id, output, on_end: Cell::default(), is_used: Cell::default() }
     }
 
     /// Stores the output of a task that has ended.
-    fn fill(&self, output: Output<T>) {
-        if let Some(seer) = self.seer.take() {
-            seer(&output);
+    fn fill(&self, output: CellState<T>) {
+        if let Some(on_end) = self.on_end.take() {
+            on_end(&output);
         }
         self.output.replace(output);
     }
 
     /// Takes the output out of the cell, or returns an error if there is none.
-    fn take(&self) -> Result<T, Error> {
+    fn take_output(&self) -> Result<T, Error> {
         let mut output = self.output.borrow_mut();
-        match mem::replace(&mut *output, Output::Taken) {
-            Output::Value(value) => return Ok(value),
+        match mem::replace(&mut *output, CellState::Taken) {
+            CellState::Value(value) => return Ok(value),
             other => *output = other,
         }
         Err(match &*output {
-            Output::Panicked(message) => Error::Panicked(message.clone()),
-            Output::Dropped => Error::Dropped,
+            CellState::Panicked(message) => Error::Panicked(message.clone()),
+            CellState::Dropped => Error::Dropped,
             _ => Error::Taken,
         })
     }
@@ -91,23 +91,23 @@ impl<T> TaskCell<T> {
 impl<T> Drop for TaskCell<T> {
     fn drop(&mut self) {
         if mem::needs_drop::<T>()
-            && let Output::Value(value) = self.output.replace(Output::Taken)
+            && let CellState::Value(value) = self.output.replace(CellState::Taken)
         {
-            drop(Kept::new(self.id, value));
+            drop(TaskValue::new(self.id, value));
         }
     }
 }
 
 /// A part of a task's output that a handle keeps. If its drop panics, a `warn` line reports the
 /// panic.
-pub(crate) struct Kept<T> {
+pub(crate) struct TaskValue<T> {
     pub(crate) task: TaskId,
     value: Option<T>,
 }
 
-impl<T> Kept<T> {
-    pub(crate) fn new(task: TaskId, value: T) -> Kept<T> {
-        Kept { task, value: Some(value) }
+impl<T> TaskValue<T> {
+    pub(crate) fn new(task: TaskId, value: T) -> TaskValue<T> {
+        TaskValue { task, value: Some(value) }
     }
 
     pub(crate) fn get(&self) -> Option<&T> {
@@ -119,7 +119,7 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for TaskValue<T> {
     fn drop(&mut self) {
         let value = self.value.take();
         if let Some(text) = drop_of_task(self.task, "output", || drop(value)) {
@@ -137,24 +137,24 @@ impl<T> fmt::Debug for TaskCell<T> {
 /// A future that waits for the end of a task and leaves the output in the task. The task of a
 /// dropped kernel has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct WaitForEnd {
     task: TaskRef,
     id: TaskId,
     call: Call,
 }
 
-impl Ended {
-    pub(crate) fn new(task: TaskRef, id: TaskId, site: Site) -> Ended {
-        Ended { task, id, call: Call::from(site) }
+impl WaitForEnd {
+    pub(crate) fn new(task: TaskRef, id: TaskId, site: Site) -> WaitForEnd {
+        WaitForEnd { task, id, call: Call::from(site) }
     }
 }
 
-impl Future for Ended {
+impl Future for WaitForEnd {
     type Output = Result<(), Interrupt>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ended { task, id, call } = &mut *self;
+        let WaitForEnd { task, id, call } = &mut *self;
         if call.ticket().is_none() && !gate::is_alive(*task) {
             return Poll::Ready(Ok(()));
         }
@@ -185,13 +185,13 @@ pub struct Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        if !self.cell.is_attended.get() {
-            tell_of_unattended(self.cell.id);
+        if !self.cell.is_used.get() {
+            warn_of_unused(self.cell.id);
         }
     }
 }
 
-fn tell_of_unattended(task: TaskId) {
+fn warn_of_unused(task: TaskId) {
     let is_interrupted = |records: &mut Records, from, _: &_| {
         records.around(from).any(|(at, scope)| scope.was_taken(at))
     };
@@ -218,21 +218,21 @@ impl<T: 'static> Task<T> {
     }
 
     /// Returns the future that waits for the end of the task.
-    pub(crate) fn ended(&self, site: Site) -> Ended {
-        Ended::new(self.cell.task, self.cell.id, site)
+    pub(crate) fn ended(&self, site: Site) -> WaitForEnd {
+        WaitForEnd::new(self.cell.task, self.cell.id, site)
     }
 
     /// Marks the handle as used, so that no `warn` line reports its drop.
-    pub(crate) fn attend(&self) {
-        self.cell.is_attended.set(true);
+    pub(crate) fn mark_used(&self) {
+        self.cell.is_used.set(true);
     }
 
     /// Calls `see` with the output when the task ends, or at once if it has ended.
-    pub(crate) fn when_ended(&self, see: impl FnOnce(&Output<T>) + 'static) {
+    pub(crate) fn when_ended(&self, see: impl FnOnce(&CellState<T>) + 'static) {
         if gate::is_alive(self.cell.task) {
-            self.cell.seer.set(Some(Box::new(see)));
+            self.cell.on_end.set(Some(Box::new(see)));
         } else {
-            let output = self.cell.output.replace(Output::Taken);
+            let output = self.cell.output.replace(CellState::Taken);
             see(&output);
             self.cell.output.replace(output);
         }
@@ -248,14 +248,14 @@ impl<T: 'static> Task<T> {
     /// [`Error::Dropped`] or [`Error::Taken`] if there is no output to take.
     #[track_caller]
     pub fn join(&mut self) -> Join<'_, T> {
-        self.attend();
+        self.mark_used();
         let ended = self.ended(Location::caller());
         Join { task: self, ended }
     }
 
     /// Takes the output of a task that has ended, and logs the join.
-    pub(crate) fn take(&self) -> Result<T, Error> {
-        let output = self.cell.take()?;
+    pub(crate) fn take_output(&self) -> Result<T, Error> {
+        let output = self.cell.take_output()?;
         if gate::is_listening() {
             gate::post(Post::Note(Note::Joined(self.cell.id)));
         }
@@ -269,7 +269,7 @@ impl<T: 'static> Task<T> {
     /// Returns the interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
-        self.attend();
+        self.mark_used();
         self.ended(Location::caller())
     }
 
@@ -315,7 +315,7 @@ impl<T: 'static> Task<T> {
     /// Cancels the task without waiting. The log and the interrupt show `reason`, unless it is
     /// empty. *A post*.
     pub fn cancel_now(&self, reason: &'static str) {
-        self.attend();
+        self.mark_used();
         cancel(self.cell.task, reason);
     }
 }
@@ -325,7 +325,7 @@ impl<T: 'static> Task<T> {
 #[must_use = "a join that is not awaited waits for nothing: add `.await`"]
 pub struct Join<'a, T> {
     task: &'a mut Task<T>,
-    ended: Ended,
+    ended: WaitForEnd,
 }
 
 impl<T: 'static> Future for Join<'_, T> {
@@ -333,7 +333,7 @@ impl<T: 'static> Future for Join<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(Pin::new(&mut self.ended).poll(cx))?;
-        Poll::Ready(self.task.take())
+        Poll::Ready(self.task.take_output())
     }
 }
 
@@ -355,7 +355,7 @@ impl<T: 'static> IntoFuture for Task<T> {
 
     #[track_caller]
     fn into_future(self) -> IntoJoin<T> {
-        self.attend();
+        self.mark_used();
         let ended = self.ended(Location::caller());
         IntoJoin { task: self, ended }
     }
@@ -366,7 +366,7 @@ impl<T: 'static> IntoFuture for Task<T> {
 #[must_use = "a join that is not awaited waits for nothing: add `.await`"]
 pub struct IntoJoin<T> {
     task: Task<T>,
-    ended: Ended,
+    ended: WaitForEnd,
 }
 
 impl<T: 'static> Future for IntoJoin<T> {
@@ -374,54 +374,54 @@ impl<T: 'static> Future for IntoJoin<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(Pin::new(&mut self.ended).poll(cx))?;
-        Poll::Ready(self.task.take())
+        Poll::Ready(self.task.take_output())
     }
 }
 
 pin_project! {
     /// The body of a task: its future, and afterwards the output, for the cell.
-    struct Job<F: Future> {
+    struct TaskBody<F: Future> {
         #[pin]
-        state: State<F>,
+        state: BodyState<F>,
         // `None` if the task is detached.
         cell: Option<Rc<TaskCell<F::Output>>>,
     }
 }
 
 pin_project! {
-    #[project = StateProjection]
-    enum State<F: Future> {
+    #[project = BodyStateProjection]
+    enum BodyState<F: Future> {
         Running { #[pin] future: F },
         Ended { output: Option<F::Output> },
     }
 }
 
-impl<F: Future> Future for Job<F> {
+impl<F: Future> Future for TaskBody<F> {
     type Output = ();
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.project().state;
-        let StateProjection::Running { future } = state.as_mut().project() else {
+        let BodyStateProjection::Running { future } = state.as_mut().project() else {
             unreachable!("rule: an ended task is not polled")
         };
         let output = Some(ready!(future.poll(cx)));
-        state.set(State::Ended { output });
+        state.set(BodyState::Ended { output });
         Poll::Ready(())
     }
 }
 
-impl<F: Future> Body for Job<F> {
+impl<F: Future> Body for TaskBody<F> {
     fn end(self: Pin<&mut Self>, how: End<'_>) {
         let this = self.project();
         let Some(cell) = this.cell.take() else { return };
         cell.fill(match (how, this.state.project()) {
             // If no handle is left, the output stays here and is dropped with the body.
-            (End::Output, StateProjection::Ended { output }) if Rc::strong_count(&cell) > 1 => {
-                output.take().map_or(Output::Dropped, Output::Value)
+            (End::Output, BodyStateProjection::Ended { output }) if Rc::strong_count(&cell) > 1 => {
+                output.take().map_or(CellState::Dropped, CellState::Value)
             }
-            (End::Panicked(message), _) => Output::Panicked(message.to_owned()),
-            (End::Output | End::Dropped, _) => Output::Dropped,
+            (End::Panicked(message), _) => CellState::Panicked(message.to_owned()),
+            (End::Output | End::Dropped, _) => CellState::Dropped,
         });
     }
 }
@@ -429,7 +429,7 @@ impl<F: Future> Body for Job<F> {
 /// Makes the body of a task whose output is dropped.
 #[must_use]
 pub fn body_without_handle(future: impl Future + 'static) -> Pin<Box<dyn Body>> {
-    Box::pin(Job { state: State::Running { future }, cell: None })
+    Box::pin(TaskBody { state: BodyState::Running { future }, cell: None })
 }
 
 /// Makes a new task that runs `future`. Await it to get the [`Task`], whose [`join`](Task::join)
@@ -528,7 +528,7 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
 
     fn post(&mut self, root: TaskRef, cell: Option<Rc<TaskCell<F::Output>>>) {
         let future = self.future.take().expect("rule: a future is not polled after it was ready");
-        let body = Box::pin(Job { state: State::Running { future }, cell });
+        let body = Box::pin(TaskBody { state: BodyState::Running { future }, cell });
         gate::post(Post::Spawn(NewTask { root, name: mem::take(&mut self.name), body }));
     }
 }
@@ -579,15 +579,15 @@ impl<F: Future<Output: 'static> + 'static> Future for SpawnDetached<F> {
 
 /// The key of a local value: the address of the static that the value belongs to. Keys are compared
 /// for equality, never ordered.
-pub(super) type Key = usize;
+pub(super) type LocalId = usize;
 /// The inherited local values of a task: its children and its jobs get copies of them.
-pub(crate) type Crossing = Vec<(Key, Arc<dyn Any + Send + Sync>)>;
+pub(crate) type InheritedValues = Vec<(LocalId, Arc<dyn Any + Send + Sync>)>;
 
 /// The local values of one task. There are only a few, so a linear search finds them.
 #[derive(Default)]
 pub(super) struct Locals {
-    pub(super) own: Vec<(Key, Rc<dyn Any>)>,
-    pub(super) inherited: Crossing,
+    pub(super) own: Vec<(LocalId, Rc<dyn Any>)>,
+    pub(super) inherited: InheritedValues,
 }
 
 thread_local! {
@@ -604,7 +604,7 @@ pub fn any_locals() -> bool {
 
 /// Copies the inherited local values of a parent task to its child.
 pub fn inherit_locals(parent: TaskRef, child: TaskRef) {
-    let inherited = crossing(parent);
+    let inherited = inherited_of(parent);
     if !inherited.is_empty() {
         let locals = Locals { own: Vec::new(), inherited };
         LOCALS.with_borrow_mut(|tasks| tasks.insert(child, locals));
@@ -622,18 +622,22 @@ pub fn drop_locals(task: TaskRef, id: TaskId) -> Vec<String> {
 }
 
 /// Returns copies of the local values that a job of this task takes to its thread.
-pub(crate) fn crossing(task: TaskRef) -> Crossing {
+pub(crate) fn inherited_of(task: TaskRef) -> InheritedValues {
     let values = LOCALS.try_with(|locals| Some(locals.borrow().get(&task)?.inherited.clone()));
     values.ok().flatten().unwrap_or_default()
 }
 
 /// Returns a copy of the local value with this key.
-pub(crate) fn find<V: Clone>(values: &[(Key, V)], key: Key) -> Option<V> {
+pub(crate) fn find<V: Clone>(values: &[(LocalId, V)], key: LocalId) -> Option<V> {
     values.iter().find(|(found, _)| *found == key).map(|(_, value)| value.clone())
 }
 
 /// Sets or removes the local value with this key. Returns the previous value.
-pub(crate) fn replace<V>(values: &mut Vec<(Key, V)>, key: Key, value: Option<V>) -> Option<V> {
+pub(crate) fn replace<V>(
+    values: &mut Vec<(LocalId, V)>,
+    key: LocalId,
+    value: Option<V>,
+) -> Option<V> {
     let place = values.iter().position(|(found, _)| *found == key);
     let before = place.map(|place| values.remove(place).1);
     values.extend(value.map(|value| (key, value)));
@@ -641,13 +645,13 @@ pub(crate) fn replace<V>(values: &mut Vec<(Key, V)>, key: Key, value: Option<V>)
 }
 
 /// Reads the local values of the task that is being polled. Returns `None` outside a poll.
-pub(crate) fn look<R>(read: impl FnOnce(&Locals) -> Option<R>) -> Option<R> {
+pub(crate) fn read_locals<R>(read: impl FnOnce(&Locals) -> Option<R>) -> Option<R> {
     let task = gate::task()?;
     LOCALS.try_with(|locals| read(locals.borrow().get(&task)?)).ok().flatten()
 }
 
 /// Changes the local values of the task that is being polled. Returns `None` outside a poll.
-pub(crate) fn change<R>(write: impl FnOnce(&mut Locals) -> R) -> Option<R> {
+pub(crate) fn write_locals<R>(write: impl FnOnce(&mut Locals) -> R) -> Option<R> {
     let task = gate::task()?;
     LOCALS.try_with(|locals| write(locals.borrow_mut().entry(task).or_default())).ok()
 }

@@ -1,7 +1,7 @@
 //! Blocking work on worker threads: jobs, limiters for classes of jobs, and iterators that block.
 //!
 //! A task hands a closure to the kernel as a *job*, and parks. A worker thread runs the job, and
-//! the task takes the value out of the `Job` that both share. A job needs a *token* of the
+//! the task takes the value out of the [`SharedJob`] that both share. A job needs a *token* of the
 //! kernel's pool, and also one of its [`Limiter`] if it has one. The kernel decides when a job gets
 //! its tokens.
 //!
@@ -37,7 +37,7 @@ use crate::core::table::{Site, TaskRef};
 use crate::core::wait::{self, Call};
 use crate::error::{Error, caught};
 use crate::outside::{OutsideWaker, Wait};
-use crate::task::{Crossing, crossing};
+use crate::task::{InheritedValues, inherited_of};
 use crate::time::Time;
 use crate::verbs::in_force;
 
@@ -46,11 +46,11 @@ pub use crate::error::{drop_of_task, drop_quietly, into_panic_message, panic_mes
 
 /// A job: its closure, and afterwards its result. The caller of the job and the thread that runs it
 /// share this state.
-struct Job<F, T> {
-    state: Mutex<State<F, T>>,
+struct SharedJob<F, T> {
+    state: Mutex<JobState<F, T>>,
 }
 
-enum State<F, T> {
+enum JobState<F, T> {
     Waiting(F),
     Running,
     /// The result of the job. `None` if the job did not run, stored its result elsewhere, or the
@@ -58,23 +58,23 @@ enum State<F, T> {
     Ended(Option<Result<T, String>>),
 }
 
-impl<F, T> Job<F, T> {
+impl<F, T> SharedJob<F, T> {
     /// Replaces the state. The caller drops the old state after the lock is released, because user
     /// code must not run under the lock.
-    fn replace(&self, state: State<F, T>) -> State<F, T> {
+    fn replace(&self, state: JobState<F, T>) -> JobState<F, T> {
         mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
     }
 }
 
-impl<F, T> Work for Job<F, T>
+impl<F, T> Work for SharedJob<F, T>
 where
     F: FnOnce() -> Option<Result<T, String>> + Send,
     T: Send + 'static,
 {
     fn run(&self) {
-        if let State::Waiting(closure) = self.replace(State::Running) {
+        if let JobState::Waiting(closure) = self.replace(JobState::Running) {
             let ended = caught(closure).unwrap_or_else(|message| Some(Err(message)));
-            drop(self.replace(State::Ended(ended)));
+            drop(self.replace(JobState::Ended(ended)));
         }
     }
 
@@ -84,19 +84,19 @@ where
 }
 
 /// The place from which the caller of a job takes the value.
-trait Slot<T>: Work {
+trait TypedWork<T>: Work {
     fn take_value(&self) -> Option<Result<T, String>>;
 }
 
-impl<F, T> Slot<T> for Job<F, T>
+impl<F, T> TypedWork<T> for SharedJob<F, T>
 where
     F: FnOnce() -> Option<Result<T, String>> + Send,
     T: Send + 'static,
 {
     fn take_value(&self) -> Option<Result<T, String>> {
-        match self.replace(State::Ended(None)) {
-            State::Ended(ended) => ended,
-            State::Waiting(_) | State::Running => None,
+        match self.replace(JobState::Ended(None)) {
+            JobState::Ended(ended) => ended,
+            JobState::Waiting(_) | JobState::Running => None,
         }
     }
 }
@@ -127,7 +127,7 @@ where
 /// The future of [`run_in_thread`].
 #[must_use = "a trap that is not awaited is never made"]
 pub struct RunInThread<T> {
-    job: Arc<dyn Slot<T>>,
+    job: Arc<dyn TypedWork<T>>,
     /// Whether the job was handed over to the kernel.
     is_submitted: bool,
     limiter: Option<Rc<LimiterCore>>,
@@ -141,7 +141,7 @@ impl<T: Send + 'static> RunInThread<T> {
     where
         F: FnOnce() -> Option<Result<T, String>> + Send + 'static,
     {
-        let job = Arc::new(Job { state: Mutex::new(State::Waiting(closure)) });
+        let job = Arc::new(SharedJob { state: Mutex::new(JobState::Waiting(closure)) });
         RunInThread { job, is_submitted: false, limiter, call: Call::from(site) }
     }
 }
@@ -196,7 +196,7 @@ impl<T: 'static> Future for RunInThread<T> {
 fn submit<T: 'static>(
     job: u64,
     call: &Call,
-    work: Arc<dyn Slot<T>>,
+    work: Arc<dyn TypedWork<T>>,
     limiter: Option<Rc<LimiterCore>>,
 ) {
     let (Some(ticket), Some(task)) = (call.ticket(), gate::task()) else { return };
@@ -290,19 +290,19 @@ pub struct Caller {
 
 impl Caller {
     /// Tells the job that its caller no longer waits.
-    pub fn leave(&self) {
+    pub fn mark_gone(&self) {
         self.is_gone.store(true, Ordering::Release);
     }
 
     /// Returns the number of the first question of the job that was told that the deadline had
     /// passed, and of the first that was told that the caller had gone, or 0.
     #[must_use]
-    pub fn told(&self) -> [u64; 2] {
+    pub fn first_yes(&self) -> [u64; 2] {
         [&self.expired, &self.gone].map(|tally| tally.first.load(Ordering::Relaxed))
     }
 
     /// Sets what the job is told in a replay.
-    pub fn tell(&self, [expired, gone]: [u64; 2]) {
+    pub fn set_first_yes(&self, [expired, gone]: [u64; 2]) {
         self.expired.first.store(expired, Ordering::Relaxed);
         self.gone.first.store(gone, Ordering::Relaxed);
     }
@@ -334,7 +334,7 @@ impl Tally {
 #[derive(Debug)]
 pub struct ThreadContext {
     deadline: ThreadDeadline,
-    locals: Crossing,
+    locals: InheritedValues,
 }
 
 impl ThreadContext {
@@ -344,7 +344,7 @@ impl ThreadContext {
     pub fn new(until: Time, clock: &Arc<ThreadClock>, task: TaskRef) -> ThreadContext {
         let (clock, caller) = (clock.clone(), Arc::default());
         let deadline = ThreadDeadline { until, clock, caller, is_replayed: false };
-        ThreadContext { deadline, locals: crossing(task) }
+        ThreadContext { deadline, locals: inherited_of(task) }
     }
 
     /// Marks the job as one that runs again in a replay. Its clock starts at `since`, the recorded
@@ -367,7 +367,7 @@ impl ThreadContext {
     ///
     /// Returns the message if the job panics.
     pub fn run<R>(self, job: impl FnOnce() -> R) -> Result<R, String> {
-        let entered = Entered { context: self, epoch: gate::epoch() };
+        let entered = EnteredContext { context: self, epoch: gate::epoch() };
         // There can be an outer context: a job can run a kernel, and that kernel can play this job
         // by script.
         let before = CONTEXT.replace(Some(entered));
@@ -387,35 +387,35 @@ impl Drop for ThreadContext {
 
 /// The context of the job on this thread, and the kernel that ran on the thread when the job
 /// started.
-struct Entered {
+struct EnteredContext {
     context: ThreadContext,
     epoch: u32,
 }
 
 thread_local! {
-    static CONTEXT: RefCell<Option<Entered>> = const { RefCell::new(None) };
+    static CONTEXT: RefCell<Option<EnteredContext>> = const { RefCell::new(None) };
 }
 
-fn look<R>(read: impl FnOnce(&Entered) -> Option<R>) -> Option<R> {
+fn with_context<R>(read: impl FnOnce(&EnteredContext) -> Option<R>) -> Option<R> {
     CONTEXT.try_with(|entered| read(entered.borrow().as_ref()?)).ok().flatten()
 }
 
 /// Returns whether this thread runs a job now. `false` inside a kernel that the job runs.
 #[must_use]
 pub fn is_in_job() -> bool {
-    look(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
+    with_context(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
 }
 
 /// Returns whether this thread runs a job of a replay again. `false` inside a kernel that the job
 /// runs.
 pub(crate) fn is_in_replayed_job() -> bool {
-    let is_it = |entered: &Entered| entered.context.deadline.is_replayed;
-    look(|entered| Some(is_it(entered) && entered.epoch == gate::epoch())).unwrap_or(false)
+    let is_it = |entered: &EnteredContext| entered.context.deadline.is_replayed;
+    with_context(|entered| Some(is_it(entered) && entered.epoch == gate::epoch())).unwrap_or(false)
 }
 
 /// Returns the inherited local values of the job on this thread. Returns `None` outside a job.
-pub(crate) fn crossed() -> Option<Crossing> {
-    look(|entered| (entered.epoch == gate::epoch()).then(|| entered.context.locals.clone()))
+pub(crate) fn inherited_of_job() -> Option<InheritedValues> {
+    with_context(|entered| (entered.epoch == gate::epoch()).then(|| entered.context.locals.clone()))
 }
 
 /// Returns the deadline of the job on this thread. Returns `None` outside a job.
@@ -434,7 +434,7 @@ pub(crate) fn crossed() -> Option<Crossing> {
 /// ```
 #[must_use]
 pub fn thread_deadline() -> Option<ThreadDeadline> {
-    look(|entered| Some(entered.context.deadline.clone()))
+    with_context(|entered| Some(entered.context.deadline.clone()))
 }
 
 /// The deadline of a job's caller, and whether the caller still waits.
@@ -546,13 +546,13 @@ struct ItemSlot<I: Iterator> {
     iterator: Option<I>,
     /// An item, or the message of a panic, that a job has stored here.
     found: Option<Result<I::Item, String>>,
-    source: Source,
+    source: SourceState,
     /// The waker of the source, while the source waits for a job of an earlier call.
     waker: Option<OutsideWaker>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Source {
+enum SourceState {
     Idle,
     /// The source has asked for an item, and the job has not ended.
     Asks,
@@ -567,7 +567,7 @@ fn lock<I: Iterator>(slot: &SharedSlot<I>) -> MutexGuard<'_, ItemSlot<I>> {
 impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
     fn new(iterator: I, limiter: Option<Rc<LimiterCore>>) -> IterateInThread<I> {
         let iterator = Some(iterator);
-        let state = ItemSlot { iterator, found: None, source: Source::Idle, waker: None };
+        let state = ItemSlot { iterator, found: None, source: SourceState::Idle, waker: None };
         IterateInThread { slot: Arc::new(Mutex::new(state)), limiter }
     }
 
@@ -592,32 +592,32 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
     pub fn next(&mut self) -> NextItem<'_, I> {
-        NextItem { items: self, site: Location::caller(), stage: Stage::Look }
+        NextItem { items: self, site: Location::caller(), state: NextState::Check }
     }
 
     /// Takes the content of the slot. If there is none, returns how to wait for it, as `Right`.
-    fn look(&self, site: Site) -> Either<Result<Option<I::Item>, String>, Stage> {
+    fn try_next(&self, site: Site) -> Either<Result<Option<I::Item>, String>, NextState> {
         let mut state = lock(&self.slot);
         if let Some(found) = state.found.take() {
             return Either::Left(found.map(Some));
         }
-        if state.source == Source::Asks {
-            return Either::Right(Stage::Wait(Wait::from(Parked::Outside("item"), site)));
+        if state.source == SourceState::Asks {
+            return Either::Right(NextState::Wait(Wait::from(Parked::Outside("item"), site)));
         }
         if state.iterator.is_none() {
             return Either::Left(Ok(None));
         }
-        state.source = Source::Asks;
+        state.source = SourceState::Asks;
         let next = NextJob(Some(self.slot.clone()));
         let job = move || next.make().map(Err);
-        Either::Right(Stage::Job(RunInThread::new(job, self.limiter.clone(), site)))
+        Either::Right(NextState::Job(RunInThread::new(job, self.limiter.clone(), site)))
     }
 }
 
 impl<I: Iterator> Drop for IterateInThread<I> {
     fn drop(&mut self) {
         let mut state = lock(&self.slot);
-        state.source = Source::Gone;
+        state.source = SourceState::Gone;
         let left = (state.iterator.take(), state.found.take());
         drop(state);
         drop(left);
@@ -636,13 +636,13 @@ impl<I: Iterator> fmt::Debug for IterateInThread<I> {
 pub struct NextItem<'a, I: Iterator> {
     items: &'a mut IterateInThread<I>,
     site: Site,
-    stage: Stage,
+    state: NextState,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum NextState {
     /// The future has to look into the slot.
-    Look,
+    Check,
     /// The future waits for a job of its own.
     Job(RunInThread<()>),
     /// The future waits for the job of an earlier call.
@@ -655,27 +655,27 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
     type Output = Result<Option<I::Item>, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let NextItem { items, site, stage } = &mut *self;
+        let NextItem { items, site, state } = &mut *self;
         loop {
-            match stage {
-                Stage::Look => match items.look(site) {
+            match state {
+                NextState::Check => match items.try_next(site) {
                     Either::Left(found) => {
                         return Poll::Ready(found.map_err(Error::Panicked));
                     }
-                    Either::Right(next) => *stage = next,
+                    Either::Right(next) => *state = next,
                 },
-                Stage::Job(job) => {
+                NextState::Job(job) => {
                     let ended = ready!(Pin::new(job).poll(cx));
-                    *stage = Stage::Look;
+                    *state = NextState::Check;
                     match ended {
                         // The result of the job is in the slot.
                         Ok(()) | Err(Error::Panicked(_)) => {}
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
-                Stage::Wait(wait) => {
-                    let ended = ready!(wait.poll(cx, |waker| leave_waker(&items.slot, waker)));
-                    *stage = Stage::Look;
+                NextState::Wait(wait) => {
+                    let ended = ready!(wait.poll(cx, |waker| store_waker(&items.slot, waker)));
+                    *state = NextState::Check;
                     if let Either::Right(woken) = ended {
                         woken?;
                     }
@@ -686,9 +686,9 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
 }
 
 /// Stores the waker where the job finds it. Returns `Some` if there is no job to wait for any more.
-fn leave_waker<I: Iterator>(slot: &SharedSlot<I>, waker: OutsideWaker) -> Option<()> {
+fn store_waker<I: Iterator>(slot: &SharedSlot<I>, waker: OutsideWaker) -> Option<()> {
     let mut state = lock(slot);
-    if state.source != Source::Asks {
+    if state.source != SourceState::Asks {
         return Some(());
     }
     let earlier = state.waker.replace(waker);
@@ -717,7 +717,7 @@ impl<I: Iterator> NextJob<I> {
             }
         };
         let mut state = lock(&slot);
-        if state.source == Source::Gone {
+        if state.source == SourceState::Gone {
             drop(state);
             return match found {
                 Some(Err(message)) => Some(message),
@@ -732,8 +732,8 @@ impl<I: Iterator> NextJob<I> {
 
 /// Ends the job, and wakes the call that waits for it.
 fn finish<I: Iterator>(mut state: MutexGuard<'_, ItemSlot<I>>) {
-    if state.source == Source::Asks {
-        state.source = Source::Idle;
+    if state.source == SourceState::Asks {
+        state.source = SourceState::Idle;
     }
     let waker = state.waker.take();
     drop(state);

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
-use kernel::{Error, Kernel, Machine, Options, Real, Sim};
+use kernel::{Kernel, Machine, Options, Real, RunError, Sim};
 use stderr::FlushAtEnd;
 use traps::Signal;
 
@@ -260,9 +260,9 @@ fn both(one: Option<String>, two: Option<String>) -> Option<String> {
 
 /// Returns the text of the error of a kernel. A replay that was told to stop has no error: prints
 /// the report.
-fn text(error: Error) -> Option<String> {
+fn text(error: RunError) -> Option<String> {
     match error {
-        Error::Stopped(report) => {
+        RunError::Stopped(report) => {
             let _ = writeln!(io::stdout(), "{report}");
             None
         }

@@ -64,7 +64,7 @@ use super::timers::{Owner, lives};
 use super::{Core, MainPoll, Services};
 use crate::log::told::emit;
 use crate::log::words;
-use crate::machine::{Machine, Until};
+use crate::machine::{Machine, WaitLimit};
 use crate::options::SKIPPED;
 use crate::parts::wakers::Message;
 use crate::trace::{Event, Parent, Timer};
@@ -196,16 +196,16 @@ impl<M: Machine> Core<M> {
     }
 
     /// Returns the limit of the machine's wait.
-    fn until(&mut self, sleeps: bool) -> Until {
+    fn until(&mut self, sleeps: bool) -> WaitLimit {
         if !sleeps {
-            return Until::Now;
+            return WaitLimit::Now;
         }
         if self.sched.log.listening {
             self.sched.log.idle();
         }
         // An observer of the log may have woken a task.
         if self.sched.gate.has_filed() {
-            return Until::Now;
+            return WaitLimit::Now;
         }
         let by = [
             self.timers.next_live(&mut self.sched.gate.records()),
@@ -215,7 +215,7 @@ impl<M: Machine> Core<M> {
         .into_iter()
         .flatten()
         .min();
-        Until::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
+        WaitLimit::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
     }
 
     /// Counts a turn that has tasks to run, and returns whether the turn does not ask the machine

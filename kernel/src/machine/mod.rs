@@ -34,7 +34,7 @@ pub trait Bell: Send + Sync {
 
 /// The limit of a wait of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum WaitLimit {
     /// A wait that returns at once, with the arrivals so far.
     Now,
     /// A wait that lasts until an arrival.
@@ -51,7 +51,7 @@ pub enum Until {
 #[derive(Debug, Default)]
 pub struct Arrivals {
     /// The descriptors that look ready, in the order of their arrival.
-    pub io: Vec<Arrival>,
+    pub io: Vec<IoEvent>,
     /// Whether the bell was rung.
     pub bell: bool,
     /// The signals that have arrived, ordered by number.
@@ -69,7 +69,7 @@ impl Arrivals {
 
 /// A descriptor that looks ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct IoEvent {
     /// The token that was given when the descriptor was registered.
     pub token: u64,
     /// Whether there are bytes to read, or the end of the stream.
@@ -86,14 +86,14 @@ pub struct Arrival {
 /// The machine below a kernel.
 ///
 /// This trait is sealed: only [`Real`], [`Sim`] and [`Taped`] implement it.
-pub trait Machine: sealed::Machine {}
+pub trait Machine: sealed::Driver {}
 
-impl<M: sealed::Machine> Machine for M {}
+impl<M: sealed::Driver> Machine for M {}
 
 pub(crate) mod sealed {
     use super::*;
 
-    pub trait Machine {
+    pub trait Driver {
         /// Whether the machine has a tape.
         const IS_TAPED: bool = false;
 
@@ -127,7 +127,7 @@ pub(crate) mod sealed {
         fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime>;
 
         /// Waits for arrivals, and appends them to `arrivals`.
-        fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()>;
+        fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()>;
 
         /// Reorders the ready tasks of a turn. Only an explorer does so; otherwise tasks run in the
         /// order in which they became ready.

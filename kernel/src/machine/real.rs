@@ -11,9 +11,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use traps::internal::table::Descriptor;
 use traps::{Signal, Time};
 
-use super::sealed::Machine;
+use super::sealed::Driver;
 use super::signals::Listener;
-use super::{Arrival, Arrivals, Bell, CpuClock, Until, sys};
+use super::{Arrivals, Bell, CpuClock, IoEvent, WaitLimit, sys};
 use crate::options::ARRIVALS;
 
 const BELL: Token = Token(usize::MAX);
@@ -101,7 +101,7 @@ fn unscripted() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-impl Machine for Real {
+impl Driver for Real {
     fn clock_name(&self) -> &'static str {
         "real"
     }
@@ -128,10 +128,10 @@ impl Machine for Real {
 
     // Two machines call it: without this it is a call for each.
     #[inline(always)]
-    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
+    fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()> {
         let timeout = match until {
-            Until::Now => Some(Duration::ZERO),
-            Until::Arrival { by, .. } => {
+            WaitLimit::Now => Some(Duration::ZERO),
+            WaitLimit::Arrival { by, .. } => {
                 by.map_or(Ok(()), |by| self.set_timer(by))?;
                 None
             }
@@ -148,7 +148,7 @@ impl Machine for Real {
                 SIGNALS => arrivals.signals.extend(self.signals.iter().flat_map(Listener::take)),
                 Token(token) => {
                     let closed = event.is_read_closed() || event.is_error();
-                    arrivals.io.push(Arrival {
+                    arrivals.io.push(IoEvent {
                         token: token as u64,
                         readable: event.is_readable() || closed,
                         writable: event.is_writable()

@@ -16,7 +16,7 @@ use crate::options::LISTENERS;
 
 /// The state that the signal handler shares with one listener.
 #[derive(Debug)]
-struct Slot {
+struct ListenerSlot {
     taken: AtomicBool,
     /// The pipe, made by the first listener of the slot.
     pipe: OnceLock<(Sender, Receiver)>,
@@ -24,8 +24,8 @@ struct Slot {
     came: AtomicU64,
 }
 
-static SLOTS: [Slot; LISTENERS] = [const {
-    Slot { taken: AtomicBool::new(false), pipe: OnceLock::new(), came: AtomicU64::new(0) }
+static SLOTS: [ListenerSlot; LISTENERS] = [const {
+    ListenerSlot { taken: AtomicBool::new(false), pipe: OnceLock::new(), came: AtomicU64::new(0) }
 }; LISTENERS];
 
 /// Records a signal for every listener. Runs in the signal handler, on any thread, so it uses only
@@ -45,7 +45,7 @@ pub(super) fn note(signal: i32) {
 /// A listener for every watched signal. Signals with the same number that come between two calls of
 /// [`Listener::take`] count as one.
 #[derive(Debug)]
-pub(super) struct Listener(&'static Slot);
+pub(super) struct Listener(&'static ListenerSlot);
 
 impl Listener {
     /// Makes a listener from a free slot of the table.

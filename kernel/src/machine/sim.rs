@@ -24,8 +24,8 @@ use traps::internal::table::{Descriptor, Direction};
 use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
-use super::sealed::Machine;
-use super::{Arrival, Arrivals, Bell, Deliver, JobView, Parcel, Until};
+use super::sealed::Driver;
+use super::{Arrivals, Bell, Deliver, IoEvent, JobView, Parcel, WaitLimit};
 
 /// The longest delay that an explorer of schedules may add to a wait, as a power of two in
 /// microseconds: 33 ms.
@@ -201,7 +201,7 @@ impl Sim {
     }
 
     /// Returns a spurious arrival for a registered descriptor, if an explorer chooses to have one.
-    fn spurious(&self) -> Option<Arrival> {
+    fn spurious(&self) -> Option<IoEvent> {
         let last = self.tokens.len().checked_sub(1)? as u64;
         draw(Liberty::Readiness, 1).checked_sub(1)?;
         let token = *self.tokens.values().nth(draw(Liberty::Readiness, last) as usize)?;
@@ -254,12 +254,12 @@ fn delay(liberty: Liberty, most: u64) -> Duration {
     Duration::from_micros(u64::from(power > 0) << power)
 }
 
-fn arrival(token: u64, direction: Direction) -> Arrival {
+fn arrival(token: u64, direction: Direction) -> IoEvent {
     let readable = direction == Direction::Read;
-    Arrival { token, readable, writable: !readable, closed: false, urgent: false }
+    IoEvent { token, readable, writable: !readable, closed: false, urgent: false }
 }
 
-impl Machine for Sim {
+impl Driver for Sim {
     fn clock_name(&self) -> &'static str {
         "virtual"
     }
@@ -295,10 +295,10 @@ impl Machine for Sim {
         }
     }
 
-    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
+    fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()> {
         loop {
             self.play(arrivals)?;
-            let Until::Arrival { by, outside } = until else { return Ok(()) };
+            let WaitLimit::Arrival { by, outside } = until else { return Ok(()) };
             if !arrivals.are_none() || by.is_some_and(|by| by <= self.clock.now()) {
                 return Ok(());
             }

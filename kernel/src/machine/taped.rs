@@ -19,8 +19,8 @@ use traps::tape::{self, Answer, Mode, Words};
 use traps::threads::is_in_job;
 use traps::{Signal, Time};
 
-use super::sealed::Machine;
-use super::{Arrival, Arrivals, Bell, Real, Until};
+use super::sealed::Driver;
+use super::{Arrivals, Bell, IoEvent, Real, WaitLimit};
 
 /// Linux with a tape. [`Kernel::record_to`](crate::Kernel::record_to) makes it so that it records,
 /// and [`Kernel::replay`](crate::Kernel::replay) so that it plays a record.
@@ -55,7 +55,7 @@ impl Taped {
     ) -> io::Result<()> {
         let live = || self.real.as_mut().map_or_else(|| Ok(()), live);
         let put = |done: &io::Result<()>, words: &mut Words| words.result(done, |(), _| ());
-        tape::take(kind, live, put, |answer| answer.result(|_| ()))
+        tape::input(kind, live, put, |answer| answer.result(|_| ()))
     }
 }
 
@@ -111,7 +111,7 @@ const SEEN: [&str; 16] = [
 fn put_arrivals(arrivals: &Arrivals, words: &mut Words) {
     let before = u64::from(tape::serials()[2]);
     for arrival in &arrivals.io {
-        let Arrival { token, readable, writable, closed, urgent } = *arrival;
+        let IoEvent { token, readable, writable, closed, urgent } = *arrival;
         words.number(token & 0xffff_ffff);
         words.number((token >> 32).wrapping_sub(before) & 0x7fff_ffff);
         let bits = [readable, writable, closed, urgent].map(usize::from);
@@ -137,7 +137,7 @@ fn get_arrivals(answer: &mut Answer<'_>) -> Arrivals {
         };
         let serial = before.wrapping_add(serial) & 0x7fff_ffff;
         let saw = |bit: usize| bits >> bit & 1 != 0;
-        arrivals.io.push(Arrival {
+        arrivals.io.push(IoEvent {
             token: u64::from(index) | serial << 32,
             readable: saw(0),
             writable: saw(1),
@@ -148,7 +148,7 @@ fn get_arrivals(answer: &mut Answer<'_>) -> Arrivals {
     arrivals
 }
 
-impl Machine for Taped {
+impl Driver for Taped {
     const IS_TAPED: bool = true;
 
     fn clock_name(&self) -> &'static str {
@@ -169,7 +169,7 @@ impl Machine for Taped {
         let Some(real) = &mut self.real else {
             let moved = tape::is_next(&format!("mark {same}"));
             let step = |answer: &mut Answer<'_>| (answer.number(), answer.number()).1;
-            let step = if moved { tape::take("mark", || 0, |_, _| (), step) } else { 0 };
+            let step = if moved { tape::input("mark", || 0, |_, _| (), step) } else { 0 };
             self.mark = (last + step, if moved { 0 } else { same + 1 });
             return self.mark.0;
         };
@@ -180,31 +180,31 @@ impl Machine for Taped {
                 words.number(same);
                 words.number(*step);
             };
-            tape::take("mark", || mark.wrapping_sub(last), put, |_| 0);
+            tape::input("mark", || mark.wrapping_sub(last), put, |_| 0);
             self.mark = (mark, 0);
         }
         mark
     }
 
     fn cpu(&mut self) -> Option<Duration> {
-        let live = || self.real.as_mut().and_then(Machine::cpu).unwrap_or_default();
+        let live = || self.real.as_mut().and_then(Driver::cpu).unwrap_or_default();
         let put = |cpu: &Duration, words: &mut Words| words.number(cpu.as_nanos() as u64);
-        Some(tape::take("cpu", live, put, |answer| Duration::from_nanos(answer.number())))
+        Some(tape::input("cpu", live, put, |answer| Duration::from_nanos(answer.number())))
     }
 
     fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
-        let real = self.real.as_ref().map(Machine::wall_clock);
+        let real = self.real.as_ref().map(Driver::wall_clock);
         Box::new(move || {
             let live = || nanos(real.as_ref().map_or_else(SystemTime::now, |real| real()));
             let put = |nanos: &u64, words: &mut Words| words.number(*nanos);
-            let nanos = tape::take("wall", live, put, |answer| answer.number());
+            let nanos = tape::input("wall", live, put, |answer| answer.number());
             // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
             if tape::mode() == Mode::Stopped { SystemTime::now() } else { at(nanos) }
         })
     }
 
-    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
-        if until != Until::Now {
+    fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()> {
+        if until != WaitLimit::Now {
             tape::flush();
             if tape::has_lost() {
                 // The kernel warns in the next turn, so that turn must come.
@@ -217,7 +217,7 @@ impl Machine for Taped {
             real.wait(until, &mut found).map(|()| found)
         };
         let put = |found: &io::Result<_>, words: &mut Words| words.result(found, put_arrivals);
-        let found = tape::take("wait", live, put, |answer| answer.result(get_arrivals))?;
+        let found = tape::input("wait", live, put, |answer| answer.result(get_arrivals))?;
         arrivals.io.extend(found.io);
         arrivals.signals.extend(found.signals);
         Ok(())
@@ -234,11 +234,11 @@ impl Machine for Taped {
     fn is_readable(&mut self, descriptor: Descriptor) -> bool {
         let live = || self.real.as_mut().is_none_or(|real| real.is_readable(descriptor));
         let put = |is: &bool, words: &mut Words| words.number(u64::from(*is));
-        tape::take("readable", live, put, |answer| answer.number() != 0)
+        tape::input("readable", live, put, |answer| answer.number() != 0)
     }
 
     fn bell(&self) -> Arc<dyn Bell> {
-        self.real.as_ref().map_or_else(|| Arc::new(NoBell) as _, Machine::bell)
+        self.real.as_ref().map_or_else(|| Arc::new(NoBell) as _, Driver::bell)
     }
 
     fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
@@ -246,7 +246,7 @@ impl Machine for Taped {
     }
 
     fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
-        let real = self.real.as_ref().map(Machine::thread_clock);
+        let real = self.real.as_ref().map(Driver::thread_clock);
         Box::new(move || {
             let live = || real.as_ref().map_or(Time::ZERO, |real| real());
             // A job reads the clock on a thread that has no tape. In a replay its context has a

@@ -43,7 +43,7 @@ use crate::core::sched::Sched;
 use crate::log::KERNEL;
 use crate::log::told::{announce, emit, emit_for};
 use crate::log::words::Names;
-use crate::machine::{Arrival, Machine};
+use crate::machine::{IoEvent, Machine};
 use crate::options::Policy;
 use crate::trace::{self, Alias, Event, Need, Reg, Why};
 
@@ -285,7 +285,7 @@ impl Handles {
     /// Handles the arrival of one descriptor (step 2 of a turn): wakes the waiters, or remembers
     /// the readiness.
     #[inline]
-    pub(crate) fn arrive(&mut self, sched: &mut Sched<impl Machine>, arrival: Arrival) {
+    pub(crate) fn arrive(&mut self, sched: &mut Sched<impl Machine>, arrival: IoEvent) {
         // The handle of a stale event is gone, so its token does not match.
         let Some((handle, found)) = self.find_token(arrival.token) else {
             return;

@@ -119,7 +119,7 @@ fn taped(turn: u64, messages: Vec<Message>) -> Vec<Message> {
         }
         messages
     };
-    tape::take("messages", || messages, put, get)
+    tape::input("messages", || messages, put, get)
 }
 
 fn put_message(message: &Message) -> String {

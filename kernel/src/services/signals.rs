@@ -7,7 +7,7 @@
 use std::io;
 use std::rc::{Rc, Weak};
 
-use traps::parts::signals::SignalLine;
+use traps::parts::signals::SignalInbox;
 use traps::threads::quietly;
 use traps::{Signal, SignalSet};
 
@@ -24,7 +24,7 @@ pub(crate) struct Signals {
     /// The signals that the machine reports.
     watched: SignalSet,
     /// The signal streams of tasks, in the order of their first `next`.
-    streams: Vec<Weak<SignalLine>>,
+    streams: Vec<Weak<SignalInbox>>,
     hooks: Vec<Hook>,
 }
 
@@ -62,7 +62,7 @@ impl Signals {
     pub(crate) fn serve<M: Machine>(
         &mut self,
         core: &mut Core<M>,
-        line: &Rc<SignalLine>,
+        line: &Rc<SignalInbox>,
         is_stream: bool,
     ) {
         let its = Rc::downgrade(line);

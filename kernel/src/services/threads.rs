@@ -173,7 +173,7 @@ impl Threads {
 
     /// Starts the threads that the queued jobs need. If that fails, sets the retry timer.
     fn staff_pool<M: Machine>(&mut self, core: &mut Core<M>) {
-        let staffed = tape::take(
+        let staffed = tape::input(
             "staff",
             || self.pool.staff(),
             |staffed, words| words.result(staffed, |(), _| ()),
@@ -248,10 +248,10 @@ impl Threads {
             answer.number();
             [answer.number(), answer.number()]
         };
-        let told = job.caller.told();
+        let told = job.caller.first_yes();
         let is_told = told != [0, 0] || tape::is_next(&format!("told {number}"));
         if is_told {
-            job.caller.tell(tape::take("told", || told, put, get));
+            job.caller.set_first_yes(tape::input("told", || told, put, get));
         }
         if tape::is_cut_off() {
             // What the job was told may have been in the part that is missing.
@@ -352,7 +352,7 @@ impl Threads {
         for job in self.tokens.abandon_all() {
             if is_played {
                 // The record does not say when it was told so.
-                job.caller.tell([1, 1]);
+                job.caller.set_first_yes([1, 1]);
             }
             drop_quietly(job);
         }
@@ -538,7 +538,7 @@ impl Pool {
             }
             jobs
         };
-        let unbegun = tape::take("unbegun", || numbers, put, get);
+        let unbegun = tape::input("unbegun", || numbers, put, get);
         let mut parcel_of = |job: u64| {
             let at = queued.iter().position(|(queued, _)| *queued == job)?;
             Some(queued.remove(at)?.1)
@@ -684,7 +684,7 @@ impl Tokens {
             return false;
         }
         job.name = Some(name.to_owned());
-        job.caller.leave();
+        job.caller.mark_gone();
         true
     }
 
@@ -725,7 +725,7 @@ impl Tokens {
     /// kernel can use them. Returns the jobs, oldest first.
     pub(crate) fn abandon_all(&mut self) -> impl Iterator<Item = Job> + use<> {
         for job in self.jobs.values() {
-            job.caller.leave();
+            job.caller.mark_gone();
             job.limiter.iter().for_each(|limiter| limiter.reset());
         }
         std::mem::take(&mut self.jobs).into_values()

@@ -632,7 +632,7 @@ fn life(seed: u64) -> String {
         };
         match catch_unwind(AssertUnwindSafe(|| kernel.run(main))) {
             // A wait for ever inside a shield is a hang, and rightly so.
-            Ok(Ok(()) | Err(kernel::Error::Hang(_))) => {}
+            Ok(Ok(()) | Err(kernel::RunError::Hang(_))) => {}
             Ok(Err(error)) => panic!("{error}"),
             // Main took a step that dies; what is on the shelf outlives the kernel.
             Err(panic) if panic.is::<Chaos>() => {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::{Error as KernelError, Kernel, Sim, SimClock};
+use kernel::{Kernel, RunError, Sim, SimClock};
 use support::{Notes, at, ms, op, short, tenths};
 use testing::{Ran, Setup, run};
 use traps::io::{Direction, Io, Scripted};
@@ -514,7 +514,7 @@ fn kernel_no_shutdown() {
     drop(Kernel::new(Sim::new()));
     let mut kernel = Kernel::new(Sim::new());
     kernel.shutdown().unwrap();
-    assert!(matches!(kernel.run(async {}), Err(KernelError::Shut)));
+    assert!(matches!(kernel.run(async {}), Err(RunError::Shut)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use kernel::{Error, Kernel, Machine, Real, Sim};
+use kernel::{Kernel, Machine, Real, RunError, Sim};
 use traps::sync::{Condition, Event, Mutex, Semaphore};
 use traps::universal::UniversalQueue;
 use traps::{
@@ -54,7 +54,7 @@ fn report<M: Machine, T: std::fmt::Debug>(
 ) -> (String, u64) {
     let mut kernel = Kernel::new(machine);
     match kernel.run(main) {
-        Err(error @ Error::Hang(_)) => (format!("{error:?}"), kernel.counters().polls),
+        Err(error @ RunError::Hang(_)) => (format!("{error:?}"), kernel.counters().polls),
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use kernel::{Error, Options, Policy, Sim};
+use kernel::{Options, Policy, RunError, Sim};
 use support::kernels::{Traced, tenths};
 use traps::threads::panic_message;
 use traps::{spawn, timeout_after};
@@ -30,13 +30,13 @@ fn life(program: &Program, logs: bool) -> Life {
     let mut kernel = Traced::new(machine, Options::new().policy(policy));
     let lived = catch_unwind(AssertUnwindSafe(|| {
         let ended = kernel.run(first_part(world.clone(), program));
-        let hangs = matches!(ended, Err(Error::Hang(_)));
+        let hangs = matches!(ended, Err(RunError::Hang(_)));
         let now = world.clock.now();
         let mut model = world.model.borrow_mut();
         model.advance(now);
         match ended {
             Ok(()) => {}
-            Err(Error::Hang(_)) => model.check_hang(),
+            Err(RunError::Hang(_)) => model.check_hang(),
             Err(error) => model.is_wrong(|| error.to_string()),
         }
         drop(model);

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::thread;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use kernel::{Error, Kernel, Options, Real, Sim};
+use kernel::{Kernel, Options, Real, RunError, Sim};
 use support::kernels::{Traced, assert_lines, assert_sound, on_real, on_sim, real, sim, tenths};
 use support::{check, ms};
 use traps::{
@@ -171,7 +171,7 @@ fn d7_a_guard_that_is_due_beats_a_wake_of_its_turn() {
 fn an_outside_wait_that_nobody_can_end_is_a_hang_and_named() {
     let mut kernel = Kernel::new(Sim::new());
     match kernel.run(async { outside("the_other_side", |_| true).await }) {
-        Err(Error::Hang(report)) => {
+        Err(RunError::Hang(report)) => {
             assert!(report.contains(" main parked outside the_other_side "), "{report}");
             assert!(report.contains(" kernel/tests/all/outside.rs:"), "{report}");
         }

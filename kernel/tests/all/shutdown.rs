@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use kernel::{Error, Kernel, Options, Sim};
+use kernel::{Kernel, Options, RunError, Sim};
 use support::kernels::{
     OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, secs, sim,
 };
@@ -56,7 +56,7 @@ fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
         clock.advance(secs(1));
         never::<()>().await
     });
-    assert!(matches!(failed, Err(Error::Machine(_))), "{failed:?}");
+    assert!(matches!(failed, Err(RunError::Machine(_))), "{failed:?}");
     begun.recv().unwrap();
     send.send(()).unwrap();
     // Its turns may go by without a wait.
@@ -79,7 +79,7 @@ fn after_the_machine_has_failed_the_tasks_that_are_left_are_dropped() {
         drop(spawn("left", waits).await);
         never::<()>().await
     });
-    assert!(matches!(failed, Err(Error::Machine(_))), "{failed:?}");
+    assert!(matches!(failed, Err(RunError::Machine(_))), "{failed:?}");
     kernel.shutdown().unwrap();
     assert_eq!(notes.text(), "");
     let trace = kernel.text();
@@ -202,7 +202,7 @@ fn f18_a_drain_that_fails_does_not_skip_the_phases_after_it() {
         yield_now().await.unwrap();
     });
     let failed = kernel.shutdown();
-    assert!(matches!(failed, Err(Error::Hang(_))), "{failed:?}");
+    assert!(matches!(failed, Err(RunError::Hang(_))), "{failed:?}");
     assert_eq!(notes.text(), "CAN ok");
     let trace = kernel.text();
     let phases = ["close reason=shutdown", "drain ", "cancel tasks=1 after=failure", "cleanup "];
@@ -276,7 +276,7 @@ fn f20_main_is_cancelled_when_the_drain_is_over_and_run_gives_its_output() {
         (cut.is_cancelled(), clock().await)
     });
     assert_eq!(ended, (true, at(25)));
-    assert!(matches!(kernel.run(async {}), Err(Error::Shut)), "there is no next run");
+    assert!(matches!(kernel.run(async {}), Err(RunError::Shut)), "there is no next run");
     let trace = kernel.end();
     assert_lines(&trace, "phase    cancel tasks=1 after=limit", 1);
     assert_lines(&trace, "phase    close", 1);
@@ -305,7 +305,7 @@ fn f18_a_main_that_does_not_end_is_dropped_with_its_grace() {
             let _ = sleep(secs(60)).await;
         }
     });
-    assert!(matches!(ended, Err::<(), _>(Error::Overdue)));
+    assert!(matches!(ended, Err::<(), _>(RunError::Overdue)));
     assert_eq!((dropped.get(), clock.now()), (true, at(21)));
     kernel.end();
     assert_eq!(clock.now(), at(21), "and no other grace");

@@ -28,8 +28,8 @@ fn file() -> &'static Mutex<File> {
 }
 
 /// Replays the program from the file.
-fn replayed(path: &str) -> Result<Vec<u8>, kernel::Error> {
-    let mut kernel = Kernel::replay(path, Options::new()).map_err(kernel::Error::Machine)?;
+fn replayed(path: &str) -> Result<Vec<u8>, kernel::RunError> {
+    let mut kernel = Kernel::replay(path, Options::new()).map_err(kernel::RunError::Machine)?;
     kernel.trace_to(io::sink());
     let output = kernel.run(program());
     // A difference in the drop of a kernel that was not shut down is a panic.

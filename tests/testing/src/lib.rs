@@ -252,7 +252,7 @@ impl Setup {
     pub fn replay<F: Future>(self, record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
         let (record, site) = (record.as_ref(), Location::caller());
         let text = Text { remark: self.remark, ..Text::default() };
-        let replayed = Kernel::replay(record, self.options).map_err(kernel::Error::Machine);
+        let replayed = Kernel::replay(record, self.options).map_err(kernel::RunError::Machine);
         let replayed = replayed.and_then(|mut kernel| {
             kernel.trace_to(text.clone());
             let output = kernel.run_from(main, site)?;

@@ -39,7 +39,7 @@ use super::protocol::Post;
 use super::scopes::Records;
 use super::table::{HandleId, OfHandle, Queue, ScopeId, Site, Table, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
-use crate::parts::signals::{SignalLine, SignalSet};
+use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
 
 /// The meeting place at which the tasks and the kernel of one thread exchange traps and replies.
@@ -108,8 +108,8 @@ pub struct Shared {
     pub until_closing: Rc<Queue>,
     /// The number of holds, which keep the drain of the shutdown going.
     pub holds: Rc<Cell<u64>>,
-    /// The kernel's own signal line, in which tasks wait for a single signal.
-    pub signals: Rc<SignalLine>,
+    /// The kernel's own inbox of signals, at which tasks wait for a single signal.
+    pub signals: Rc<SignalInbox>,
     /// The number of the newest task. The kernel's own task is number 1.
     pub tasks: Cell<u64>,
     /// The number of the newest scope.
@@ -145,7 +145,7 @@ impl Shared {
             closing: Cell::new(false),
             until_closing: Rc::default(),
             holds: Rc::default(),
-            signals: Rc::new(SignalLine::new(SignalSet::default())),
+            signals: Rc::new(SignalInbox::new(SignalSet::default())),
             tasks: Cell::new(1),
             scopes: Cell::new(0),
             jobs: Cell::new(0),

@@ -27,7 +27,7 @@ use std::rc::Rc;
 
 use super::table::{Label, Queue};
 use crate::interrupts::interrupt::Interrupt;
-use crate::parts::signals::SignalLine;
+use crate::parts::signals::SignalInbox;
 use crate::time::Time;
 
 pub use crate::parts::jobs::{EndedJob, LimiterCore, NewJob, Work};
@@ -252,9 +252,9 @@ pub enum ServicePost {
     Abandon(u64),
     /// Hands over a job that has ended and whose value was not read.
     Orphan(Box<EndedJob>),
-    /// Makes the machine report the signals of this signal line. The flag is set for a stream,
-    /// which sees every signal; otherwise the line is the kernel's own.
-    Watch(Rc<SignalLine>, bool),
+    /// Makes the machine report the signals of this inbox. The flag is set for a stream,
+    /// which sees every signal; otherwise it is the kernel's own.
+    Watch(Rc<SignalInbox>, bool),
 }
 
 /// A new task. The task that posts it is its parent.

@@ -84,11 +84,11 @@ impl FromIterator<Signal> for SignalSet {
     }
 }
 
-/// A *signal line*: the state that a kernel shares with the tasks that wait for signals. It keeps
+/// The inbox of signals: the state that a kernel shares with the tasks that wait for signals. It keeps
 /// the signals that have arrived and were not taken yet, and a queue of waits.
 #[derive(Debug)]
-pub struct SignalLine {
-    /// The signals that are delivered to this signal line. A kernel's own line has all signals that
+pub struct SignalInbox {
+    /// The signals that are delivered to this inbox. A kernel's own inbox has all signals that
     /// a task ever waited for.
     pub wanted: Cell<SignalSet>,
     /// The signals that have arrived and were not taken yet, at most one of each.
@@ -99,11 +99,11 @@ pub struct SignalLine {
     pub queue: Rc<Queue>,
 }
 
-impl SignalLine {
-    /// Makes a signal line for the signals in `wanted`.
+impl SignalInbox {
+    /// Makes an inbox for the signals in `wanted`.
     #[must_use]
-    pub fn new(wanted: SignalSet) -> SignalLine {
-        SignalLine {
+    pub fn new(wanted: SignalSet) -> SignalInbox {
+        SignalInbox {
             wanted: Cell::new(wanted),
             kept: Cell::default(),
             refused: RefCell::default(),

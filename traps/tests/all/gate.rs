@@ -1493,7 +1493,7 @@ fn mains_panic_comes_out_of_run_after_the_shutdown() {
     }));
     assert_eq!(message(ran.unwrap_err()), "main's own");
     assert!(cleaned.get());
-    assert!(matches!(kernel.run(async {}), Err(kernel::Error::Shut)));
+    assert!(matches!(kernel.run(async {}), Err(kernel::RunError::Shut)));
     let trace = kernel.end();
     assert_lines(&trace, "main     panic    main's own", 1);
     assert_lines(&trace, "halt", 1);

@@ -358,7 +358,7 @@ fn kernel_of(machine: Sim, seed: u64, text: Option<&Text>, w: &Rc<World>) -> Ker
 fn run(w: &World, kernel: &mut Kernel<Sim>, main: impl Future<Output = ()>) {
     match catch_unwind(AssertUnwindSafe(|| kernel.run(main))) {
         Ok(Ok(())) => {}
-        Ok(Err(kernel::Error::Hang(what))) => w.is_wrong("hang", what),
+        Ok(Err(kernel::RunError::Hang(what))) => w.is_wrong("hang", what),
         Ok(Err(error)) => w.is_wrong("error", error.to_string()),
         Err(panic) => w.is_wrong("panic", traps::threads::panic_message(&*panic)),
     }

@@ -103,7 +103,7 @@ fn what_is_free_is_taken_without_a_trap() {
 /// How the report of a hang ends.
 fn circle(main: impl Future<Output = Result<(), Interrupt>>) -> String {
     match Kernel::new(Sim::new()).run(main) {
-        Err(kernel::Error::Hang(report)) => {
+        Err(kernel::RunError::Hang(report)) => {
             let report = report.to_string();
             let (_, circle) = report.split_once("deadlock of ").expect(&report);
             circle.lines().skip(1).map(str::trim).collect::<Vec<_>>().join("; ")

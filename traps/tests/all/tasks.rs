@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use kernel::{Error, Kernel, Options, Real, Sim};
+use kernel::{Kernel, Options, Real, RunError, Sim};
 use support::kernels::*;
 use traps::io::{Io, Scripted};
 use traps::{
@@ -572,7 +572,7 @@ fn a_kernel_that_was_shut_down_refuses_to_run() {
     kernel.go(async {});
     kernel.shutdown().unwrap();
     kernel.shutdown().unwrap();
-    assert!(matches!(kernel.run(async {}), Err(Error::Shut)));
+    assert!(matches!(kernel.run(async {}), Err(RunError::Shut)));
     let trace = kernel.end();
     assert_lines(&trace, "halt", 1);
 }
@@ -675,7 +675,7 @@ fn a_hang_names_each_blocked_task_and_its_traps() {
         drop(spawn("reader", async move { io.readable().await }).await);
         let _ = waiter.join().await;
     });
-    let Err(Error::Hang(report)) = error else { panic!("{error:?}") };
+    let Err(RunError::Hang(report)) = error else { panic!("{error:?}") };
     for line in [
         " 2 main   parked join 3     0.000000 -     traps/tests/all/tasks.rs:",
         " 3 waiter parked wait q1    0.000000 -     traps/tests/all/tasks.rs:",
@@ -696,7 +696,7 @@ fn a_kernel_can_run_again_after_a_hang() {
         drop(spawn("waiter", async move { theirs.wait().await.unwrap() }).await);
         never::<()>().await;
     });
-    assert!(matches!(hang, Err(Error::Hang(_))));
+    assert!(matches!(hang, Err(RunError::Hang(_))));
     kernel.go(async {
         event.set();
         sleep(secs(1)).await.unwrap();

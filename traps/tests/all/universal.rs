@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use kernel::{Error, Kernel, Options, Real, Sim};
+use kernel::{Kernel, Options, Real, RunError, Sim};
 use support::kernels::{assert_lines, on_real, on_sim, poll_once, sim};
 use support::{Notes, check, ms, short};
 use traps::threads::panic_message;
@@ -407,7 +407,7 @@ fn a_wait_that_nobody_can_end_is_a_hang_and_named() {
             }
         });
         match hang {
-            Err(Error::Hang(report)) => {
+            Err(RunError::Hang(report)) => {
                 let wanted = format!(" main parked {name} ");
                 assert!(report.contains(&wanted), "{report}");
             }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::read::DeflateDecoder;
 use kernel::trace::Event;
-use kernel::{Error, Kernel, Sim};
+use kernel::{Kernel, RunError, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
 use testing::trace::{Checker, Line, State as KernelState, check};
@@ -525,7 +525,7 @@ fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
         *theirs.borrow_mut() += &format!("{line}\n");
     });
     let said = match kernel.run(main) {
-        Err(error @ Error::Hang(_)) => error.to_string(),
+        Err(error @ RunError::Hang(_)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     let lines = lines.take();

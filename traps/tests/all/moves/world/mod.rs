@@ -20,7 +20,7 @@ use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
 use traps::universal::UniversalQueue;
 use traps::{
-    Interrupt, Interruptible, OutsideWaker, Signal, Signals, Task, TaskId, Time, WaitQueue,
+    Interrupt, Interruptible, OutsideWaker, Signal, SignalStream, Task, TaskId, Time, WaitQueue,
 };
 
 use pieces::leaf_or_node;
@@ -87,7 +87,7 @@ pub struct Side {
     pub lock: Rc<Mutex<u64>>,
     pub event: Rc<Event>,
     pub ios: Vec<Rc<Io<Scripted>>>,
-    pub stream: RefCell<Option<Signals>>,
+    pub stream: RefCell<Option<SignalStream>>,
     /// What was heard, by [`IO`] and so on.
     pub heard: [Heard; 4],
 }
