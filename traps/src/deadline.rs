@@ -44,16 +44,19 @@ use crate::time::Time;
 ///
 /// Arming costs one reading of the clock and one store: no trap, no allocation, no timer.
 ///
-/// ```no_run
+/// ```
 /// # use std::time::Duration;
-/// # use traps::{Interrupt, connection_deadline, sleep};
-/// # async fn example() -> Result<(), Interrupt> {
+/// use traps::{connection_deadline, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
 /// let deadline = connection_deadline().await;
-/// deadline.guard(Duration::from_secs(10), sleep(Duration::from_secs(1))).await?; // the head
-/// deadline.guard(Duration::from_secs(5), sleep(Duration::from_secs(9))).await.unwrap_err();
+/// // The header section of a request has come in time, but not its body.
+/// deadline.guard(10 * second, sleep(second)).await?;
+/// deadline.guard(5 * second, sleep(9 * second)).await.unwrap_err();
 /// assert!(deadline.fired());
-/// # Ok(())
-/// # }
+/// # Ok::<(), traps::Interrupt>(())
+/// # }).output.unwrap();
 /// ```
 pub struct ConnectionDeadline {
     kernel: Rc<Shared>,
@@ -71,7 +74,15 @@ pub struct ConnectionDeadline {
     phase: Cell<&'static str>,
 }
 
-/// Makes a connection deadline, disarmed. Does not wait.
+/// Makes a connection deadline, disarmed. Does not wait. Costs a slot of the kernel's table and a
+/// scope around the task, so make one for each connection, not one for each request.
+///
+/// ```
+/// # testing::run(async {
+/// let deadline = traps::connection_deadline().await;
+/// assert_eq!((deadline.number(), deadline.until()), (1, traps::Time::NEVER));
+/// # });
+/// ```
 #[track_caller]
 pub fn connection_deadline() -> impl Future<Output = ConnectionDeadline> {
     let site = Location::caller();
@@ -129,6 +140,21 @@ impl ConnectionDeadline {
     ///
     /// Does not trap. A duration is rounded up to a microsecond. Outside a guard,
     /// [`current_deadline`](crate::current_deadline()) does not count this deadline.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{connection_deadline, sleep};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let deadline = connection_deadline().await;
+    /// deadline.arm(5 * second);
+    /// sleep(4 * second).await?; // the client has sent something in time ...
+    /// deadline.arm(5 * second); // ... so it has five seconds again
+    /// assert!(sleep(9 * second).await.is_err());
+    /// # Ok::<(), traps::Interrupt>(())
+    /// # }).output.unwrap();
+    /// ```
     #[inline]
     #[track_caller]
     pub fn arm(&self, limit: impl Into<Limit>) {
@@ -196,7 +222,8 @@ impl ConnectionDeadline {
         self.until.get()
     }
 
-    /// Disarms the deadline. Does nothing if it is not armed. Does not trap.
+    /// Disarms the deadline. Does nothing if it is not armed. Does not trap, so it can be called
+    /// between any two steps of a connection.
     /// [`fired`](ConnectionDeadline::fired) keeps its value, but an interrupt that has ended no
     /// trap yet is withdrawn.
     #[track_caller]
@@ -245,6 +272,21 @@ impl ConnectionDeadline {
     /// # Panics
     ///
     /// Panics if the kernel that made the deadline was dropped, and a later one polls the guard.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{clock, connection_deadline, sleep};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let deadline = connection_deadline().await;
+    /// // Two waits under one limit: the second guard uses the point of the first.
+    /// deadline.guard(5 * second, sleep(3 * second)).await?;
+    /// let until = clock().await + 2 * second;
+    /// assert!(deadline.guard(until, sleep(3 * second)).await.is_err());
+    /// # Ok::<(), traps::Interrupt>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn guard<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> Guard<'_, F>
     where
@@ -275,6 +317,18 @@ impl ConnectionDeadline {
     /// # Panics
     ///
     /// Panics inside a guard of the same deadline.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{connection_deadline, sleep};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let deadline = connection_deadline().await;
+    /// let read = deadline.guard_task(5 * second, sleep(9 * second)).await;
+    /// assert!(read.is_err() && deadline.fired());
+    /// # });
+    /// ```
     #[track_caller]
     pub fn guard_task<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> TaskGuard<'_, F>
     where
@@ -297,7 +351,8 @@ impl fmt::Debug for ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        // A leaked guard still uses the slot, so the slot must not be released.
+        // A guard borrows the deadline, so it has ended, unless it was leaked by `mem::forget`. A
+        // leaked guard still uses the slot, so the slot must not be released.
         if !self.guards.get() {
             self.disarm();
             self.kernel.deadlines.release(self.slot);
@@ -318,7 +373,8 @@ pin_project! {
     }
 }
 
-/// The state of a guard.
+/// The state of a guard. A guard does nothing before its first poll, because the limit is a duration
+/// from that poll.
 #[derive(Debug)]
 enum GuardState<'a> {
     /// The guard was not polled yet.
@@ -416,8 +472,9 @@ where
             GuardState::OnSlot(OnSlot { deadline, opener }) => {
                 deadline.assert_here();
                 let mut open = opener.open();
-                // Another task polled the guard before, and the deadline fired in the scope there.
-                // It is due in this new scope, too.
+                // The future has moved here from another task, where the deadline fired in a scope
+                // that is closed now. Without this line, the guard would wait forever: a fired slot
+                // fires no second time.
                 if deadline.guarding.get() != Some(open.scope) && deadline.fired() {
                     deadline.set(deadline.until(), opener.site);
                 }
@@ -437,12 +494,14 @@ where
             opener.pends();
         }
         let inner = ready!(polled);
-        // The future inside may have armed the deadline again.
+        // The future inside may have armed the deadline again. So read it now: the interrupt shows
+        // the limit that has passed, not that of the first poll.
         let until = match this.state {
             GuardState::OnSlot(OnSlot { deadline, .. }) => deadline.until(),
             _ => open.deadline,
         };
         let (result, _) = relabel(inner, open.scope, until, site);
+        // Drop the future while its scope is open. Its clean-up posts belong to that scope.
         this.inner.set(None);
         match this.state {
             GuardState::OnSlot(on_slot) => on_slot.end(left(&result)),

@@ -1,5 +1,5 @@
-//! The reasons why an operation was not done, in one type for all operations. Also the calls of
-//! user code that can panic.
+//! The reasons why an operation was not done, in one type for all operations. Also the guards around
+//! calls of user code that can panic.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -18,6 +18,29 @@ use crate::time::Time;
 /// If an operation can fail only by an interrupt, its error type is [`Interrupt`], and `?` converts
 /// it to [`Error`]. An `io::Error` can hold each of these variants, and gives access to the
 /// [`Interrupt`] inside.
+///
+/// The reason why a kernel ended without a result is another type, `kernel::RunError`.
+///
+/// ```
+/// # use std::io;
+/// # use std::time::Duration;
+/// use traps::{Error, Interruptible, Kind, sleep, timeout_after};
+///
+/// # testing::run(async {
+/// // `?` in a function with its own error type: `io::Error` carries all of them.
+/// let read = async || -> io::Result<()> {
+///     sleep(Duration::from_secs(60)).await?;
+///     Err(Error::SendersGone.into())
+/// };
+/// let error = timeout_after(Duration::from_secs(1), read()).await.unwrap_err();
+/// assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+/// assert_eq!(error.interrupt().unwrap().kind(), Kind::TaskTimeout);
+///
+/// let error = read().await.unwrap_err();
+/// assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+/// assert_eq!(Error::from(error), Error::SendersGone);
+/// # });
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,7 +66,7 @@ pub enum Error {
     Panicked(String),
     /// The task was dropped before its end: its kernel shut down, or its grace period ended first.
     Dropped,
-    /// An earlier call took the output. Or the kernel was dropped before it made the task.
+    /// An earlier call took the output, or the kernel was dropped before the task started.
     Taken,
     /// The kernel was shut down or dropped before it handled the request. Or the caller of the job
     /// no longer waits for it.
@@ -203,7 +226,8 @@ impl Error {
 
 impl Interrupt {
     /// Returns whether the interrupted code is over: a timeout further in has closed, or another
-    /// task was cancelled and passed its interrupt on.
+    /// task was cancelled and passed its interrupt on. Such an interrupt is only the news of an end:
+    /// the code that gets it can continue.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.delivery().passed || self.is_cancelled() && !self.is_own_cancellation()
@@ -215,7 +239,16 @@ impl Interrupt {
     }
 }
 
-/// An item that was not put, and the reason.
+/// An item that was not put, and the reason. The caller has the item back, and can put it elsewhere.
+///
+/// ```
+/// use traps::{Error, channel::mpsc};
+///
+/// let (sender, receiver) = mpsc::channel(1);
+/// drop(receiver);
+/// let rejected = sender.try_send("item").unwrap_err();
+/// assert_eq!((rejected.item, rejected.why), (Some("item"), Error::ReceiversGone));
+/// ```
 #[derive(PartialEq, Eq)]
 pub struct Rejected<T> {
     /// The item. `None` only if a scope around the put ended before it was first polled, and
@@ -269,7 +302,8 @@ impl<T> From<Rejected<T>> for io::Error {
     }
 }
 
-/// Finds the interrupt inside an error of unknown type, if this crate made the error.
+/// Finds the interrupt inside an error of unknown type, if this crate made the error. A macro,
+/// because the two ways of access, shared and mutable, need the same list of types.
 macro_rules! find_interrupt {
     ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
         $(

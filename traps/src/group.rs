@@ -62,11 +62,11 @@ const NAMED: usize = 8;
 /// If a group is dropped without a join, it cancels its members and does not wait for them. If a
 /// member had failed, a `warn` line reports that.
 ///
-/// ```no_run
+/// ```
 /// use traps::{Error, TaskGroup, sleep};
 /// # use std::time::Duration;
 ///
-/// # async fn example() -> Result<(), Error> {
+/// # testing::run(async {
 /// let mut group = TaskGroup::<_, Error>::new();
 /// for n in 1..=3 {
 ///     let work = async move {
@@ -75,9 +75,9 @@ const NAMED: usize = 8;
 ///     };
 ///     group.spawn("worker", work).await;
 /// }
-/// assert_eq!(group.join().await?, [10, 20, 30]);
-/// # Ok(())
-/// # }
+/// assert_eq!(group.join().await?, [10, 20, 30]); // after three seconds
+/// # Ok::<(), Error>(())
+/// # }).output.unwrap();
 /// ```
 #[must_use = "a group that is dropped cancels its members"]
 pub struct TaskGroup<T: 'static, E: 'static> {
@@ -129,7 +129,8 @@ impl<T: 'static, E: 'static> fmt::Debug for TaskGroup<T, E> {
 }
 
 impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
-    /// Makes a group without members, with a grace of 5 s.
+    /// Makes a group without members, with a grace of 5 s. The two types are those of the members'
+    /// outputs and errors; usually the first `spawn` fixes the output.
     pub fn new() -> TaskGroup<T, E> {
         TaskGroup::default()
     }
@@ -154,6 +155,19 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// # Panics
     ///
     /// Panics if a member of the group calls it: the member would wait for itself.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<(), Error>::new();
+    /// let slow = group.spawn("slow", async { Ok(sleep(Duration::MAX).await.map(drop)?) }).await;
+    /// group.spawn("fails", async { Err(Error::Full) }).await;
+    /// assert_eq!(group.join().await, Err(Error::Full));
+    /// slow.wait().await.unwrap(); // the join has cancelled it, and waited for its end
+    /// # });
+    /// ```
     #[track_caller]
     pub fn join(&mut self) -> impl Future<Output = Result<Vec<T>, E>> {
         let outputs = self.join_members(JoinMode::All, Location::caller());
@@ -168,11 +182,11 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// A member that [`next_done`](TaskGroup::next_done) has shown counts as ended. If there are
     /// several, the oldest one is returned.
     ///
-    /// ```no_run
+    /// ```
     /// # use std::time::Duration;
     /// use traps::{Error, TaskGroup, sleep};
     ///
-    /// # async fn example() -> Result<(), Error> {
+    /// # testing::run(async {
     /// let mut group = TaskGroup::<_, Error>::new();
     /// for n in [3, 1, 2] {
     ///     let work = async move {
@@ -182,8 +196,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     ///     group.spawn("worker", work).await;
     /// }
     /// assert_eq!(group.join_any().await?, Some(1));
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
     /// ```
     ///
     /// # Errors
@@ -212,6 +226,19 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// # Panics
     ///
     /// Panics if a member of the group calls it: the member would wait for itself.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut mirrors = TaskGroup::new();
+    /// mirrors.spawn("first", async { Err(Error::Closed) }).await;
+    /// mirrors.spawn("second", async { Ok(sleep(Duration::from_secs(1)).await.map(|_| "page")?) }).await;
+    /// assert_eq!(mirrors.join_first_ok().await?, Some("page"));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn join_first_ok(&mut self) -> impl Future<Output = Result<Option<T>, E>> {
         let outputs = self.join_members(JoinMode::FirstOk, Location::caller());
@@ -220,8 +247,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
 
     /// Waits for the next member that ends with an output, in the order of ending, and lends the
     /// output. The output stays in the group, and [`TaskGroup::join`] returns it. The result is
-    /// `None` if all members have ended or one has failed; a join then tells these cases apart.
-    /// *Blocks* until there is a result.
+    /// `None` if all members have ended or one has failed; a join then returns the outputs or the
+    /// failure. *Blocks* until there is a result.
     ///
     /// # Errors
     ///
@@ -230,6 +257,26 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// # Panics
     ///
     /// Panics if a member of the group calls it: the member would wait for itself.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<_, Error>::new();
+    /// for n in [3, 1] {
+    ///     let work = async move { Ok(sleep(Duration::from_secs(n)).await.map(|_| n)?) };
+    ///     group.spawn("worker", work).await;
+    /// }
+    /// let mut seen = Vec::new();
+    /// while let Some((_task, output)) = group.next_done().await? {
+    ///     seen.push(*output);
+    /// }
+    /// assert_eq!(seen, [1, 3]); // in the order of ending
+    /// assert_eq!(group.join().await?, [3, 1]); // in the order of spawning
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn next_done(&mut self) -> impl Future<Output = Result<Option<(TaskId, &T)>, Interrupt>> {
         let site = Location::caller();
@@ -244,14 +291,19 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// output out of the group. A later join does not return it. The result is `None` if all
     /// members and daemons have ended. *Blocks* until there is a result. A loop takes all outputs:
     ///
-    /// ```no_run
+    /// ```
     /// # use traps::{Error, TaskGroup};
-    /// # async fn example(mut group: TaskGroup<u32, Error>) -> Result<(), Error> {
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<u32, Error>::new();
+    /// group.spawn("one", async { Ok(1) }).await;
+    /// group.spawn("two", async { Ok(2) }).await;
+    /// let mut sum = 0;
     /// while let Some(output) = group.next_result().await? {
-    ///     println!("{output}");
+    ///     sum += output;
     /// }
-    /// # Ok(())
-    /// # }
+    /// assert_eq!((sum, group.join().await?), (3, vec![]));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
     /// ```
     ///
     /// # Errors
@@ -289,7 +341,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
             }
         }
         if mode == JoinMode::FirstOk && !self.outputs.is_empty() {
-            // Forget the failures that the group has not looked at yet. There is an output, so they
+            // Forget the failures that the group has not collected yet. There is an output, so they
             // are not reported.
             self.forget_the_ended();
             self.failure.take_if(|failure| matches!(failure, JoinFailure::Member(..)));
@@ -321,7 +373,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
 
     fn refuse_a_member(&mut self, site: Site) {
         let task = gate::task();
-        // New members are new tasks, so a task that was no member before is still none.
+        // The search costs O(members), so it must not be made for each wait of a loop. New members
+        // are new tasks, so a task that was no member before is still none.
         if task != self.joiner {
             let is_member = self.members.borrow().values().any(|it| Some(it.task.name()) == task);
             let rule = "rule: a member does not wait for its own group";
@@ -387,7 +440,7 @@ impl<T: 'static, E: 'static> TaskGroup<T, E> {
     }
 }
 
-/// The members whose end the group has not looked at, by number.
+/// The members whose end the group has not collected, by number.
 pub(super) type Members<T, E> = RefCell<BTreeMap<u64, MemberEntry<T, E>>>;
 
 pub(super) struct MemberEntry<T, E> {
@@ -407,7 +460,7 @@ pub(super) struct Reports {
     pub(super) alive: Cell<u64>,
     /// The number of daemons that have not ended.
     pub(super) daemons: Cell<u64>,
-    /// The reports that the group has not looked at, in the order of ending.
+    /// The reports that the group has not collected, in the order of ending.
     pub(super) ended: RefCell<VecDeque<Report>>,
     pub(super) queue: WaitQueue,
     /// The reason why the members were cancelled. Set during a clean-up, and once the group is
@@ -475,6 +528,24 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// turn; with [`Duration::MAX`] the clean-up waits forever. Give a group inside a member a
     /// shorter grace: if the member is dropped during its own clean-up, nothing waits for the
     /// members of the inner group.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, shield, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<(), Error>::new().grace(Duration::from_secs(1));
+    /// // A member that ignores its cancellation for an hour.
+    /// let stubborn = async { Ok(shield(sleep(Duration::from_secs(3600))).await.map(drop)?) };
+    /// group.spawn("stubborn", stubborn).await;
+    /// sleep(Duration::from_secs(1)).await?;
+    ///
+    /// let before = traps::clock().await;
+    /// group.cancel_remaining("time is up").await; // waits a second, and drops the member
+    /// assert_eq!(traps::clock().await.since(before), Duration::from_secs(1));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn grace(mut self, span: Duration) -> TaskGroup<T, E> {
         self.grace = span;
         self
@@ -488,6 +559,21 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// # Panics
     ///
     /// Panics if a member of the group calls it: the member would wait for itself.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<_, Error>::new();
+    /// group.spawn("quick", async { Ok("output") }).await;
+    /// group.spawn("slow", async { Ok(sleep(Duration::MAX).await.map(|_| "never")?) }).await;
+    /// sleep(Duration::from_secs(1)).await?;
+    /// group.cancel_remaining("enough").await;
+    /// assert_eq!(group.join().await?, ["output"]);
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn cancel_remaining(&mut self, reason: &'static str) -> impl Future<Output = ()> {
         let site = Location::caller();
@@ -538,14 +624,15 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
                 Ok::<(), Interrupt>(())
             };
             let all = IgnoreAfter::new(Limit::After(self.grace), site, all);
-            // Inside the shield, the grace is the only interrupt.
+            // Inside the shield, the grace is the only interrupt. So any other result than that of
+            // the wait means that members are left.
             if shield_from(site, all).await != Ok(Some(())) {
                 self.forget_the_ended();
                 self.post_for_each(Post::Drop);
                 let oldest = self.members.borrow().values().next().map(|it| it.task.ended(site));
                 if let Some(oldest) = oldest {
-                    // The kernel handles posts before later traps, and the oldest member is dropped
-                    // last. So all members are gone when this wait ends.
+                    // One wait is enough for all members: the kernel handles posts in the order of
+                    // filing and before this trap, and the oldest member is dropped last.
                     let _ = oldest.await;
                 }
             }
@@ -603,6 +690,21 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Makes a new task that runs `future` as a member, under the deadline in force here. The costs
     /// are those of a [`spawn`](crate::spawn), plus an entry in the group, and a scope in the
     /// member if there is a deadline.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, current_deadline, timeout_after};
+    ///
+    /// # testing::run(async {
+    /// timeout_after(Duration::from_secs(5), async {
+    ///     let mut group = TaskGroup::new();
+    ///     group.spawn("member", async { Ok::<_, Error>(current_deadline()) }).await;
+    ///     assert_eq!(group.join().await?, [current_deadline()]); // the same five seconds
+    ///     Ok::<_, Error>(())
+    /// })
+    /// .await
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn spawn(
         &self,
@@ -616,11 +718,11 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// the group waits for a daemon, and its output is thrown away, even a failure. Daemons are
     /// cancelled and awaited in every clean-up, also when a join ends.
     ///
-    /// ```no_run
+    /// ```
     /// # use std::time::Duration;
     /// use traps::{Error, TaskGroup, sleep};
     ///
-    /// # async fn example() -> Result<(), Error> {
+    /// # testing::run(async {
     /// let mut group = TaskGroup::<_, Error>::new();
     /// let ticks = async {
     ///     while sleep(Duration::from_secs(1)).await.is_ok() {
@@ -629,9 +731,9 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// };
     /// group.spawn_daemon("ticks", ticks).await;
     /// group.spawn("worker", async { Ok(sleep(Duration::from_secs(9)).await?) }).await;
-    /// group.join().await?; // after nine seconds
-    /// # Ok(())
-    /// # }
+    /// assert_eq!(group.join().await?.len(), 1); // after nine seconds
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
     /// ```
     #[track_caller]
     pub fn spawn_daemon(
@@ -650,7 +752,19 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     }
 
     /// Makes an existing task a member of the group. The task keeps the deadlines that it has. If
-    /// it has already ended, the group sees its end next.
+    /// it has already ended, it is the next that a wait of the group collects.
+    ///
+    /// ```
+    /// use traps::{Error, TaskGroup, spawn};
+    ///
+    /// # testing::run(async {
+    /// let task = spawn("elsewhere", async { Ok::<_, Error>(7) }).await;
+    /// let mut group = TaskGroup::new();
+    /// group.add(task);
+    /// assert_eq!(group.join().await?, [7]);
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn add(&mut self, task: Task<Result<T, E>>) -> Member {
         // The added task may be the one that waited for the group before.
         self.joiner = None;
@@ -679,10 +793,10 @@ fn is_failure<T, E: Interruptible>(result: &Result<T, E>, task: TaskRef) -> bool
 /// runs until its first wait. A member that is spawned after its group was dropped is cancelled at
 /// once, too.
 ///
-/// ```no_run
+/// ```
 /// use traps::{Error, TaskGroup};
 ///
-/// # async fn example() -> Result<(), Error> {
+/// # testing::run(async {
 /// let mut group = TaskGroup::<u32, Error>::new();
 /// let spawner = group.spawner();
 /// let finds_more = async move {
@@ -693,8 +807,8 @@ fn is_failure<T, E: Interruptible>(result: &Result<T, E>, task: TaskRef) -> bool
 /// };
 /// group.spawn("finder", finds_more).await;
 /// assert_eq!(group.join().await?, [0, 10, 20, 30]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), Error>(())
+/// # }).output.unwrap();
 /// ```
 pub struct Spawner<T: 'static, E: 'static> {
     pub(super) reports: Rc<Reports>,
@@ -779,16 +893,17 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> Spawner<T, E> {
 /// A handle to a member of a group. With it, any task can wait for the member or cancel it. The
 /// output belongs to the group.
 ///
-/// ```no_run
+/// ```
 /// # use std::time::Duration;
 /// use traps::{Error, TaskGroup, sleep, spawn};
 ///
-/// # async fn example() {
+/// # testing::run(async {
 /// let mut group = TaskGroup::<_, Error>::new();
 /// let member = group.spawn("slow", async { Ok(sleep(Duration::from_secs(60)).await?) }).await;
-/// spawn("impatient", async move { member.cancel_because("too slow").await }).await;
+/// let impatient = async move { member.cancel_because("too slow").await };
+/// spawn("impatient", impatient).detached().await;
 /// assert_eq!(group.join().await, Ok(vec![]));
-/// # }
+/// # });
 /// ```
 #[derive(Clone)]
 pub struct Member {
@@ -804,7 +919,7 @@ impl fmt::Debug for Member {
 }
 
 impl Member {
-    /// Returns the number of the member's task.
+    /// Returns the number of the member's task, as the log shows it.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.id

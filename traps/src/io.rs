@@ -1,4 +1,33 @@
 //! Waiting for descriptors. The owner of a descriptor reads and writes it; this module only waits.
+//!
+//! Try first, and wait only after `WouldBlock`:
+//!
+//! ```
+//! use std::io::{ErrorKind, Read, Write};
+//! use std::os::unix::net::UnixStream;
+//! use traps::io::Io;
+//! # use kernel::{Kernel, Real};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! # let mut kernel = Kernel::new(Real::new()?);
+//! let (reader, mut writer) = UnixStream::pair()?;
+//! reader.set_nonblocking(true)?;
+//! # let read = kernel.run(async {
+//! let reader = Io::new(reader);
+//! writer.write_all(b"hello")?;
+//! let mut bytes = [0; 16];
+//! let length = loop {
+//!     match (&*reader).read(&mut bytes) {
+//!         Err(error) if error.kind() == ErrorKind::WouldBlock => reader.readable().await?,
+//!         result => break result?,
+//!     }
+//! };
+//! assert_eq!(&bytes[..length], b"hello");
+//! # Ok::<(), std::io::Error>(())
+//! # });
+//! # read.unwrap()
+//! # }
+//! ```
 
 use std::cell::Cell;
 use std::fmt;
@@ -72,7 +101,24 @@ source! {
     std::io::PipeReader, 'p';
 }
 
-/// A descriptor that exists only in the script of a simulated machine.
+/// A descriptor that exists only in the script of a simulated machine. It has no bytes: the script
+/// says when it looks ready.
+///
+/// ```
+/// # use std::time::Duration;
+/// use kernel::Sim;
+/// use traps::Time;
+/// use traps::io::{Direction, Io, Scripted};
+///
+/// let at = Time::ZERO + Duration::from_secs(5);
+/// let sim = Sim::new().ready_at(at, 7, Direction::Read);
+/// # testing::Setup::new().sim(sim).run(async {
+/// let socket = Io::new(Scripted(7));
+/// socket.readable().await?;
+/// assert_eq!(traps::clock().await, at);
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scripted(pub u32);
 
@@ -91,6 +137,19 @@ impl Source for Scripted {
 /// of a closed descriptor, the kernel does not mix the two up. Dropping the `Io` closes the
 /// descriptor once the kernel has let go of it. A task that is still waiting for it gets
 /// [`Error::Closed`].
+///
+/// An `Io` dereferences to its source, so it can be read and written like the source itself.
+///
+/// ```
+/// use std::net::TcpListener;
+/// use traps::io::Io;
+///
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// listener.set_nonblocking(true)?; // an `Io` must never block its thread
+/// let listener = Io::new(listener);
+/// assert!(listener.local_addr()?.ip().is_loopback());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Io<S: Source> {
     source: Option<S>,
     /// The name of the descriptor, and the number of the kernel in which it has this name.
@@ -117,23 +176,27 @@ impl<S: Source> Io<S> {
     ///
     /// # Errors
     ///
-    /// Returns any [`Error`].
+    /// Returns [`Error::Interrupt`] if the wait ended early, [`Error::Busy`] if another task waits for
+    /// this direction, [`Error::Closed`] after [`close`](Io::close), and [`Error::Io`] if the system
+    /// cannot watch the descriptor.
     #[track_caller]
     pub fn readable(&self) -> Ready<'_, S> {
         self.ready(Direction::Read, Location::caller())
     }
 
-    /// Waits until the descriptor looks ready for writing. *Blocks.*
+    /// Waits until the descriptor looks ready for writing. *Blocks.* Readiness is edge-triggered: wait
+    /// only after a write failed with `WouldBlock`.
     ///
     /// # Errors
     ///
-    /// Returns any [`Error`].
+    /// Returns the errors of [`readable`](Io::readable).
     #[track_caller]
     pub fn writable(&self) -> Ready<'_, S> {
         self.ready(Direction::Write, Location::caller())
     }
 
-    /// Waits for readiness in one direction, for a wrapper that passes its caller's location.
+    /// Waits for readiness in one direction. This is for a wrapper: it passes the location of its own
+    /// caller, which the log then shows as `at=`.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }
@@ -141,6 +204,22 @@ impl<S: Source> Io<S> {
     /// Ends all present and future waits with [`Error::Closed`]. The descriptor itself is closed
     /// when the `Io` is dropped. Until then, the system cannot reuse its number while code still
     /// holds it.
+    ///
+    /// ```
+    /// # use std::{rc::Rc, time::Duration};
+    /// use traps::io::{Io, Scripted};
+    /// use traps::{Error, sleep, spawn};
+    ///
+    /// # testing::run(async {
+    /// let socket = Rc::new(Io::new(Scripted(7)));
+    /// let waits = socket.clone();
+    /// let mut reader = spawn("reader", async move { waits.readable().await }).await;
+    /// sleep(Duration::from_secs(1)).await?;
+    /// socket.close();
+    /// assert_eq!(reader.join().await?, Err(Error::Closed));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn close(&self) {
         if !self.closed.replace(true)
             && let Some((handle, _)) = self.handle.get()
@@ -256,7 +335,8 @@ impl<S: Source> Future for Ready<'_, S> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Ready { io, direction, call } = &mut *self;
-        // If a task was already waiting at the close, the kernel ends its wait.
+        // This is for a wait that begins after the close. If a task was already waiting, the kernel
+        // ends its wait, and the reply must be read below.
         if io.closed.get() && !call.ticket().is_some_and(wait::is_here) {
             return Poll::Ready(Err(Error::Closed));
         }

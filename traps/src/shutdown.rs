@@ -27,6 +27,10 @@ use crate::sync::Wait;
 
 /// Returns whether the shutdown of the running kernel has begun. Returns `false` outside a kernel.
 /// Does not trap. It takes only a few instructions, so it can be called for each request.
+///
+/// ```
+/// assert!(!traps::shutdown::has_begun()); // no kernel runs here
+/// ```
 #[inline]
 #[must_use]
 pub fn has_begun() -> bool {
@@ -38,6 +42,22 @@ pub fn has_begun() -> bool {
 /// # Errors
 ///
 /// Returns the interrupt that ended the wait.
+///
+/// ```
+/// # use std::time::Duration;
+/// use kernel::{Kernel, Options, Sim};
+/// use traps::{Signal, Time, clock, shutdown};
+///
+/// let second = Duration::from_secs(1);
+/// let sim = Sim::new().signal_at(Time::ZERO + second, Signal::Terminate);
+/// let options = Options::new().shutdown_on(&[Signal::Terminate]);
+/// let mut kernel = Kernel::with_options(sim, options);
+/// let ended = kernel.run(async {
+///     shutdown::begun().await.unwrap();
+///     clock().await
+/// });
+/// assert_eq!(ended.unwrap(), Time::ZERO + second);
+/// ```
 #[track_caller]
 pub fn begun() -> impl Future<Output = Result<(), Interrupt>> {
     begun_from(Location::caller())
@@ -54,6 +74,28 @@ async fn begun_from(site: Site) -> Result<(), Interrupt> {
 /// Makes a *hold*: work that should finish before the kernel cancels its tasks. The drain lasts
 /// until every hold is dropped, but no longer than the kernel's option for it allows. Does not
 /// trap. A hold can also be taken after the shutdown has begun. Outside a kernel it has no effect.
+///
+/// ```
+/// # use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+/// use traps::{Time, shutdown, sleep, spawn};
+///
+/// let second = Duration::from_secs(1);
+/// let sim = Sim::new();
+/// let clock = sim.clock();
+/// let mut kernel = Kernel::new(sim);
+/// let main = kernel.run(async {
+///     let transfer = async move {
+///         let _hold = shutdown::hold();
+///         sleep(3 * second).await
+///     };
+///     spawn("transfer", transfer).detached().await;
+///     sleep(second).await
+/// });
+/// assert_eq!(main.unwrap().unwrap(), Time::ZERO + second);
+/// kernel.shutdown().unwrap(); // waits until the transfer is over
+/// assert_eq!(clock.now(), Time::ZERO + 3 * second);
+/// ```
 #[must_use = "a hold that is dropped holds nothing"]
 pub fn hold() -> Hold {
     let all = gate::with_shared(|kernel| kernel.holds.clone());
@@ -70,17 +112,26 @@ pub fn hold() -> Hold {
 /// This makes no trap. It is for waits that are repeated often, such as the wait for the next
 /// request. When the shutdown begins, every task that ever used it is polled once.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), traps::Interrupt> {
-/// use std::time::Duration;
+/// ```
+/// # use std::time::Duration;
+/// # use kernel::{Kernel, Options, Sim};
+/// # use traps::{Signal, Time};
 /// use traps::{shutdown, sleep};
 ///
-/// // Every minute until the kernel ends.
-/// while shutdown::until_begun(sleep(Duration::from_secs(60))).await.transpose()?.is_some() {
-///     println!("a minute");
+/// let second = Duration::from_secs(1);
+/// let sim = Sim::new().signal_at(Time::ZERO + 150 * second, Signal::Terminate);
+/// let options = Options::new().shutdown_on(&[Signal::Terminate]);
+/// # let mut kernel = Kernel::with_options(sim, options);
+/// # let main = kernel.run(async {
+/// // One round a minute, until the shutdown begins.
+/// let mut rounds = 0;
+/// while shutdown::until_begun(sleep(60 * second)).await.transpose()?.is_some() {
+///     rounds += 1;
 /// }
-/// # Ok(())
-/// # }
+/// assert_eq!(rounds, 2);
+/// # Ok::<(), traps::Interrupt>(())
+/// # });
+/// # main.unwrap().unwrap();
 /// ```
 pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
     UntilBegun { wait }
@@ -120,6 +171,7 @@ impl<F: Future> Future for UntilBegun<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         match self.project().wait.poll(cx) {
             Poll::Ready(value) => Poll::Ready(Some(value)),
+            // Ask after the poll: a value that is there when the shutdown begins must not be lost.
             Poll::Pending if gate::watch_shutdown() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }

@@ -27,6 +27,19 @@ pub use crate::parts::signals::{Signal, SignalSet};
 ///
 /// Returns [`Error::Interrupt`] if the wait ended early, and [`Error::Io`] if the system refused
 /// the handler.
+///
+/// ```
+/// # use std::time::Duration;
+/// use kernel::Sim;
+/// use traps::{Signal, Time, wait_signal};
+///
+/// let at = Time::ZERO + Duration::from_secs(5);
+/// let sim = Sim::new().signal_at(at, Signal::Terminate);
+/// testing::Setup::new().sim(sim).run(async {
+///     let signal = wait_signal(&[Signal::Interrupt, Signal::Terminate]).await;
+///     assert_eq!(signal, Ok(Signal::Terminate));
+/// });
+/// ```
 #[track_caller]
 pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Error>> + use<> {
     let (wanted, site): (SignalSet, _) = (signals.iter().copied().collect(), Location::caller());
@@ -57,7 +70,7 @@ async fn next(
     is_stream: bool,
     site: Site,
 ) -> Result<Signal, Error> {
-    // Post this for every wait: a stream may be older than the kernel.
+    // Post this for every wait: the stream can be older than the kernel, which then does not know it.
     gate::post(Post::Service(ServicePost::Watch(inbox.clone(), is_stream)));
     loop {
         if let Some(refused) = inbox.take_refusal(wanted) {
@@ -77,24 +90,31 @@ async fn next(
 /// arrive between two calls of `next` are kept. Like the system, the stream keeps at most one of
 /// each signal.
 ///
-/// ```no_run
-/// # fn reload() {}
-/// # async fn example() -> Result<(), traps::Error> {
-/// use traps::{Signal, signals};
+/// ```
+/// # use std::time::Duration;
+/// # use kernel::Sim;
+/// use traps::{Signal, Time, ignore_after, signals};
 ///
+/// let second = Duration::from_secs(1);
+/// let at = |seconds| Time::ZERO + seconds * second;
+/// let sim = Sim::new().signal_at(at(1), Signal::Hangup).signal_at(at(3), Signal::Hangup);
+/// # testing::Setup::new().sim(sim).run(async {
 /// let mut hangups = signals(&[Signal::Hangup]);
-/// loop {
-///     hangups.next().await?;
-///     reload();
+/// let mut reloads = 0;
+/// while ignore_after(9 * second, hangups.next()).await?.is_some() {
+///     reloads += 1; // reload the configuration
 /// }
-/// # }
+/// assert_eq!(reloads, 2);
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
 /// ```
 #[must_use]
 pub fn signals(signals: &[Signal]) -> SignalStream {
     SignalStream { inbox: Rc::new(SignalInbox::new(signals.iter().copied().collect())) }
 }
 
-/// A stream of signals, made by [`signals`]. Belongs to its thread.
+/// A stream of signals, made by [`signals`]. Belongs to its thread. It is not a
+/// `futures_core::Stream`, because a wait can end with an error and continue.
 #[derive(Debug)]
 pub struct SignalStream {
     inbox: Rc<SignalInbox>,

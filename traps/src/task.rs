@@ -1,9 +1,9 @@
 //! Tasks: how they are made, the handle of their owner, and the values that belong to them.
 //!
-//! [`spawn`] boxes the future of a task into a [`TaskBody`] and posts it to the kernel. The kernel polls
-//! the job. When the future ends, the job moves the output into the [`TaskCell`] that it shares
-//! with the [`Task`] handle, and the waits for that end are woken. A [`Join`] then takes the output
-//! out of the cell. A detached task has no cell.
+//! [`spawn`] boxes the future of a task into a [`TaskBody`] and posts it to the kernel, which polls
+//! the body. When the future ends, the body moves the output into the [`TaskCell`] that it shares
+//! with the [`Task`] handle, and the kernel ends the waits of the joiners. A [`Join`] then takes
+//! the output out of the cell. A detached task has no cell.
 //!
 //! Task-local values are stored per task in a table of this thread. Some stay with their task, and
 //! inherited ones are copied to its children. The values are user code, so no value is dropped
@@ -32,14 +32,17 @@ use crate::error::{Error, drop_of_task};
 use crate::interrupts::interrupt::Interrupt;
 use crate::notes::note_warning;
 
-/// The state that a task shares with its handle, including the output of the task.
+/// The state that a task shares with its handle. The handle keeps it alive after the task, so that
+/// a late join still finds the output.
 pub(crate) struct TaskCell<T> {
     task: TaskRef,
     id: TaskId,
     output: RefCell<CellState<T>>,
-    /// The callback of the group that the task was added to. It sees the output before a join can.
+    /// The callback of the group that the task was added to. It runs before the output can be
+    /// taken, so that the group knows whether its member failed.
     on_end: Cell<Option<OnEnd<T>>>,
-    /// Whether the task was joined, awaited or cancelled, or belongs to a group.
+    /// Whether the task was joined, awaited or cancelled, or belongs to a group. If not, the drop of
+    /// the handle is probably a mistake, and gets a `warn` line.
     is_used: Cell<bool>,
 }
 
@@ -98,8 +101,8 @@ impl<T> Drop for TaskCell<T> {
     }
 }
 
-/// A part of a task's output that a handle keeps. If its drop panics, a `warn` line reports the
-/// panic.
+/// A value out of a task's output. It is user code of an ended task, so a panic of its drop must not
+/// unwind the task that drops it: the panic becomes a `warn` line.
 pub(crate) struct TaskValue<T> {
     pub(crate) task: TaskId,
     value: Option<T>,
@@ -134,8 +137,8 @@ impl<T> fmt::Debug for TaskCell<T> {
     }
 }
 
-/// A future that waits for the end of a task and leaves the output in the task. The task of a
-/// dropped kernel has ended.
+/// A future that waits for the end of a task and leaves the output in the task. It also ends if the
+/// kernel of the task was dropped, because that drops the task.
 #[derive(Debug)]
 pub(crate) struct WaitForEnd {
     task: TaskRef,
@@ -155,6 +158,8 @@ impl Future for WaitForEnd {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let WaitForEnd { task, id, call } = &mut *self;
+        // An ended task costs no trap. But a wait that was filed may hold an interrupt or a reply,
+        // so it has to be read even if the task has ended since.
         if call.ticket().is_none() && !gate::is_alive(*task) {
             return Poll::Ready(Ok(()));
         }
@@ -176,8 +181,26 @@ pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
 ///
 /// A handle can be awaited, by value or by reference: `task.await` is `task.join().await`.
 ///
-/// If no task takes the output, the kernel drops it, or the last handle does. A panic in its `Drop`
-/// is a `warn` line that names the task. It strikes no task.
+/// If no task takes the output, the kernel or the handle drops it. A panic in its `Drop` becomes a
+/// `warn` line that names the task, and ends no task.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{Error, Interrupt, sleep, spawn};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let slow = async move { sleep(60 * second).await };
+/// let mut task = spawn("slow", slow).await;
+/// assert_eq!(task.id().to_string(), "3"); // main is task 1
+///
+/// sleep(second).await?;
+/// task.cancel().await?; // returns once the task has ended
+/// let interrupt: Interrupt = task.await?.unwrap_err();
+/// assert!(interrupt.is_cancelled());
+/// # Ok::<(), Error>(())
+/// # }).output.unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Task<T> {
     cell: Rc<TaskCell<T>>,
@@ -195,7 +218,8 @@ fn warn_of_unused(task: TaskId) {
     let is_interrupted = |records: &mut Records, from, _: &_| {
         records.around(from).any(|(at, scope)| scope.was_taken(at))
     };
-    // Outside a task, the drop is the kernel's: it drops whatever an ended task has left.
+    // Outside a task, the kernel drops the remains of an ended task. That is no mistake of the task:
+    // a cancelled parent has no time to join its children.
     if gate::task().is_some()
         && !std::thread::panicking()
         && !gate::with_records(Location::caller(), is_interrupted)
@@ -207,7 +231,7 @@ fn warn_of_unused(task: TaskId) {
 }
 
 impl<T: 'static> Task<T> {
-    /// Returns the number of the task.
+    /// Returns the number of the task, as the log shows it. A kernel never gives a number twice.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.cell.id
@@ -246,6 +270,23 @@ impl<T: 'static> Task<T> {
     ///
     /// Returns the interrupt if the wait was interrupted. Returns [`Error::Panicked`],
     /// [`Error::Dropped`] or [`Error::Taken`] if there is no output to take.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, sleep, spawn, timeout_after};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let work = async move { sleep(3 * second).await.map(|_| "done") };
+    /// let mut task = spawn("work", work).await;
+    ///
+    /// // The timeout ends the join, but not the task.
+    /// assert!(timeout_after(second, task.join()).await.is_err());
+    /// assert_eq!(task.join().await??, "done");
+    /// assert_eq!(task.join().await, Err(Error::Taken));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn join(&mut self) -> Join<'_, T> {
         self.mark_used();
@@ -253,7 +294,8 @@ impl<T: 'static> Task<T> {
         Join { task: self, ended }
     }
 
-    /// Takes the output of a task that has ended, and logs the join.
+    /// Takes the output of a task that has ended, and logs the join: the end of the wait alone does
+    /// not show whether the output was taken.
     pub(crate) fn take_output(&self) -> Result<T, Error> {
         let output = self.cell.take_output()?;
         if gate::is_listening() {
@@ -262,11 +304,21 @@ impl<T: 'static> Task<T> {
         Ok(output)
     }
 
-    /// Waits for the end of the task and leaves the output in the task.
+    /// Waits for the end of the task and leaves the output in the task. *Blocks* unless the task has
+    /// ended. Any number of tasks can wait, but only one can take the output.
     ///
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait.
+    ///
+    /// ```
+    /// # testing::run(async {
+    /// let mut task = traps::spawn("six", async { 6 }).await;
+    /// task.wait().await?;
+    /// assert_eq!(task.join().await?, 6); // without a wait
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
         self.mark_used();
@@ -282,6 +334,25 @@ impl<T: 'static> Task<T> {
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait. The request to cancel stays in force.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{sleep, spawn};
+    ///
+    /// # testing::run(async {
+    /// let cleans_up = async {
+    ///     let interrupt = sleep(Duration::MAX).await.unwrap_err();
+    ///     // The cancellation was delivered, so the next trap is not interrupted again.
+    ///     sleep(Duration::from_secs(1)).await.unwrap();
+    ///     interrupt.is_cancelled()
+    /// };
+    /// let mut task = spawn("cleans-up", cleans_up).await;
+    /// sleep(Duration::from_secs(9)).await?;
+    /// task.cancel().await?; // returns a second later
+    /// assert_eq!(task.join().await, Ok(true));
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> {
         self.cancel_from("", Location::caller())
@@ -292,6 +363,19 @@ impl<T: 'static> Task<T> {
     /// # Errors
     ///
     /// Returns the errors of [`cancel`](Task::cancel).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{sleep, spawn};
+    ///
+    /// # testing::run(async {
+    /// let mut task = spawn("waits", sleep(Duration::MAX)).await;
+    /// sleep(Duration::from_secs(1)).await?;
+    /// task.cancel_because("too slow").await?;
+    /// assert!(task.join().await?.unwrap_err().to_string().contains("too slow"));
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn cancel_because(
         &self,
@@ -313,7 +397,22 @@ impl<T: 'static> Task<T> {
     }
 
     /// Cancels the task without waiting. The log and the interrupt show `reason`, unless it is
-    /// empty. *A post*.
+    /// empty. *A post*, so it can be called in a `Drop`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{sleep, spawn};
+    ///
+    /// # testing::run(async {
+    /// let tasks = [spawn("one", sleep(Duration::MAX)).await, spawn("two", sleep(Duration::MAX)).await];
+    /// // Cancel both first, so that they end at the same time.
+    /// tasks.iter().for_each(|task| task.cancel_now("not needed"));
+    /// for task in tasks {
+    ///     assert!(task.await?.is_err());
+    /// }
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn cancel_now(&self, reason: &'static str) {
         self.mark_used();
         cancel(self.cell.task, reason);
@@ -379,7 +478,8 @@ impl<T: 'static> Future for IntoJoin<T> {
 }
 
 pin_project! {
-    /// The body of a task: its future, and afterwards the output, for the cell.
+    /// The body of a task: its future, and afterwards the output, until the kernel has the body end
+    /// and the output moves to the cell.
     struct TaskBody<F: Future> {
         #[pin]
         state: BodyState<F>,
@@ -406,6 +506,8 @@ impl<F: Future> Future for TaskBody<F> {
             unreachable!("rule: an ended task is not polled")
         };
         let output = Some(ready!(future.poll(cx)));
+        // This drops the future, and so all that it holds, before the kernel wakes a joiner. A
+        // joiner that opens the file of an ended task must not find it locked, for example.
         state.set(BodyState::Ended { output });
         Poll::Ready(())
     }
@@ -437,15 +539,19 @@ pub fn body_without_handle(future: impl Future + 'static) -> Pin<Box<dyn Body>> 
 /// inherits [inherited locals](crate::InheritedLocal), but no deadline, scope or name. A spawn
 /// costs one allocation for the future and one for the output. A detached spawn costs one.
 ///
-/// A panic of the task ends that task alone, and [`join`](Task::join) returns it. A panic in the
-/// `Drop` of what the task leaves, as an output that no task takes, is a `warn` line.
+/// A panic of the task ends that task alone, and [`join`](Task::join) returns it. If the task leaves
+/// a value whose `Drop` panics, such as an output that no task takes, a `warn` line reports that.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), traps::Error> {
+/// ```
+/// # testing::run(async {
 /// let mut child = traps::spawn("child", async { 6 * 7 }).await;
 /// assert_eq!(child.join().await?, 42);
-/// # Ok(())
-/// # }
+///
+/// let mut fails = traps::spawn("fails", async { panic!("no such number") }).await;
+/// let panicked: Result<(), _> = fails.join().await;
+/// assert_eq!(panicked, Err(traps::Error::Panicked("no such number".to_owned())));
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
 /// ```
 #[track_caller]
 pub fn spawn<F>(name: impl Into<Cow<'static, str>>, future: F) -> Spawn<F>
@@ -489,16 +595,24 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
     /// Spawns a task that is never joined or cancelled, such as one for each connection of a
     /// server. The output of the task is thrown away.
     ///
-    /// ```no_run
-    /// # async fn example() {
-    /// traps::spawn("logger", async { /* as long as it likes */ }).detached().await;
-    /// # }
+    /// ```
+    /// # use std::time::Duration;
+    /// # testing::run(async {
+    /// use traps::{note, sleep, spawn};
+    ///
+    /// let logger = async {
+    ///     while sleep(Duration::from_secs(60)).await.is_ok() {
+    ///         note("a minute");
+    ///     }
+    /// };
+    /// spawn("logger", logger).detached().await;
+    /// # });
     /// ```
     pub fn detached(self) -> SpawnDetached<F> {
         SpawnDetached { spawn: self }
     }
 
-    /// Explains to a caller that forgot to await the spawn what is missing. It cannot be called.
+    /// Cannot be called. It makes the compiler explain that the await is missing.
     #[doc(hidden)]
     pub fn join(&mut self) -> Join<'static, F::Output>
     where
@@ -507,7 +621,8 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
         unreachable!("nothing is `IsAwaited`")
     }
 
-    /// Makes the task and returns its handle.
+    /// Makes the task and returns its handle. A spawn needs no reply, because the gate gives out
+    /// the numbers of tasks.
     #[inline]
     pub(crate) fn make(&mut self) -> Task<F::Output> {
         let (root, id) = self.begin();
@@ -533,7 +648,7 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
     }
 }
 
-/// The bound of [`Spawn::join`]. It is there for its message alone: no type implements it.
+/// The bound of [`Spawn::join`]. No type implements it; it exists for its message.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this `spawn(..)` was not awaited, so there is no task to join",
@@ -594,8 +709,8 @@ thread_local! {
     static LOCALS: RefCell<BTreeMap<TaskRef, Locals>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Returns whether any task of this thread has local values. This is a cheap test, to be made
-/// before calling [`inherit_locals`] or [`drop_locals`].
+/// Returns whether any task of this thread has local values. Costs a load, so test it before
+/// calling [`inherit_locals`] or [`drop_locals`].
 #[inline]
 #[must_use]
 pub fn any_locals() -> bool {
@@ -621,13 +736,14 @@ pub fn drop_locals(task: TaskRef, id: TaskId) -> Vec<String> {
     own.chain(inherited).collect()
 }
 
-/// Returns copies of the local values that a job of this task takes to its thread.
+/// Returns copies of the local values that a child or a job of this task inherits.
 pub(crate) fn inherited_of(task: TaskRef) -> InheritedValues {
     let values = LOCALS.try_with(|locals| Some(locals.borrow().get(&task)?.inherited.clone()));
     values.ok().flatten().unwrap_or_default()
 }
 
-/// Returns a copy of the local value with this key.
+/// Returns a copy of the local value with this key. A copy, because user code must not run, not
+/// even a `Drop`, while the table is borrowed.
 pub(crate) fn find<V: Clone>(values: &[(LocalId, V)], key: LocalId) -> Option<V> {
     values.iter().find(|(found, _)| *found == key).map(|(_, value)| value.clone())
 }

@@ -45,7 +45,8 @@ pub use crate::core::protocol::Work;
 pub use crate::error::{drop_of_task, drop_quietly, into_panic_message, panic_message, quietly};
 
 /// A job: its closure, and afterwards its result. The caller of the job and the thread that runs it
-/// share this state.
+/// share this state, because either can end first: the caller by an interrupt, the thread by the end
+/// of the closure.
 struct SharedJob<F, T> {
     state: Mutex<JobState<F, T>>,
 }
@@ -83,7 +84,7 @@ where
     }
 }
 
-/// The place from which the caller of a job takes the value.
+/// A job as its caller sees it: of a known type of value, but of any type of closure.
 trait TypedWork<T>: Work {
     fn take_value(&self) -> Option<Result<T, String>>;
 }
@@ -106,7 +107,7 @@ where
 ///
 /// The kernel's option `threads` is the number of jobs that run at one time. Further jobs wait in
 /// one queue, first in, first out. The job knows the deadline of its caller ([`thread_deadline`]),
-/// and sees the present values of its [`InheritedLocal`](crate::InheritedLocal)s.
+/// and sees the caller's [`InheritedLocal`](crate::InheritedLocal)s as they are when the task parks.
 ///
 /// # Errors
 ///
@@ -115,6 +116,19 @@ where
 /// with a token keeps it until it ends, even if its thread has not begun it yet, and its value goes
 /// to the kernel's hook for orphans. The hook also gets a value that was never read, such as that
 /// of a branch that lost a race.
+///
+/// ```
+/// use traps::{Error, run_in_thread};
+///
+/// # testing::run(async {
+/// let sum = run_in_thread(|| (1..=1000).sum::<u64>()).await?;
+/// assert_eq!(sum, 500_500);
+///
+/// let panicked = run_in_thread(|| -> u64 { panic!("no such number") }).await;
+/// assert_eq!(panicked, Err(Error::Panicked("no such number".to_owned())));
+/// # Ok::<(), Error>(())
+/// # }).output.unwrap();
+/// ```
 #[track_caller]
 pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
 where
@@ -128,7 +142,8 @@ where
 #[must_use = "a trap that is not awaited is never made"]
 pub struct RunInThread<T> {
     job: Arc<dyn TypedWork<T>>,
-    /// Whether the job was handed over to the kernel.
+    /// Whether the job was handed over to the kernel. From then on it belongs to the task that
+    /// polled the future first.
     is_submitted: bool,
     limiter: Option<Rc<LimiterCore>>,
     call: Call,
@@ -191,8 +206,8 @@ impl<T: 'static> Future for RunInThread<T> {
     }
 }
 
-/// Hands a job over to the kernel. The wait of the job was filed just before, so the kernel sees
-/// the wait first.
+/// Hands a job over to the kernel. The wait of the job must be filed first: the kernel throws a job
+/// away if its task does not wait for it, for example because the trap was interrupted at once.
 fn submit<T: 'static>(
     job: u64,
     call: &Call,
@@ -214,14 +229,21 @@ fn submit<T: 'static>(
 /// A job takes one token of the limiter and one of the pool. It keeps both until its thread has
 /// finished, even if the caller stopped waiting before. Clones share one limiter.
 ///
-/// ```no_run
+/// ```
+/// # use std::time::Duration;
+/// # use kernel::Sim;
 /// use traps::threads::Limiter;
+/// use traps::{clock, join_all};
 ///
-/// # async fn example() -> Result<(), traps::Error> {
-/// let disk = Limiter::new("disk", 4);
-/// let text = disk.run_in_thread(|| std::fs::read_to_string("/etc/hostname")).await?;
-/// # Ok(())
-/// # }
+/// let sim = Sim::new().jobs_take(Duration::from_secs(1)); // on the virtual clock
+/// # testing::Setup::new().sim(sim).run(async {
+/// let disk = Limiter::new("disk", 2);
+/// let jobs = (0..6).map(|n| disk.run_in_thread(move || n * n));
+/// let squares: Result<Vec<_>, _> = join_all(jobs).await.into_iter().collect();
+/// assert_eq!(squares?, [0, 1, 4, 9, 16, 25]);
+/// assert_eq!((disk.peak(), clock().await.as_micros()), (2, 3_000_000));
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limiter(Rc<LimiterCore>);
@@ -264,7 +286,8 @@ impl Limiter {
         self.0.in_use.get()
     }
 
-    /// Returns the largest number of tokens that were in use at one time.
+    /// Returns the largest number of tokens that were in use at one time. If it equals the limit,
+    /// jobs may have waited.
     #[must_use]
     pub fn peak(&self) -> usize {
         self.0.peak.get()
@@ -289,19 +312,21 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Tells the job that its caller no longer waits.
+    /// Marks the caller as gone, so that [`ThreadDeadline::is_abandoned`] returns true. Another
+    /// thread reads the mark, so nothing that the job does in the meantime is undone.
     pub fn mark_gone(&self) {
         self.is_gone.store(true, Ordering::Release);
     }
 
-    /// Returns the number of the first question of the job that was told that the deadline had
-    /// passed, and of the first that was told that the caller had gone, or 0.
+    /// Returns the numbers of the job's first question with the answer *yes*: whether the deadline
+    /// had passed, and whether the caller had gone. A number is 0 if there was no such question.
     #[must_use]
     pub fn first_yes(&self) -> [u64; 2] {
         [&self.expired, &self.gone].map(|tally| tally.first.load(Ordering::Relaxed))
     }
 
-    /// Sets what the job is told in a replay.
+    /// Sets the numbers of [`first_yes`](Caller::first_yes) for a replay, so that the job gets the
+    /// same answers at the same questions.
     pub fn set_first_yes(&self, [expired, gone]: [u64; 2]) {
         self.expired.first.store(expired, Ordering::Relaxed);
         self.gone.first.store(gone, Ordering::Relaxed);
@@ -312,12 +337,14 @@ impl Caller {
 #[derive(Debug, Default)]
 struct Tally {
     asked: AtomicU64,
-    /// The first question with the answer yes, or 0. In a replay, that of the record.
+    /// The number of the first question with the answer *yes*, or 0. A replay reads it from the
+    /// record.
     first: AtomicU64,
 }
 
 impl Tally {
-    /// Counts a question, and returns its answer. `replayed` is whether the record has the answer.
+    /// Counts a question, and returns its answer. If `replayed`, the record has the answer. Relaxed
+    /// atomics are enough, because only the numbers matter, and no other memory.
     fn answer(&self, is_it: impl FnOnce() -> bool, replayed: bool) -> bool {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let first = self.first.load(Ordering::Relaxed);
@@ -380,7 +407,8 @@ impl ThreadContext {
 
 impl Drop for ThreadContext {
     fn drop(&mut self) {
-        // The values of locals are user code, and the drop of each can panic.
+        // The drop of each value is user code and can panic. Without this, the panic of one would
+        // leave the next to a drop while the thread unwinds, and a second panic ends the process.
         mem::take(&mut self.locals).into_iter().for_each(drop_quietly);
     }
 }
@@ -401,6 +429,15 @@ fn with_context<R>(read: impl FnOnce(&EnteredContext) -> Option<R>) -> Option<R>
 }
 
 /// Returns whether this thread runs a job now. `false` inside a kernel that the job runs.
+///
+/// ```
+/// use traps::threads::{is_in_job, run_in_thread};
+///
+/// # testing::run(async {
+/// assert!(!is_in_job());
+/// assert_eq!(run_in_thread(is_in_job).await, Ok(true));
+/// # });
+/// ```
 #[must_use]
 pub fn is_in_job() -> bool {
     with_context(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
@@ -420,17 +457,17 @@ pub(crate) fn inherited_of_job() -> Option<InheritedValues> {
 
 /// Returns the deadline of the job on this thread. Returns `None` outside a job.
 ///
-/// ```no_run
+/// ```
 /// use traps::threads::{run_in_thread, thread_deadline};
 ///
-/// # async fn example() -> Result<(), traps::Error> {
+/// # testing::run(async {
 /// let found = run_in_thread(|| {
 ///     let deadline = thread_deadline().expect("this is a job");
 ///     (1..u64::MAX).take_while(|_| deadline.check().is_ok()).find(|n| n * n == 1_522_756)
 /// });
 /// assert_eq!(found.await?, Some(1234));
-/// # Ok(())
-/// # }
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
 /// ```
 #[must_use]
 pub fn thread_deadline() -> Option<ThreadDeadline> {
@@ -441,7 +478,21 @@ pub fn thread_deadline() -> Option<ThreadDeadline> {
 ///
 /// It is the deadline in force at the call of `run_in_thread`, like that of
 /// [`current_deadline`](crate::current_deadline) there. It does not end the job: the job must check
-/// it from time to time. Cheap to clone. Can be sent to other threads.
+/// it from time to time. A clone costs two counts of references. Can be sent to other threads.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::threads::{run_in_thread, thread_deadline};
+/// use traps::timeout_after;
+///
+/// # testing::run(async {
+/// let hour = Duration::from_secs(3600);
+/// let left = || thread_deadline().unwrap().remaining();
+/// assert_eq!(run_in_thread(left).await?, None); // no deadline is in force
+/// assert!(timeout_after(hour, run_in_thread(left)).await?.unwrap() <= hour);
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
+/// ```
 #[derive(Clone)]
 pub struct ThreadDeadline {
     until: Time,
@@ -462,7 +513,8 @@ impl ThreadDeadline {
         }
         let left = self.until.since((self.clock)());
         let is_expired = self.caller.expired.answer(|| left.is_zero(), self.is_replayed);
-        // In a replay the real clock may be slower or faster.
+        // In a replay the clock can be slower or faster than the recorded one. The answer of the
+        // record decides, so the duration must not be zero unless the record says so.
         Some(if is_expired { Duration::ZERO } else { left.max(Duration::from_micros(1)) })
     }
 
@@ -484,7 +536,9 @@ impl ThreadDeadline {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Gone`] if the deadline has passed or the caller no longer waits.
+    /// Returns [`Error::Gone`] if the deadline has passed or the caller no longer waits. Costs what
+    /// [`remaining`](ThreadDeadline::remaining) and [`is_abandoned`](ThreadDeadline::is_abandoned)
+    /// cost together, so call it once per piece of work of a microsecond or more.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_abandoned() || self.is_expired() { Err(Error::Gone) } else { Ok(()) }
     }
@@ -511,19 +565,21 @@ impl fmt::Debug for ThreadDeadline {
 /// file is closed together with its reader. This can block the kernel as long as that drop takes.
 /// If a job has the iterator at that moment, the worker drops it, with the item, when the job ends.
 ///
-/// ```no_run
+/// ```
+/// # use std::io;
 /// use std::fs::File;
-/// use std::io::{self, BufRead, BufReader};
+/// use std::io::{BufRead, BufReader};
 ///
-/// # async fn example() -> io::Result<()> {
-/// let lines = BufReader::new(File::open("/etc/services")?).lines();
+/// # testing::run(async {
+/// let lines = BufReader::new(File::open("Cargo.toml")?).lines();
 /// let mut lines = traps::iterate_in_thread(lines);
 /// let mut longest = 0;
 /// while let Some(line) = lines.next().await? {
 ///     longest = longest.max(line?.len());
 /// }
-/// # Ok(())
-/// # }
+/// assert!(longest > 20);
+/// # Ok::<(), io::Error>(())
+/// # }).output.unwrap();
 /// ```
 #[must_use]
 pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
@@ -532,7 +588,8 @@ pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
     IterateInThread::new(iterator, None)
 }
 
-/// The source of items that [`iterate_in_thread`] makes.
+/// A source of items that a blocking iterator makes on worker threads. [`iterate_in_thread`] makes
+/// it.
 pub struct IterateInThread<I: Iterator> {
     slot: SharedSlot<I>,
     limiter: Option<Rc<LimiterCore>>,
@@ -544,7 +601,8 @@ type SharedSlot<I> = Arc<Mutex<ItemSlot<I>>>;
 struct ItemSlot<I: Iterator> {
     /// The iterator. `None` while a job has it, and once it has ended.
     iterator: Option<I>,
-    /// An item, or the message of a panic, that a job has stored here.
+    /// An item, or the message of a panic, that a job has stored here. It stays here if the call
+    /// that asked for it was interrupted, so no item is lost.
     found: Option<Result<I::Item, String>>,
     source: SourceState,
     /// The waker of the source, while the source waits for a job of an earlier call.
@@ -589,13 +647,31 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
     ///
     /// Returns [`Error::Panicked`], once, if the iterator panicked, which ends the iterator.
     /// Returns [`Error::WouldNest`] inside a job; call the iterator directly there.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kernel::Sim;
+    /// use traps::{Error, iterate_in_thread, timeout_after};
+    ///
+    /// let sim = Sim::new().jobs_take(Duration::from_secs(2)); // on the virtual clock
+    /// # testing::Setup::new().sim(sim).run(async {
+    /// let mut items = iterate_in_thread(["a", "b"].into_iter());
+    /// let late = timeout_after(Duration::from_secs(1), items.next()).await;
+    /// assert!(matches!(late, Err(Error::Interrupt(_))));
+    /// assert_eq!(items.next().await?, Some("a")); // the job of the first call has made it
+    /// assert_eq!(items.next().await?, Some("b"));
+    /// assert_eq!(items.next().await?, None);
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
     pub fn next(&mut self) -> NextItem<'_, I> {
         NextItem { items: self, site: Location::caller(), state: NextState::Check }
     }
 
-    /// Takes the content of the slot. If there is none, returns how to wait for it, as `Right`.
+    /// Returns the content of the slot, as `Left`. If there is none, returns the wait for it, as
+    /// `Right`: for the job of an earlier call, or for a new job.
     fn try_next(&self, site: Site) -> Either<Result<Option<I::Item>, String>, NextState> {
         let mut state = lock(&self.slot);
         if let Some(found) = state.found.take() {
@@ -641,7 +717,7 @@ pub struct NextItem<'a, I: Iterator> {
 
 #[derive(Debug)]
 enum NextState {
-    /// The future has to look into the slot.
+    /// The future has to check the slot: at its first poll, and after each wait.
     Check,
     /// The future waits for a job of its own.
     Job(RunInThread<()>),
@@ -685,7 +761,8 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
     }
 }
 
-/// Stores the waker where the job finds it. Returns `Some` if there is no job to wait for any more.
+/// Stores the waker for the job. Returns `Some` if the job has ended in the meantime: then the waker
+/// would never be called.
 fn store_waker<I: Iterator>(slot: &SharedSlot<I>, waker: OutsideWaker) -> Option<()> {
     let mut state = lock(slot);
     if state.source != SourceState::Asks {

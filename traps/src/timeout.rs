@@ -29,7 +29,7 @@ use crate::time::Time;
 use crate::verbs::in_force;
 
 /// Polls a timeout. Returns the inner output with its interrupt relabelled, and whether this scope
-/// timed out.
+/// timed out. The two timeouts differ only in what they make of that.
 fn poll_timeout<F, T, E>(
     mut scoped: Pin<&mut Scoped<F>>,
     cx: &mut Context<'_>,
@@ -71,18 +71,22 @@ fn point(deadline: Option<Time>) -> Limit {
 /// The error type can be any type that carries the interrupt. If nothing else fixes the type, write
 /// it out:
 ///
-/// ```no_run
+/// ```
 /// # use std::time::Duration;
-/// # use traps::{Interrupt, sleep, timeout_after};
-/// # async fn example() -> Result<(), Interrupt> {
-/// let steps = async {
-///     sleep(Duration::from_secs(1)).await?;
-///     sleep(Duration::from_secs(2)).await?;
+/// use traps::{Interrupt, Kind, sleep, timeout_after};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let steps = || async move {
+///     sleep(1 * second).await?;
+///     sleep(2 * second).await?;
 ///     Ok::<_, Interrupt>("both")
 /// };
-/// assert_eq!(timeout_after(Duration::from_secs(5), steps).await?, "both");
-/// # Ok(())
-/// # }
+/// assert_eq!(timeout_after(5 * second, steps()).await, Ok("both"));
+///
+/// let interrupt = timeout_after(2 * second, steps()).await.unwrap_err();
+/// assert_eq!(interrupt.kind(), Kind::TaskTimeout);
+/// # });
 /// ```
 ///
 /// # Errors
@@ -110,7 +114,23 @@ where
 }
 
 /// Runs `future` under a deadline at a point of kernel time, which can be in the past. In all other
-/// respects it works like [`timeout_after`].
+/// respects it works like [`timeout_after`]. Several calls with one point share one limit.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{clock, sleep, timeout_at};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let deadline = clock().await + 5 * second;
+/// // Three steps of two seconds have five seconds together.
+/// let mut done = 0;
+/// while timeout_at(deadline, sleep(2 * second)).await.is_ok() {
+///     done += 1;
+/// }
+/// assert_eq!((done, clock().await), (2, deadline));
+/// # });
+/// ```
 #[track_caller]
 pub fn timeout_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> TimeoutAfter<F>
 where
@@ -154,6 +174,22 @@ where
 /// # Errors
 ///
 /// Returns the errors of `future`, except an interrupt by this deadline.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{ignore_after, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// assert!(ignore_after(2 * second, sleep(second)).await?.is_some());
+/// assert!(ignore_after(2 * second, sleep(9 * second)).await?.is_none());
+///
+/// // A deadline around it still ends the task's work here.
+/// let outer = traps::timeout_after(second, ignore_after(2 * second, sleep(9 * second)));
+/// assert!(outer.await.is_err());
+/// # Ok::<(), traps::Interrupt>(())
+/// # }).output.unwrap();
+/// ```
 #[track_caller]
 pub fn ignore_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> IgnoreAfter<F>
 where
@@ -168,6 +204,22 @@ where
 /// # Errors
 ///
 /// Returns the errors of `future`, except an interrupt by this deadline.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{Time, ignore_at, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let mut rounds = 0;
+/// // As many rounds as fit into the first ten seconds of the kernel.
+/// while ignore_at(Time::ZERO + 10 * second, sleep(3 * second)).await?.is_some() {
+///     rounds += 1;
+/// }
+/// assert_eq!(rounds, 3);
+/// # Ok::<(), traps::Interrupt>(())
+/// # }).output.unwrap();
+/// ```
 #[track_caller]
 pub fn ignore_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> IgnoreAfter<F>
 where
@@ -226,9 +278,9 @@ where
 ///
 /// Returns the errors of `operation`, or [`Error::NotStarted`] converted to its error type.
 ///
-/// ```no_run
+/// ```
 /// # use std::{io, time::Duration};
-/// use traps::{cancellable, sleep, timeout_after};
+/// use traps::{Error, cancellable, sleep, timeout_after};
 ///
 /// async fn charge() -> io::Result<()> {
 ///     sleep(Duration::from_secs(3)).await?;
@@ -239,10 +291,16 @@ where
 ///     timeout_after(Duration::from_secs(5), async {
 ///         cancellable(charge()).await?;
 ///         // Starts with two seconds left, and is interrupted after them.
+///         let half_done = cancellable(charge()).await;
+///         assert!(matches!(half_done.unwrap_err().into(), Error::Interrupt(_)));
+///         // The five seconds are over, so this charge does not start.
 ///         cancellable(charge()).await
 ///     })
 ///     .await
 /// }
+/// # testing::run(async {
+/// assert!(matches!(order().await.unwrap_err().into(), Error::NotStarted { .. }));
+/// # });
 /// ```
 #[track_caller]
 pub fn cancellable<F, T, E>(operation: F) -> impl Future<Output = Result<T, E>>
@@ -269,6 +327,25 @@ where
 /// around it drops it when the deadline passes, and a cancellation does not reach it. This function
 /// files a trap next to the wait, so both end the wait in place. *Blocks* while the future is
 /// pending.
+///
+/// # Errors
+///
+/// Returns the interrupt that ended the wait. The future is then dropped with this one, unless the
+/// caller has only lent it.
+///
+/// ```
+/// # use std::time::Duration;
+/// use std::future::pending;
+/// use traps::{foreign, sleep, spawn};
+///
+/// # testing::run(async {
+/// let mut stuck = spawn("stuck", foreign(pending::<()>())).await;
+/// sleep(Duration::from_secs(1)).await?;
+/// stuck.cancel().await?; // without `foreign`, this would wait forever
+/// assert!(stuck.join().await?.is_err());
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
+/// ```
 #[track_caller]
 pub fn foreign<F: Future>(future: F) -> Foreign<F> {
     Foreign { future, external: false, call: Call::here() }
@@ -300,6 +377,8 @@ impl<F: Future> Future for Foreign<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        // Poll the future first: a value that is there wins against an interrupt of the same turn.
+        // Then the interrupt was not read, and is still due at the next trap.
         if let Poll::Ready(value) = this.future.poll(cx) {
             this.call.abandon();
             return Poll::Ready(Ok(value));

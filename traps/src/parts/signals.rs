@@ -7,7 +7,11 @@ use std::{fmt, io};
 
 use crate::core::table::{Label, Queue};
 
-/// A signal that a task can wait for.
+/// A signal that a task can wait for. Other signals keep their effect on the process.
+///
+/// ```
+/// assert_eq!(traps::Signal::Terminate.to_string(), "SIGTERM");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signal {
     /// `SIGHUP`
@@ -42,7 +46,15 @@ impl fmt::Display for Signal {
     }
 }
 
-/// A set of signals.
+/// A set of signals, in one byte.
+///
+/// ```
+/// use traps::{Signal, SignalSet};
+///
+/// let set: SignalSet = [Signal::Terminate, Signal::Hangup].into_iter().collect();
+/// assert!(set.contains(Signal::Hangup) && !set.contains(Signal::User1));
+/// assert!(set.without(Signal::Hangup).iter().eq([Signal::Terminate]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SignalSet(u8);
 
