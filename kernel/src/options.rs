@@ -9,7 +9,14 @@ use traps::{Signal, SignalSet};
 use crate::trace::Span;
 
 /// The time at which a registration with the poller ends. This is an option so that the policies
-/// can be compared.
+/// can be compared. A registration and its end cost a system call each.
+///
+/// ```
+/// use kernel::Policy;
+///
+/// assert_eq!("next-sleep".parse(), Ok(Policy::NextSleep)); // as in `--policy next-sleep`
+/// assert_eq!(Policy::default().to_string(), "lazy");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// After every wake that leaves no task waiting for the descriptor.
@@ -21,7 +28,7 @@ pub enum Policy {
     Lazy,
 }
 
-/// Expands to the second type, or to the only one.
+/// Picks the type of a setter's argument: the second type if it is given.
 macro_rules! either {
     ($type:ty) => {
         $type
@@ -36,6 +43,16 @@ macro_rules! either {
 macro_rules! options {
     ($($(#[$doc:meta])* pub $name:ident: $type:ty $([$from:ty])? = $default:expr;)*) => {
         /// The options of a kernel. Each has a default.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use kernel::{Kernel, Options, Sim};
+        ///
+        /// let options = Options::new().threads(4).grace(Duration::from_secs(1));
+        /// assert_eq!(options.budget, 128); // the default
+        /// let mut kernel = Kernel::with_options(Sim::new(), options);
+        /// kernel.run(async {}).unwrap();
+        /// ```
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub struct Options {
@@ -71,7 +88,7 @@ options! {
     pub budget: u32 = 128;
     /// The shortest time between two scans of the table of connection deadlines; at least 10 ms.
     /// Default: `None`, which means `TRAPLINE_DEADLINE_TICK_MS` ([`Real`](crate::Real) only) or, if
-    /// that is not set, 300 ms.
+    /// the variable is not set, 300 ms.
     pub tick: Option<Duration> [Duration] = None;
     /// The time that a shutdown waits for holds before it cancels the tasks. Default: 10 s.
     pub drain: Duration = Duration::from_secs(10);
@@ -101,10 +118,10 @@ options! {
     /// [`Kernel::on_stuck`](crate::Kernel::on_stuck), but never into the trace. At least 1 ms.
     /// Default: `None`, which means no thread.
     ///
-    /// The watchdog looks four times per duration, by the real clock, so it is late by up to a
+    /// The watchdog checks four times per duration, by the real clock, so it is late by up to a
     /// quarter. Each run costs a lock and two atomic stores. The thread starts with the first run
-    /// and ends with the kernel. It does not see what holds the CPU outside a run of a task, in the
-    /// kernel or between two calls of `run`.
+    /// and ends with the kernel. Time that the kernel itself takes, or that passes between two calls
+    /// of `run`, is not reported.
     pub watchdog: Option<Duration> = None;
 }
 
@@ -122,13 +139,27 @@ impl Options {
     /// Main counts as work in progress: as long as it runs, the drain lasts, up to its limit. A
     /// program that is to end at once puts its main into [`traps::shutdown::until_begun`], or sets
     /// the limit of the drain to zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Options, Sim};
+    /// use traps::{Signal, Time, shutdown, sleep};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let sim = Sim::new().signal_at(Time::ZERO + second, Signal::Terminate);
+    /// let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+    /// let mut kernel = Kernel::with_options(sim, options);
+    /// let main = kernel.run(shutdown::until_begun(sleep(60 * second)));
+    /// assert_eq!(main.unwrap(), None); // the shutdown came first
+    /// ```
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
         self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
         self
     }
 
-    /// Returns the options within their bounds. `of_machine` is the tick that the machine asks for.
+    /// Returns the options within their bounds: a value out of bounds is no error, because a tool may
+    /// pass on the number of a user. `of_machine` is the tick that the machine asks for.
     pub(crate) fn in_bounds(mut self, of_machine: Option<Duration>) -> Options {
         self.tick = Some(self.tick.or(of_machine).unwrap_or(TICK).max(LEAST_TICK));
         self.budget = self.budget.max(2);
@@ -180,26 +211,37 @@ impl FromStr for Policy {
     }
 }
 
-/// The reason why a kernel stopped without main's output.
+/// The reason why a kernel stopped without main's output. (The error of an operation inside a task
+/// is [`traps::Error`].)
+///
+/// ```
+/// use kernel::{Kernel, RunError, Sim};
+///
+/// let mut kernel = Kernel::new(Sim::new());
+/// let hang = kernel.run(traps::foreign(std::future::pending::<()>())).unwrap_err();
+/// let RunError::Hang(report) = hang else { panic!("{hang}") };
+/// assert!(report.contains("main")); // the table of tasks
+/// ```
 #[non_exhaustive]
 pub enum RunError {
     /// The machine below the kernel failed, so the kernel cannot continue.
     Machine(io::Error),
-    /// Every task is blocked, and nothing is left that could wake a task. The report is the table
-    /// of tasks, with those that wait for each other in a circle. On [`Real`](crate::Real) it is
-    /// given if no thread, waker, signal or descriptor could wake a task, no
-    /// [`Remote`](crate::Remote) exists, and [`Options::shutdown_on`] is empty. The kernel looks
-    /// before it sleeps. It counts wakers, not their holders, so a task that waits at a universal
-    /// queue or event could be woken although only tasks have that. It does not look again when
-    /// another thread drops the last waker.
+    /// Every task is blocked, and nothing is left that could wake a task. The report is the table of
+    /// tasks; it marks the tasks that wait for each other in a circle.
+    ///
+    /// On [`Real`](crate::Real) a run ends so if no thread, waker, signal or descriptor could wake a
+    /// task, no [`Remote`](crate::Remote) exists, and [`Options::shutdown_on`] is empty. The kernel
+    /// checks this before it sleeps. Two hangs escape the check. It counts wakers, not their
+    /// holders, so a task at a universal queue counts as one that can be woken, even if only blocked
+    /// tasks have the queue. And it does not check again when another thread drops the last waker.
     Hang(String),
     /// The kernel has been shut down already, or its machine has failed.
     Shut,
     /// A shutdown cancelled main, main did not end within the grace period, and the kernel dropped
     /// it.
     Overdue,
-    /// A replay differs from its record. The report has what the record has, what the program did,
-    /// and where.
+    /// A replay differs from its record. The report shows the line of the record, the program's own
+    /// line, and the call site.
     Diverged(String),
     /// The log of a replay has ended before the line of
     /// [`Kernel::stop_at`](crate::Kernel::stop_at).
@@ -256,8 +298,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(300);
 /// they look for.
 pub(crate) const LEAST_TICK: Duration = Duration::from_millis(10);
 
-/// The largest number of turns in a row without a look at the machine, while tasks only hand work
-/// to each other. A look comes earlier if the coarse clock moves.
+/// The largest number of turns in a row that do not wait for the machine, while tasks only hand work
+/// to each other. If the coarse clock moves, the next turn waits.
 pub(crate) const SKIPPED: u32 = 61;
 
 /// The largest number of arrivals that one wait returns; the next wait returns the others.

@@ -1,9 +1,9 @@
 //! The machine below a kernel: a clock, and a wait for arrivals.
 //!
 //! [`Real`] is Linux, through mio. [`Sim`] is a clock that jumps, and a world that follows a
-//! script. [`Taped`] is Linux with a tape. The kernel above has the same code for all.
+//! script. [`Taped`] is Linux with a tape. The kernel above has the same code for all three.
 //!
-//! A machine also sees the jobs: it may run a job by a script, instead of on a thread.
+//! A machine also gets the jobs, so that a script can run a job instead of a thread.
 
 use std::io;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) use sys::{CpuClock, keep_statuses, survive_file_limit};
 
 /// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {
-    /// Rings the bell, from any thread. Cheap; never blocks and never fails. If the bell is ringing
-    /// already, this may do nothing.
+    /// Rings the bell, from any thread. Never blocks and never fails. Costs a system call at most; if
+    /// the bell is ringing already, it can do nothing.
     fn ring(&self);
 }
 
@@ -83,9 +83,18 @@ pub struct IoEvent {
     pub urgent: bool,
 }
 
-/// The machine below a kernel.
+/// The machine below a kernel, for code that is generic over it.
 ///
 /// This trait is sealed: only [`Real`], [`Sim`] and [`Taped`] implement it.
+///
+/// ```
+/// use kernel::{Kernel, Machine, Sim};
+///
+/// fn answer<M: Machine>(kernel: &mut Kernel<M>) -> u32 {
+///     kernel.run(async { 42 }).unwrap()
+/// }
+/// assert_eq!(answer(&mut Kernel::new(Sim::new())), 42);
+/// ```
 pub trait Machine: sealed::Driver {}
 
 impl<M: sealed::Driver> Machine for M {}
@@ -129,8 +138,8 @@ pub(crate) mod sealed {
         /// Waits for arrivals, and appends them to `arrivals`.
         fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()>;
 
-        /// Reorders the ready tasks of a turn. Only an explorer does so; otherwise tasks run in the
-        /// order in which they became ready.
+        /// Reorders the ready tasks of a turn. Only an explorer does so, to find programs that depend
+        /// on an order; otherwise tasks run in the order in which they became ready.
         fn order(&mut self, _: &mut [u32]) {}
 
         /// Makes `wait` report the descriptor, for both directions, once per change (edge).
@@ -145,7 +154,8 @@ pub(crate) mod sealed {
             true
         }
 
-        /// Forgets a descriptor that was closed, because the close has ended its registration.
+        /// Forgets a descriptor that was closed. The close has ended its registration, so no system
+        /// call is needed.
         fn forget(&mut self, _: Descriptor) {}
 
         /// Returns the bell, which ends the current or next `wait` from any thread.
@@ -194,7 +204,8 @@ impl Parcel {
     /// Runs the job. Its panic is caught and kept for its caller.
     pub fn run(self) {
         let Parcel { work, context } = self;
-        // The job itself catches its panic. This is for a job that does not.
+        // `Work::run` catches the panic of its closure. A panic that comes through would end the
+        // worker, and the job would keep its token forever.
         let _ = context.run(|| work.run());
     }
 }
@@ -203,6 +214,20 @@ impl Parcel {
 pub type Deliver = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// A job as the kernel's owner sees it.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{JobView, Kernel, Sim};
+///
+/// // The first job takes a second, and each other job a minute.
+/// let span = |job: &JobView| Some(Duration::from_secs(if job.number == 1 { 1 } else { 60 }));
+/// let mut kernel = Kernel::new(Sim::new().job_spans(span));
+/// let took = kernel.run(async {
+///     traps::run_in_thread(|| ()).await?;
+///     Ok::<_, traps::Error>(traps::clock().await)
+/// });
+/// assert_eq!(took.unwrap().unwrap().as_micros(), 1_000_000);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobView {

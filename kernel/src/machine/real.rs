@@ -24,6 +24,19 @@ const TIMER: Token = Token(usize::MAX - 2);
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
 /// The operating system: epoll, the monotonic clock, and an eventfd as the bell.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use kernel::{Kernel, Real};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let (begin, span) = (Instant::now(), Duration::from_millis(2));
+/// let mut kernel = Kernel::new(Real::new()?);
+/// kernel.run(traps::sleep(span)).unwrap().unwrap();
+/// assert!(begin.elapsed() >= span); // never early
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Real {
     poll: Poll,
@@ -66,10 +79,11 @@ impl Real {
         Ok(Real { poll, events, bell, start, signals: None, timer, set_to: None, tick })
     }
 
-    /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to
-    /// a later point. Some deadlines are pushed back again and again, such as the deadline of a
-    /// connection that waits for its next request. Such a deadline costs one vain wake-up per
-    /// duration, instead of a system call per request.
+    /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to a
+    /// later point. If an earlier setting is left in place, the wait ends in vain at that point, and
+    /// the timer is set again. This pays for a deadline that is pushed back again and again, such as
+    /// 60 s for the next request of a connection: one vain wake-up a minute, instead of a system call
+    /// per request.
     fn set_timer(&mut self, point: Time) -> io::Result<()> {
         if self.set_to.is_none_or(|set_to| set_to > point) {
             sys::timerfd_arm(self.timer.as_fd(), point.since(since(self.start)))?;
@@ -126,7 +140,8 @@ impl Driver for Real {
         Box::new(SystemTime::now)
     }
 
-    // Two machines call it: without this it is a call for each.
+    // `Taped` calls this too. With two callers the compiler would not inline it, and each wait of
+    // `Real` would pay for a call.
     #[inline(always)]
     fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()> {
         let timeout = match until {
@@ -138,6 +153,7 @@ impl Driver for Real {
         };
         match self.poll.poll(&mut self.events, timeout) {
             Ok(()) => {}
+            // A signal handler ran. If the kernel watches that signal, the next wait reports it.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -147,6 +163,8 @@ impl Driver for Real {
                 TIMER => self.set_to = None,
                 SIGNALS => arrivals.signals.extend(self.signals.iter().flat_map(Listener::take)),
                 Token(token) => {
+                    // Report an error and a close as readiness: the next read or write fetches it.
+                    // Otherwise a task that waits for bytes would wait forever.
                     let closed = event.is_read_closed() || event.is_error();
                     arrivals.io.push(IoEvent {
                         token: token as u64,

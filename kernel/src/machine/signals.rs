@@ -1,4 +1,4 @@
-//! Signals of the process. Each of them reaches every kernel that listens.
+//! Signals of the process. Each signal reaches every kernel that listens for one.
 //!
 //! A signal handler must not lock or allocate. So the listeners of a process are in a small static
 //! table, and the handler leaves a bit and a byte for each listener. A slot of the table keeps its
@@ -21,6 +21,7 @@ struct ListenerSlot {
     /// The pipe, made by the first listener of the slot.
     pipe: OnceLock<(Sender, Receiver)>,
     /// The signals that have come since the last [`Listener::take`], one bit per signal number.
+    /// Signals are below 64.
     came: AtomicU64,
 }
 
@@ -61,7 +62,8 @@ impl Listener {
             let pipe = pipe::new()?;
             listener.0.pipe.get_or_init(|| pipe);
         }
-        // Drop the signals that came while the slot had no listener.
+        // Drop the signals that came while the slot had no listener: the kernel that asks now has not
+        // watched them.
         listener.take().for_each(drop);
         Ok(listener)
     }

@@ -40,8 +40,8 @@ type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 /// with it.
 ///
 /// Under an explorer (`testing::explore`) it takes every [liberty](traps::liberty) of a machine, in
-/// addition to those in the script: time passes unnoticed, descriptors look ready, and jobs take
-/// longer.
+/// addition to the liberties of the script: time passes unnoticed, descriptors look ready although
+/// they are not, and jobs take longer.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -114,7 +114,7 @@ impl Sim {
         Sim::default()
     }
 
-    /// Makes a machine whose clock starts at `time`.
+    /// Makes a machine whose clock starts at `time`, for tests of code near the end of time.
     #[must_use]
     pub fn starting_at(time: Time) -> Sim {
         let sim = Sim::new();
@@ -128,7 +128,16 @@ impl Sim {
         self.clock.clone()
     }
 
-    /// Delays by `span` the end of every wait that the clock ends.
+    /// Delays by `span` the end of every wait that the clock ends, as a busy host does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new().late_by(Duration::from_millis(7)));
+    /// let woke = kernel.run(traps::sleep(Duration::from_secs(1)));
+    /// assert_eq!(woke.unwrap().unwrap().as_micros(), 1_007_000);
+    /// ```
     #[must_use]
     pub fn late_by(mut self, span: Duration) -> Sim {
         self.late = span;
@@ -161,6 +170,21 @@ impl Sim {
 
     /// Sets the time of day to `to` at `time`, forwards or back. From then on it advances with the
     /// clock. At kernel time zero, the time of day is 2026-01-01T00:00:00Z.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use kernel::{Kernel, Sim};
+    /// use traps::Time;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let to = SystemTime::UNIX_EPOCH;
+    /// let mut kernel = Kernel::new(Sim::new().wall_set_at(Time::ZERO + second, to));
+    /// let read = kernel.run(async {
+    ///     traps::sleep(3 * second).await.unwrap();
+    ///     traps::wall_clock()
+    /// });
+    /// assert_eq!(read.unwrap(), to + 2 * second);
+    /// ```
     #[must_use]
     pub fn wall_set_at(self, time: Time, to: SystemTime) -> Sim {
         self.step(time, Step::Wall(to))
@@ -182,7 +206,8 @@ impl Sim {
         self
     }
 
-    /// Makes every wait from `time` on fail, as on a system whose poller is gone.
+    /// Makes every wait from `time` on fail, as on a system whose poller is gone. The run then ends
+    /// with [`RunError::Machine`](crate::RunError::Machine).
     #[must_use]
     pub fn fails_at(self, time: Time) -> Sim {
         self.step(time, Step::Failure)
@@ -273,7 +298,8 @@ impl Driver for Sim {
     }
 
     fn mark(&mut self) -> u64 {
-        // An explorer makes time pass while tasks run.
+        // The kernel reads the mark between runs. So here an explorer makes time pass while tasks
+        // run.
         self.clock.advance(delay(Liberty::Lateness, LATEST));
         // Wrap, because a clock may start near its end.
         self.clock.now().as_micros().wrapping_mul(1000)
@@ -303,7 +329,9 @@ impl Driver for Sim {
                 return Ok(());
             }
             if outside {
-                // The world outside does not follow the virtual clock. The next look sees the bell.
+                // Threads do not follow the virtual clock: if it jumped now, a job of a millisecond
+                // would be late for every timer. `ring` unparks this thread, even if it rings before
+                // the park, and the next round finds the bell.
                 thread::park();
                 continue;
             }
@@ -402,8 +430,23 @@ impl Driver for Sim {
     }
 }
 
-/// A handle to the virtual clock of a [`Sim`]. Code that wants to spend time without waiting can
-/// hold it, on any thread.
+/// A handle to the virtual clock of a [`Sim`]. With it, code on any thread can spend time without a
+/// wait, as a long computation does.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+/// use traps::{Time, sleep};
+///
+/// let second = Duration::from_secs(1);
+/// let sim = Sim::new();
+/// let time = sim.clock();
+/// let woke = Kernel::new(sim).run(async move {
+///     time.advance(5 * second); // the task holds the CPU for five seconds
+///     sleep(second).await
+/// });
+/// assert_eq!(woke.unwrap().unwrap(), Time::ZERO + 6 * second);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SimClock(Arc<AtomicU64>);
 

@@ -101,11 +101,11 @@ pub(super) fn timerfd_arm(fd: BorrowedFd<'_>, after: Duration) -> io::Result<()>
 /// An error alone does not count, because some errors are not cleared by a read.
 pub(super) fn is_readable(fd: RawFd) -> bool {
     let wanted = libc::POLLIN | libc::POLLRDHUP;
-    let mut look = libc::pollfd { fd, events: wanted, revents: 0 };
+    let mut poll = libc::pollfd { fd, events: wanted, revents: 0 };
     // SAFETY: the pointer must be valid for reads and writes of one pollfd: it is to our own local.
     // If the descriptor is not open, the call reports this in `revents`.
-    let found = unsafe { libc::poll(&raw mut look, 1, 0) };
-    found == -1 || look.revents & !libc::POLLERR != 0
+    let found = unsafe { libc::poll(&raw mut poll, 1, 0) };
+    found == -1 || poll.revents & !libc::POLLERR != 0
 }
 
 /// Handles every watched signal.

@@ -1,11 +1,11 @@
-//! Linux with a tape: it records what [`Real`] answers, or plays a record in place of it.
+//! Linux with a tape: it records the answers of [`Real`], or plays a record in place of them.
 //!
 //! A machine that records asks [`Real`], and writes each answer down. A machine that plays has no
-//! poller, clock, bell or signal handler: the record has all answers. Values that are used up at
-//! once or that nothing depends on, such as the end of a registration, are not recorded.
+//! poller, clock, bell or signal handler: the record has all answers. A value is not recorded if no
+//! decision depends on it, such as the result of the end of a registration.
 //!
-//! The coarse clock stands still for most of its readings. So the record has a line only for a
-//! reading that differs from the last one, with the number of readings before it.
+//! Most readings of the coarse clock are equal to the one before. So the record has a line only for
+//! a reading that differs, with the number of equal readings before it.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -34,7 +34,8 @@ pub struct Taped {
     mark: (u64, u64),
 }
 
-/// The bell of a machine that plays a record: the record says when the kernel looks at messages.
+/// The bell of a machine that plays a record. It does nothing, because the record says in which turn
+/// the kernel gets its messages.
 struct NoBell;
 
 impl Bell for NoBell {
@@ -59,7 +60,7 @@ impl Taped {
     }
 }
 
-/// A writer of a trace that also writes into the record, if it is told to.
+/// A writer of a trace that also writes into the record, if its flag is set.
 pub(crate) struct Teed<W>(pub(crate) W, pub(crate) bool);
 
 impl<W: Write> Write for Teed<W> {
@@ -83,7 +84,7 @@ pub fn command() -> Vec<OsString> {
     std::iter::once(name).chain(arguments).collect()
 }
 
-/// The tape ends with its kernel, also if the kernel was not made.
+/// The tape ends with its machine, so it also ends if no kernel could be made for the machine.
 impl Drop for Taped {
     fn drop(&mut self) {
         let _ = tape::end();
@@ -100,14 +101,15 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The things that an arrival may show, by its bits: `r` bytes to read, `w` room to write, `c` the
+/// The words for an event in the record, by its bits: `r` bytes to read, `w` room to write, `c` the
 /// close of the peer, `u` urgent data.
 const SEEN: [&str; 16] = [
     "-", "r", "w", "rw", "c", "rc", "wc", "rwc", "u", "ru", "wu", "rwu", "cu", "rcu", "wcu", "rwcu",
 ];
 
 /// Writes the result of a wait of the machine: for each descriptor its index, its serial number and
-/// what it shows, and then the signals.
+/// its word of [`SEEN`], and then the signals. The serial number counts from the start of the tape,
+/// because an earlier kernel of the recording thread may have used up some.
 fn put_arrivals(arrivals: &Arrivals, words: &mut Words) {
     let before = u64::from(tape::serials()[2]);
     for arrival in &arrivals.io {
@@ -198,7 +200,8 @@ impl Driver for Taped {
             let live = || nanos(real.as_ref().map_or_else(SystemTime::now, |real| real()));
             let put = |nanos: &u64, words: &mut Words| words.number(*nanos);
             let nanos = tape::input("wall", live, put, |answer| answer.number());
-            // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
+            // The task is being unwound. A `Drop` in it can wait for a time in a loop, and that loop
+            // must end, so the clock must move.
             if tape::mode() == Mode::Stopped { SystemTime::now() } else { at(nanos) }
         })
     }
@@ -207,7 +210,8 @@ impl Driver for Taped {
         if until != WaitLimit::Now {
             tape::flush();
             if tape::has_lost() {
-                // The kernel warns in the next turn, so that turn must come.
+                // The kernel warns in the next turn that the record was lost. A real wait here could
+                // delay that turn forever.
                 return Ok(());
             }
         }
@@ -249,8 +253,8 @@ impl Driver for Taped {
         let real = self.real.as_ref().map(Driver::thread_clock);
         Box::new(move || {
             let live = || real.as_ref().map_or(Time::ZERO, |real| real());
-            // A job reads the clock on a thread that has no tape. In a replay its context has a
-            // clock of its own.
+            // A job reads the clock on its own thread, which has no tape. In a replay, the context of
+            // the job has another clock, so this one is not read.
             if is_in_job() || tape::mode() == Mode::Off {
                 return live();
             }
