@@ -69,6 +69,7 @@
 //! The kernel has no priorities, no preemption, no second thread that runs tasks, no hash map, and
 //! no parser of the log.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
 pub(crate) mod core;

@@ -30,6 +30,7 @@
 //! belong to a phase, not to one call: reading a body, for example, may first have to write earlier
 //! responses. For these waits the log names the line in this crate, which identifies the phase.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 

@@ -33,7 +33,11 @@ fn each_published_crate_has_what_a_registry_shows() {
             assert!(shown.iter().any(|found| found == key), "{folder} has no {key}");
         }
         assert!(!shown.contains(&"publish".to_owned()), "{folder}");
-        assert_eq!(keys(&manifest, "package.metadata.docs.rs"), ["all-features"], "{folder}");
+        assert_eq!(
+            keys(&manifest, "package.metadata.docs.rs"),
+            ["all-features", "rustdoc-args"],
+            "{folder}"
+        );
         for file in ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE"] {
             let copy = root().join(folder).join(file);
             assert!(fs::symlink_metadata(copy).unwrap().is_file(), "{folder}/{file} is a link");

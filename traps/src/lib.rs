@@ -77,6 +77,7 @@
 //! | `stream` | off | the receivers of [`channel`] are streams of `futures-core` |
 //! | `anyhow`, `eyre` | off | the errors of these crates carry interrupts out of scopes |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 pub mod admission;

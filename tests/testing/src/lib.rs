@@ -109,6 +109,7 @@
 //!
 //! [`child`] starts a program, such as a server, as a user does, and sees that it ends.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 pub mod child;
