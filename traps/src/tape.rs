@@ -1,13 +1,13 @@
 //! The tape: everything that comes from outside, in the order in which a thread takes it.
 //!
-//! A program and its kernel are deterministic, except for what they take from outside: a reading of
-//! a clock, the arrivals of a wait, the result of a system call. Code that takes such a value asks
-//! [`input`], and names the kind of the value. If a tape records, `input` gets the value from outside
-//! and writes it down. If a tape plays, `input` returns the next value of the record, and nothing
-//! outside is touched. So a recorded run can be run again, and makes the same log.
+//! A program and its kernel are deterministic, except for their *inputs*: a reading of a clock, the
+//! arrivals of a wait, the result of a system call. Code that needs an input calls [`input`], and
+//! names its kind. If a tape records, `input` gets the value from outside and writes it down. If a
+//! tape plays, `input` returns the next value of the record, and nothing outside is touched. So a
+//! recorded run can be run again, and writes the same log.
 //!
-//! A record is text. A line that begins with `<` is one answer from outside: its kind, then its
-//! words. All other lines are those of the log, if the log was on. An answer comes before the lines
+//! A record is text. A line that begins with `<` is one *answer* from outside: its kind, then its
+//! words. All other lines are lines of the log, if the log was on. An answer comes before the lines
 //! of the log that it caused:
 //!
 //! ```text
@@ -15,13 +15,13 @@
 //!  0.013121       3  #0021   4 conn-1   io       c1 read = 18
 //! ```
 //!
-//! When a tape plays, the next line must be the answer to the next question, or the next line of
-//! the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
-//! report. A question that the record cannot answer ends the run: it unwinds with a panic, up to
-//! [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a question gets
-//! an answer at once: an error, zero, or the reading of a clock that moves on.
+//! When a tape plays, the next line must be the answer to the next call of `input`, or the next line
+//! of the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
+//! report. A call that the record cannot answer ends the run: it unwinds with a panic, up to
+//! [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a call returns at
+//! once: an error, zero, or the reading of a clock that moves.
 //!
-//! A tape belongs to a thread. Without one, `input` costs one test.
+//! A tape belongs to a thread. Without a tape, `input` costs one test.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -38,11 +38,12 @@ use crate::threads;
 pub enum Mode {
     /// There is no tape.
     Off,
-    /// The tape writes down what comes from outside.
+    /// The tape writes the inputs down.
     Records,
-    /// The tape answers in place of the outside.
+    /// The tape returns recorded inputs.
     Plays,
-    /// The tape was playing and has stopped. A question ends the run, if there is one.
+    /// The tape was playing and has stopped. The next call of [`input`] ends the run, if it is inside
+    /// [`until_stop`].
     Stopped,
 }
 
@@ -52,17 +53,19 @@ const LINE: usize = 1 << 28;
 /// The number of bytes that a report shows of a line.
 const SHOWN: usize = 300;
 
-/// The number of bytes that a record keeps before it writes them to its file.
+/// The number of bytes that are collected before a write to the file of a record, so that most
+/// inputs cost no system call.
 const KEPT: usize = 1 << 16;
 
 thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Off) };
     /// The last reading of the clock.
     static CLOCK: Cell<u64> = const { Cell::new(0) };
-    /// Whether a stop unwinds, because the thread is in [`until_stop`].
+    /// Whether a stop unwinds. It does so only if [`until_stop`] is there to catch the panic.
     static UNWINDS: Cell<bool> = const { Cell::new(false) };
-    /// Without a destructor: a kernel in a thread-local of its owner needs its tape to its end. A
-    /// tape that has ended owns nothing.
+    /// Without a destructor, because the order of destructors of thread-locals is open: a kernel in
+    /// a thread-local of its owner needs its tape until it is dropped. A tape that has ended owns
+    /// nothing, so nothing leaks.
     static TAPE: ManuallyDrop<RefCell<Tape>> =
         const { ManuallyDrop::new(RefCell::new(Tape::NONE)) };
 }
@@ -71,21 +74,22 @@ struct Tape {
     out: Option<Box<dyn Write>>,
     name: String,
     from: Option<Box<dyn BufRead>>,
-    /// The lines for the file, or the next line of the record, without its end.
+    /// While recording: the lines that are not in the file yet. While playing: the next line of the
+    /// record, without its newline.
     line: Vec<u8>,
     /// The number of `line` in the record.
     number: u64,
-    /// The number of bytes that the record may still take.
+    /// The number of bytes before the record reaches its limit.
     room: u64,
     /// The first error of the file.
     failed: Option<io::Error>,
-    /// Why the record ends before the program, until it was reported.
+    /// The reason why the record ends before the program, until it is reported.
     lost: Option<String>,
     /// The serial numbers of the newest wait, scope and descriptor before the tape began.
     serials: [u32; 3],
     /// The call site of the last operation.
     site: Option<&'static Location<'static>>,
-    /// Whether the record has the log.
+    /// Whether the record contains the log.
     has_log: bool,
     /// The number of the last line of the log that the program has written.
     last: u64,
@@ -116,7 +120,7 @@ impl Tape {
 pub struct TapeStop {
     /// Whether the program differs from the record.
     pub is_divergence: bool,
-    /// What the record has, what the program did, and where.
+    /// The line of the record, the program's own line, and the call site.
     pub report: String,
     /// The number of the last line of the log, or 0.
     pub last: u64,
@@ -129,14 +133,15 @@ pub fn mode() -> Mode {
     MODE.get()
 }
 
-/// Returns whether this code runs in a replay: in its program, or in one of its jobs, which runs
-/// again on a thread of its own.
+/// Returns whether this code runs in a replay: in the program, or in one of its jobs, on the thread
+/// that runs the job again.
 #[must_use]
 pub fn is_playing() -> bool {
     answers() || threads::is_in_replayed_job()
 }
 
-/// Returns whether the tape of this thread answers in place of the outside.
+/// Returns whether the tape of this thread returns recorded inputs, so that nothing outside must be
+/// touched.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -144,13 +149,13 @@ pub fn answers() -> bool {
     matches!(MODE.get(), Mode::Plays | Mode::Stopped)
 }
 
-/// Begins to record what this thread takes from outside. The record ends with a line when it has
-/// taken `room` bytes. `name` is that of its file, for errors.
+/// Begins to record the inputs of this thread. When the record has `room` bytes, it ends with a line
+/// that says so, and the program continues. `name` is the name of the file, for errors.
 pub fn record(out: Box<dyn Write>, room: u64, name: String) {
     begin(Mode::Records, Tape { out: Some(out), room, name, ..Tape::NONE });
 }
 
-/// Begins to answer this thread's questions from a record.
+/// Begins to return the inputs of this thread from a record.
 pub fn play(from: Box<dyn BufRead>) {
     begin(Mode::Plays, Tape { from: Some(from), ..Tape::NONE });
     with(Tape::advance);
@@ -185,27 +190,28 @@ pub fn claim() {
     assert!(gate::with_shared(|_| ()).is_none(), "{rule}");
 }
 
-/// Returns whether [`lost`] has something to tell.
+/// Returns whether [`lost`] would return a reason. Costs two tests.
 #[must_use]
 pub fn has_lost() -> bool {
     MODE.get() == Mode::Off && with(|tape| tape.lost.is_some())
 }
 
-/// Returns once why the record of this thread ends before its program: its file has failed, or it
-/// has reached its limit.
+/// Returns the reason why the record of this thread ends before its program: its file has failed, or
+/// it has reached its limit. Later calls return `None`.
 #[cold]
 #[must_use]
 pub fn lost() -> Option<String> {
     with(|tape| tape.lost.take())
 }
 
-/// Writes what was recorded to its file.
+/// Writes the collected lines to the file of the record. The kernel calls this before it sleeps, so
+/// that a killed program leaves a record of all that it did.
 pub fn flush() {
     with(Tape::flush);
 }
 
-/// Takes the next value of this kind: from outside with `live`, or from the record with `get`. A
-/// recorded value is written down with `put`.
+/// Returns the next input of this kind: from outside by `live`, or from the record by `get`. While
+/// recording, `put` writes the value of `live` down.
 #[inline]
 pub fn input<T>(
     kind: &'static str,
@@ -236,18 +242,20 @@ pub fn input<T>(
     }
 }
 
-/// Returns the reading of a clock, which never goes back. The record has the differences.
+/// Returns the reading of a clock, which never goes back. The record has only the differences between
+/// readings, so its lines are short.
 pub fn clock(live: impl FnOnce() -> u64) -> u64 {
     let last = CLOCK.get();
     let live = || live().saturating_sub(last);
     let step = input("now", live, |step, words| words.number(*step), |it| it.number());
-    // A loop that waits for a time has to end, also in the `Drop` of what is unwound.
+    // A tape that has stopped must still move the clock: the `Drop` of an unwound value can wait for
+    // a time in a loop.
     let now = last + if MODE.get() == Mode::Stopped { 1000 } else { step };
     CLOCK.set(now);
     now
 }
 
-/// Records that something has happened, or takes that from the record.
+/// Records that an event of this kind has happened, or expects it in the record.
 pub fn mark(kind: &'static str) {
     input(kind, || (), |(), _| (), |_| ());
 }
@@ -288,9 +296,9 @@ pub fn log(line: &[u8]) {
     }
 }
 
-/// Compares a line of the log with the next line of a record that has the log, and takes that if
-/// they are the same. `compare` returns `None` for a line that need not be in the record. `number`
-/// is the number of the line in the log.
+/// Compares a line of the log with the next line of a record that contains the log. If they are
+/// equal, moves on to the line after it; if not, the program diverges. `compare` returns `None` for a
+/// line that need not be in the record. `number` is the number of the line in the log.
 pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
     with(|tape| tape.last = number);
     if MODE.get() == Mode::Plays && with(|tape| tape.has_log) {
@@ -305,16 +313,19 @@ pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<boo
     }
 }
 
-/// Calls `code`, which takes values from the tape of this thread.
+/// Calls `code`, and catches the panic with which a stopped tape unwinds it.
 ///
 /// # Errors
 ///
-/// Returns the reason if the tape stops during the call. Then `code` was unwound.
+/// Returns the reason if the tape stops during the call. `code` was unwound then, unless it returned
+/// without another input.
 ///
 /// # Panics
 ///
 /// Panics if `code` panics and the tape does not stop.
 pub fn until_stop<T>(code: impl FnOnce() -> T) -> Result<T, TapeStop> {
+    // If the tape has stopped before, nothing unwinds: the clean-up of a stopped replay must run to
+    // its end.
     let before = UNWINDS.replace(MODE.get() != Mode::Stopped);
     let ran = catch_unwind(AssertUnwindSafe(code));
     UNWINDS.set(before);
@@ -335,12 +346,12 @@ pub fn unwind_if_stopped() {
     }
 }
 
-/// Returns whether this is the end of a record in place of a line.
+/// Returns whether this is the end of a record instead of a line.
 fn is_cut(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"<end ")
 }
 
-/// Returns bytes for a report, cut if they are many.
+/// Returns bytes as text for a report: at most [`SHOWN`] bytes, without control characters.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let (cut, dots) = if bytes.len() > SHOWN { (SHOWN, "...") } else { (bytes.len(), "") };
@@ -350,13 +361,14 @@ pub fn shown(bytes: &[u8]) -> String {
     text.chars().map(plain).chain(dots.chars()).collect()
 }
 
-/// Stops a tape that plays, because the program differs from the record as `how` says.
+/// Stops a tape that plays, because the program differs from the record. `how` is the end of the
+/// report's sentence.
 #[cold]
 pub fn diverge(how: &str) {
     differ(how, "");
 }
 
-/// Stops a tape that plays, as [`diverge`] does. The report also has what the program has done.
+/// Stops a tape that plays, like [`diverge`]. The report ends with `done`, the program's own data.
 #[cold]
 pub fn differ(how: &str, done: &str) {
     let done = if done.is_empty() { String::new() } else { format!("\n  {done}") };
@@ -367,7 +379,7 @@ pub fn differ(how: &str, done: &str) {
         let has = if line.is_empty() { "ends" } else { "has" };
         let report =
             format!("line {number} of the record {has}:\n  {line}\n{how}{task}{site}{done}");
-        // A record that was cut off ends where the program goes on.
+        // If the record was cut off, the program is not to blame for continuing.
         let is_divergence = !is_cut(&tape.line);
         tape.stop(is_divergence, report);
     });
@@ -381,8 +393,8 @@ pub fn stop(is_divergence: bool, report: String) {
     unwind_if_stopped();
 }
 
-/// Returns why the tape of this thread has stopped playing, if it has and [`until_stop`] has not
-/// returned it.
+/// Returns the reason why the tape of this thread has stopped playing. Returns `None` if it has not
+/// stopped, and once [`until_stop`] has returned the reason.
 #[must_use]
 pub fn stopped() -> Option<TapeStop> {
     with(|tape| tape.stop.clone())
@@ -418,8 +430,8 @@ fn write(kind: &str, put: impl FnOnce(&mut Words)) {
 }
 
 impl Tape {
-    /// Keeps the lines from `start` on for the file. If the record has no room for them, ends the
-    /// recording with a line.
+    /// Adds the lines from `start` on to the record. If it has no room for them, ends the recording
+    /// with a line that says so.
     fn keep(&mut self, start: usize) {
         let size = (self.line.len() - start) as u64;
         if size > self.room || size > LINE as u64 {
@@ -446,7 +458,8 @@ impl Tape {
         self.line.clear();
     }
 
-    /// Reads the next line of the record. A line that begins with `#` is the head of the log.
+    /// Reads the next line of the record. A line that begins with `#` is the header of a log, which
+    /// shows that the record contains the log.
     fn advance(&mut self) {
         self.read();
         while self.line.starts_with(b"#") {
@@ -488,7 +501,7 @@ impl Tape {
     }
 }
 
-/// Whether a byte is written as it is.
+/// Whether a byte is written unchanged. A table, because long bodies pass through it.
 static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = b' ';
@@ -499,7 +512,7 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-/// The words of an answer, as they are written.
+/// The words of an answer, for writing. Each begins with a space.
 #[derive(Debug)]
 pub struct Words(Vec<u8>);
 
@@ -522,8 +535,8 @@ impl Words {
         self.0.extend_from_slice(word.as_bytes());
     }
 
-    /// Writes bytes as the last part of the answer: ASCII as it is, anything else as in a byte
-    /// string of Rust.
+    /// Writes bytes as the last word of the answer, which can contain spaces: printable ASCII is
+    /// unchanged, anything else has an escape of Rust's byte strings.
     pub fn bytes(&mut self, mut bytes: &[u8]) {
         self.0.push(b' ');
         while let Some(at) = bytes.iter().position(|byte| !PLAIN[usize::from(*byte)]) {
@@ -538,8 +551,8 @@ impl Words {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Writes a result: `ok` and its value, or `error`, its number and its text. An error that is
-    /// none of the system has the name of its kind in place of the number.
+    /// Writes a result: `ok` and its value, or `error`, its number and its text. If the error is not
+    /// from the system, the name of its kind replaces the number.
     pub fn result<T>(&mut self, result: &io::Result<T>, put: impl FnOnce(&T, &mut Words)) {
         match result {
             Ok(value) => {
@@ -558,8 +571,8 @@ impl Words {
     }
 }
 
-/// An answer of the record, as its words are read. Each word that is not there, or is no such word,
-/// is read as nothing, and the program then diverges from the record.
+/// An answer of the record, for reading. A missing or malformed word reads as zero or empty, and the
+/// program then diverges from the record.
 #[derive(Debug)]
 pub struct Answer<'a> {
     rest: &'a [u8],
@@ -575,7 +588,7 @@ impl<'a> Answer<'a> {
         std::str::from_utf8(&rest[..end]).unwrap_or_default()
     }
 
-    /// Takes the next word if it is this one.
+    /// Skips the next word if it equals `word`. Returns whether it did.
     pub fn next_if(&mut self, word: &str) -> bool {
         let before = self.rest;
         let is_it = self.word() == word;
@@ -591,7 +604,7 @@ impl<'a> Answer<'a> {
         self.rest.is_empty()
     }
 
-    /// Reads a word as a value of its type, or the default of the type if it is none.
+    /// Reads a word as a value. A malformed word reads as the default of its type.
     pub fn parsed<T: FromStr + Default>(&mut self) -> T {
         self.word().parse().unwrap_or_else(|_| self.wrong())
     }
@@ -611,7 +624,7 @@ impl<'a> Answer<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the recorded error, and an error if the answer is no result.
+    /// Returns the recorded error. Also returns an error if the answer is malformed.
     pub fn result<T>(&mut self, get: impl FnOnce(&mut Self) -> T) -> io::Result<T> {
         match self.word() {
             "ok" => Ok(get(self)),
@@ -634,15 +647,15 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Notes that the answer is wrong.
+    /// Marks the answer as malformed, so that the program diverges. Returns a value to continue with.
     pub fn wrong<T: Default>(&mut self) -> T {
         self.is_wrong = true;
         T::default()
     }
 }
 
-/// Returns the kind of error of this name. The system's errors are of nearly all kinds, those
-/// without a stable name too.
+/// Returns the kind of error with this name, by a search through the kinds of the system's errors.
+/// They include the unstable kinds, which have no name in the code of a stable compiler.
 fn kind(name: &str) -> Option<ErrorKind> {
     let of_system = (0..200).map(|number| io::Error::from_raw_os_error(number).kind());
     let others = [
@@ -655,13 +668,13 @@ fn kind(name: &str) -> Option<ErrorKind> {
     of_system.chain(others).find(|kind| format!("{kind:?}") == name)
 }
 
-/// Returns bytes as a word, with escapes as in a byte string of Rust.
+/// Returns bytes as one word: with the escapes of Rust's byte strings, and without a space.
 #[must_use]
 pub fn escaped(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string().replace(' ', "\\x20")
 }
 
-/// Returns the bytes for which a text with escapes stands.
+/// Returns the bytes of a text with escapes.
 #[must_use]
 pub fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut text = text.iter().copied();
@@ -683,7 +696,7 @@ pub fn unescaped(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Records some answers, plays them, and gives what is read.
+    /// Records some answers, plays them, and returns what `get` has read.
     fn replayed<T>(put: impl FnOnce(&(), &mut Words), get: impl FnOnce(&mut Answer<'_>) -> T) -> T {
         let mut words = Words(Vec::new());
         put(&(), &mut words);

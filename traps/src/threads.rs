@@ -1,7 +1,7 @@
 //! Blocking work on worker threads: jobs, limiters for classes of jobs, and iterators that block.
 //!
 //! A task hands a closure to the kernel as a *job*, and parks. A worker thread runs the job, and
-//! the task takes the value out of the [`SharedJob`] that both share. A job needs a *token* of the
+//! the task takes the value out of the `SharedJob` that both share. A job needs a *token* of the
 //! kernel's pool, and also one of its [`Limiter`] if it has one. The kernel decides when a job gets
 //! its tokens.
 //!
