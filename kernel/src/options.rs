@@ -84,7 +84,7 @@ options! {
     /// The time at which descriptors are unregistered. Default: [`Policy::Lazy`].
     pub policy: Policy = Policy::Lazy;
     /// The number of I/O operations without a wait after which a task yields. Default: 128. The
-    /// minimum is 2, because a look and a read are two operations.
+    /// minimum is 2, because a check for readiness and a read are two operations.
     pub budget: u32 = 128;
     /// The shortest time between two scans of the table of connection deadlines; at least 10 ms.
     /// Default: `None`, which means `TRAPLINE_DEADLINE_TICK_MS` ([`Real`](crate::Real) only) or, if

@@ -161,7 +161,7 @@ impl ConnectionDeadline {
         self.set(self.point_of(limit.into()), Location::caller());
     }
 
-    /// Fires the deadline when the kernel next looks at the machine, instead of up to a tick later.
+    /// Fires the deadline in the kernel's next turn, instead of up to a tick later.
     /// This is for code that ends the wait of another task. Does not trap.
     #[track_caller]
     pub fn fire(&self) {

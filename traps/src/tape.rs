@@ -1,4 +1,4 @@
-//! The tape: everything that comes from outside, in the order in which a thread takes it.
+//! The tape: the inputs of a thread from outside, in their order, recorded or played.
 //!
 //! A program and its kernel are deterministic, except for their *inputs*: a reading of a clock, the
 //! arrivals of a wait, the result of a system call. Code that needs an input calls [`input`], and

@@ -103,7 +103,7 @@ impl DeadlineTable {
         }
     }
 
-    /// Makes the kernel scan the table when it next looks at the machine, instead of after a tick.
+    /// Makes the kernel scan the table in its next turn, instead of after a tick.
     pub(crate) fn hurry(&self) {
         self.slots.borrow_mut().soonest = Time::ZERO;
     }
@@ -144,7 +144,7 @@ impl DeadlineTable {
     }
 
     /// Returns the point before which a scan finds nothing, or `None` if no deadline is set.
-    /// Returns [`Time::ZERO`] if the kernel must scan when it next looks.
+    /// Returns [`Time::ZERO`] if the kernel must scan in its next turn.
     #[inline]
     #[must_use]
     pub fn soonest(&self) -> Option<Time> {
