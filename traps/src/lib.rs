@@ -83,6 +83,7 @@
 pub mod admission;
 pub mod channel;
 mod combine;
+mod context;
 mod core;
 pub mod deadline;
 mod error;

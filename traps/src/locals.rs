@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
+use crate::context::inherited_of_job;
 use crate::task::{LocalId, find, read_locals, replace, write_locals};
-use crate::threads::inherited_of_job;
 
 fn own(key: LocalId) -> Option<Rc<dyn Any>> {
     read_locals(|values| find(&values.own, key))

@@ -30,8 +30,9 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::str::FromStr;
 use std::thread;
 
+use crate::context;
 use crate::core::gate;
-use crate::threads;
+use crate::error::drop_quietly;
 
 /// The state of the tape of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +138,7 @@ pub fn mode() -> Mode {
 /// that runs the job again.
 #[must_use]
 pub fn is_playing() -> bool {
-    answers() || threads::is_in_replayed_job()
+    answers() || context::is_in_replayed_job()
 }
 
 /// Returns whether the tape of this thread returns recorded inputs, so that nothing outside must be
@@ -331,7 +332,7 @@ pub fn until_stop<T>(code: impl FnOnce() -> T) -> Result<T, TapeStop> {
     UNWINDS.set(before);
     match with(|tape| tape.stop.take()) {
         Some(stop) => {
-            threads::drop_quietly(ran);
+            drop_quietly(ran);
             Err(stop)
         }
         None => Ok(ran.unwrap_or_else(|panic| resume_unwind(panic))),
