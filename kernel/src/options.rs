@@ -120,8 +120,8 @@ options! {
     ///
     /// The watchdog checks four times per duration, by the real clock, so it is late by up to a
     /// quarter. Each run costs a lock and two atomic stores. The thread starts with the first run
-    /// and ends with the kernel. Time that the kernel itself takes, or that passes between two calls
-    /// of `run`, is not reported.
+    /// and ends with the kernel. Time that the kernel itself takes, or that passes between two
+    /// calls of `run`, is not reported.
     pub watchdog: Option<Duration> = None;
 }
 
@@ -158,8 +158,8 @@ impl Options {
         self
     }
 
-    /// Returns the options within their bounds: a value out of bounds is no error, because a tool may
-    /// pass on the number of a user. `of_machine` is the tick that the machine asks for.
+    /// Returns the options within their bounds: a value out of bounds is no error, because a tool
+    /// may pass on the number of a user. `of_machine` is the tick that the machine asks for.
     pub(crate) fn in_bounds(mut self, of_machine: Option<Duration>) -> Options {
         self.tick = Some(self.tick.or(of_machine).unwrap_or(TICK).max(LEAST_TICK));
         self.budget = self.budget.max(2);
@@ -226,14 +226,15 @@ impl FromStr for Policy {
 pub enum RunError {
     /// The machine below the kernel failed, so the kernel cannot continue.
     Machine(io::Error),
-    /// Every task is blocked, and nothing is left that could wake a task. The report is the table of
-    /// tasks; it marks the tasks that wait for each other in a circle.
+    /// Every task is blocked, and nothing is left that could wake a task. The report is the table
+    /// of tasks; it marks the tasks that wait for each other in a circle.
     ///
-    /// On [`Real`](crate::Real) a run ends so if no thread, waker, signal or descriptor could wake a
-    /// task, no [`Remote`](crate::Remote) exists, and [`Options::shutdown_on`] is empty. The kernel
-    /// checks this before it sleeps. Two hangs escape the check. It counts wakers, not their
-    /// holders, so a task at a universal queue counts as one that can be woken, even if only blocked
-    /// tasks have the queue. And it does not check again when another thread drops the last waker.
+    /// On [`Real`](crate::Real) a run ends so if no thread, waker, signal or descriptor could wake
+    /// a task, no [`Remote`](crate::Remote) exists, and [`Options::shutdown_on`] is empty. The
+    /// kernel checks this before it sleeps. Two hangs escape the check. It counts wakers, not their
+    /// holders, so a task at a universal queue counts as one that can be woken, even if only
+    /// blocked tasks have the queue. And it does not check again when another thread drops the last
+    /// waker.
     Hang(String),
     /// The kernel has been shut down already, or its machine has failed.
     Shut,
@@ -298,8 +299,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(300);
 /// they look for.
 pub(crate) const LEAST_TICK: Duration = Duration::from_millis(10);
 
-/// The largest number of turns in a row that do not wait for the machine, while tasks only hand work
-/// to each other. If the coarse clock moves, the next turn waits.
+/// The largest number of turns in a row that do not wait for the machine, while tasks only hand
+/// work to each other. If the coarse clock moves, the next turn waits.
 pub(crate) const SKIPPED: u32 = 61;
 
 /// The largest number of arrivals that one wait returns; the next wait returns the others.

@@ -17,7 +17,7 @@ const SOCKETS: usize = 3_645;
 /// Percent that a sum may be above what is written down.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
-const FILES: usize = 76;
+const FILES: usize = 77;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.

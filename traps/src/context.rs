@@ -1,8 +1,8 @@
 //! The context of a job: all that a job on a worker thread knows of its task.
 //!
 //! A job runs without a kernel, so it cannot ask one. The kernel makes a [`ThreadContext`] when it
-//! admits the job: the deadline of the caller, a clock, and copies of the inherited locals. A worker
-//! runs one job in it.
+//! admits the job: the deadline of the caller, a clock, and copies of the inherited locals. A
+//! worker runs one job in it.
 //!
 //! Code in a context must not use the gate, except to ask which kernel runs. Normally none runs on
 //! the thread of a job. But a job can run a kernel of its own, and a kernel that plays its jobs by

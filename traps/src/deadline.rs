@@ -373,8 +373,8 @@ pin_project! {
     }
 }
 
-/// The state of a guard. A guard does nothing before its first poll, because the limit is a duration
-/// from that poll.
+/// The state of a guard. A guard does nothing before its first poll, because the limit is a
+/// duration from that poll.
 #[derive(Debug)]
 enum GuardState<'a> {
     /// The guard was not polled yet.

@@ -1,5 +1,5 @@
-//! The reasons why an operation was not done, in one type for all operations. Also the guards around
-//! calls of user code that can panic.
+//! The reasons why an operation was not done, in one type for all operations. Also the guards
+//! around calls of user code that can panic.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -226,8 +226,8 @@ impl Error {
 
 impl Interrupt {
     /// Returns whether the interrupted code is over: a timeout further in has closed, or another
-    /// task was cancelled and passed its interrupt on. Such an interrupt is only the news of an end:
-    /// the code that gets it can continue.
+    /// task was cancelled and passed its interrupt on. Such an interrupt is only the news of an
+    /// end: the code that gets it can continue.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.delivery().passed || self.is_cancelled() && !self.is_own_cancellation()
@@ -239,7 +239,7 @@ impl Interrupt {
     }
 }
 
-/// An item that was not put, and the reason. The caller has the item back, and can put it elsewhere.
+/// An item that was not put, and the reason. The caller gets the item back.
 ///
 /// ```
 /// use traps::{Error, channel::mpsc};

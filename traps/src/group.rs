@@ -234,7 +234,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// # testing::run(async {
     /// let mut mirrors = TaskGroup::new();
     /// mirrors.spawn("first", async { Err(Error::Closed) }).await;
-    /// mirrors.spawn("second", async { Ok(sleep(Duration::from_secs(1)).await.map(|_| "page")?) }).await;
+    /// let second = async { Ok(sleep(Duration::from_secs(1)).await.map(|_| "page")?) };
+    /// mirrors.spawn("second", second).await;
     /// assert_eq!(mirrors.join_first_ok().await?, Some("page"));
     /// # Ok::<(), Error>(())
     /// # }).output.unwrap();

@@ -176,16 +176,16 @@ impl<S: Source> Io<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupt`] if the wait ended early, [`Error::Busy`] if another task waits for
-    /// this direction, [`Error::Closed`] after [`close`](Io::close), and [`Error::Io`] if the system
-    /// cannot watch the descriptor.
+    /// Returns [`Error::Interrupt`] if the wait ended early, [`Error::Busy`] if another task waits
+    /// for this direction, [`Error::Closed`] after [`close`](Io::close), and [`Error::Io`] if the
+    /// system cannot watch the descriptor.
     #[track_caller]
     pub fn readable(&self) -> Ready<'_, S> {
         self.ready(Direction::Read, Location::caller())
     }
 
-    /// Waits until the descriptor looks ready for writing. *Blocks.* Readiness is edge-triggered: wait
-    /// only after a write failed with `WouldBlock`.
+    /// Waits until the descriptor looks ready for writing. *Blocks.* Readiness is edge-triggered:
+    /// wait only after a write failed with `WouldBlock`.
     ///
     /// # Errors
     ///
@@ -195,8 +195,8 @@ impl<S: Source> Io<S> {
         self.ready(Direction::Write, Location::caller())
     }
 
-    /// Waits for readiness in one direction. This is for a wrapper: it passes the location of its own
-    /// caller, which the log then shows as `at=`.
+    /// Waits for readiness in one direction. This is for a wrapper: it passes the location of its
+    /// own caller, which the log then shows as `at=`.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }

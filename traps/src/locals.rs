@@ -81,7 +81,8 @@ macro_rules! local {
             pub fn take(&'static self) -> Option<$pointer<T>> {
                 // Look first, so that a task without values gets no entry in the table.
                 self.get()?;
-                write_locals(|values| replace(&mut values.$list, self.key(), None))?.map(Self::typed)
+                let taken = write_locals(|values| replace(&mut values.$list, self.key(), None))?;
+                taken.map(Self::typed)
             }
         }
 

@@ -58,7 +58,6 @@ pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Er
 /// # Errors
 ///
 /// Returns the system's error; no case is known.
-#[doc(hidden)]
 pub fn keep_statuses() -> io::Result<()> {
     gate::with_shared(|kernel| (kernel.keep_statuses)()).unwrap_or(Ok(()))
 }
@@ -70,7 +69,8 @@ async fn next(
     is_stream: bool,
     site: Site,
 ) -> Result<Signal, Error> {
-    // Post this for every wait: the stream can be older than the kernel, which then does not know it.
+    // Post this for every wait: the stream can be older than the kernel, which then does not know
+    // it.
     gate::post(Post::Service(ServicePost::Watch(inbox.clone(), is_stream)));
     loop {
         if let Some(refused) = inbox.take_refusal(wanted) {

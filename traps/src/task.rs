@@ -41,8 +41,8 @@ pub(crate) struct TaskCell<T> {
     /// The callback of the group that the task was added to. It runs before the output can be
     /// taken, so that the group knows whether its member failed.
     on_end: Cell<Option<OnEnd<T>>>,
-    /// Whether the task was joined, awaited or cancelled, or belongs to a group. If not, the drop of
-    /// the handle is probably a mistake, and gets a `warn` line.
+    /// Whether the task was joined, awaited or cancelled, or belongs to a group. If not, the drop
+    /// of the handle is probably a mistake, and gets a `warn` line.
     is_used: Cell<bool>,
 }
 
@@ -101,8 +101,8 @@ impl<T> Drop for TaskCell<T> {
     }
 }
 
-/// A value out of a task's output. It is user code of an ended task, so a panic of its drop must not
-/// unwind the task that drops it: the panic becomes a `warn` line.
+/// A value out of a task's output. It is user code of an ended task, so a panic of its drop must
+/// not unwind the task that drops it: the panic becomes a `warn` line.
 pub(crate) struct TaskValue<T> {
     pub(crate) task: TaskId,
     value: Option<T>,
@@ -218,8 +218,8 @@ fn warn_of_unused(task: TaskId) {
     let is_interrupted = |records: &mut Records, from, _: &_| {
         records.around(from).any(|(at, scope)| scope.was_taken(at))
     };
-    // Outside a task, the kernel drops the remains of an ended task. That is no mistake of the task:
-    // a cancelled parent has no time to join its children.
+    // Outside a task, the kernel drops the remains of an ended task. That is no mistake of the
+    // task: a cancelled parent has no time to join its children.
     if gate::task().is_some()
         && !std::thread::panicking()
         && !gate::with_records(Location::caller(), is_interrupted)
@@ -304,8 +304,8 @@ impl<T: 'static> Task<T> {
         Ok(output)
     }
 
-    /// Waits for the end of the task and leaves the output in the task. *Blocks* unless the task has
-    /// ended. Any number of tasks can wait, but only one can take the output.
+    /// Waits for the end of the task and leaves the output in the task. *Blocks* unless the task
+    /// has ended. Any number of tasks can wait, but only one can take the output.
     ///
     /// # Errors
     ///
@@ -404,7 +404,9 @@ impl<T: 'static> Task<T> {
     /// use traps::{sleep, spawn};
     ///
     /// # testing::run(async {
-    /// let tasks = [spawn("one", sleep(Duration::MAX)).await, spawn("two", sleep(Duration::MAX)).await];
+    /// let one = spawn("one", sleep(Duration::MAX)).await;
+    /// let two = spawn("two", sleep(Duration::MAX)).await;
+    /// let tasks = [one, two];
     /// // Cancel both first, so that they end at the same time.
     /// tasks.iter().for_each(|task| task.cancel_now("not needed"));
     /// for task in tasks {
@@ -539,8 +541,9 @@ pub fn body_without_handle(future: impl Future + 'static) -> Pin<Box<dyn Body>> 
 /// inherits [inherited locals](crate::InheritedLocal), but no deadline, scope or name. A spawn
 /// costs one allocation for the future and one for the output. A detached spawn costs one.
 ///
-/// A panic of the task ends that task alone, and [`join`](Task::join) returns it. If the task leaves
-/// a value whose `Drop` panics, such as an output that no task takes, a `warn` line reports that.
+/// A panic of the task ends that task alone, and [`join`](Task::join) returns it. If the task
+/// leaves a value whose `Drop` panics, such as an output that no task takes, a `warn` line reports
+/// that.
 ///
 /// ```
 /// # testing::run(async {

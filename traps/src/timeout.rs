@@ -98,8 +98,8 @@ fn point(deadline: Option<Time>) -> Limit {
 /// serves both, and it is a [`TaskTimeout`] here.
 ///
 /// The kind tells this within one task. If the future joins other tasks, an error that comes out of
-/// a join can be the timeout of that task, and it is a [`TaskTimeout`] too. [`ignore_after`] separates
-/// the two: only for its own deadline does it return `None`.
+/// a join can be the timeout of that task, and it is a [`TaskTimeout`] too. [`ignore_after`]
+/// separates the two: only for its own deadline does it return `None`.
 ///
 /// [`TaskTimeout`]: crate::Kind::TaskTimeout
 /// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation

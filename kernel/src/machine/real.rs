@@ -79,11 +79,11 @@ impl Real {
         Ok(Real { poll, events, bell, start, signals: None, timer, set_to: None, tick })
     }
 
-    /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to a
-    /// later point. If an earlier setting is left in place, the wait ends in vain at that point, and
-    /// the timer is set again. This pays for a deadline that is pushed back again and again, such as
-    /// 60 s for the next request of a connection: one vain wake-up a minute, instead of a system call
-    /// per request.
+    /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to
+    /// a later point. If an earlier setting is left in place, the wait ends in vain at that point,
+    /// and the timer is set again. This pays for a deadline that is pushed back again and again,
+    /// such as 60 s for the next request of a connection: one vain wake-up a minute, instead of a
+    /// system call per request.
     fn set_timer(&mut self, point: Time) -> io::Result<()> {
         if self.set_to.is_none_or(|set_to| set_to > point) {
             sys::timerfd_arm(self.timer.as_fd(), point.since(since(self.start)))?;

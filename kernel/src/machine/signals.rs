@@ -62,8 +62,8 @@ impl Listener {
             let pipe = pipe::new()?;
             listener.0.pipe.get_or_init(|| pipe);
         }
-        // Drop the signals that came while the slot had no listener: the kernel that asks now has not
-        // watched them.
+        // Drop the signals that came while the slot had no listener: the kernel that asks now has
+        // not watched them.
         listener.take().for_each(drop);
         Ok(listener)
     }

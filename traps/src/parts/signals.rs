@@ -96,8 +96,8 @@ impl FromIterator<Signal> for SignalSet {
     }
 }
 
-/// The inbox of signals: the state that a kernel shares with the tasks that wait for signals. It keeps
-/// the signals that have arrived and were not taken yet, and a queue of waits.
+/// The state that a kernel shares with the tasks that wait for signals: the signals that have
+/// arrived and were not taken yet, and a queue of waits.
 #[derive(Debug)]
 pub struct SignalInbox {
     /// The signals that are delivered to this inbox. A kernel's own inbox has all signals that
