@@ -20,7 +20,7 @@ use serving::http_flags::HttpFlags;
 use serving::http_lines;
 use serving::kernel_page;
 use serving::server::{self, Place, Server};
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::shutdown;
 use traps::threads::Limiter;
 
@@ -63,7 +63,7 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(flags: &HttpFlags, gate: Limit) -> io::Result<App> {
+    pub fn new(flags: &HttpFlags, gate: AdmissionLimit) -> io::Result<App> {
         let threads = |name, count: u64| Limiter::new(name, usize::try_from(count).unwrap_or(1));
         let routes = Router::new()
             .get("/", Route::Hello)
@@ -226,13 +226,13 @@ fn task(request: &Whole) -> io::Result<Response> {
 }
 
 /// The answer of `/gate` when all places are taken: try again later, not an error.
-fn too_busy(gate: &Limit) -> Response {
+fn too_busy(gate: &AdmissionLimit) -> Response {
     let info = format!("the server is too busy: {} at a time", gate.limit());
     let answer = json!({ "task_waiting": false, "info": info });
     Response::json(&answer).expect("it is a value of JSON")
 }
 
-async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()> {
+async fn main_task(place: Place, flags: HttpFlags, gate: AdmissionLimit) -> io::Result<()> {
     let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
     let mut config = flags.config();
@@ -254,6 +254,6 @@ fn main() -> ExitCode {
     let server = server.with_seats(http.config().limits.connections);
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
-    let gate = Limit::new("gate", http.gate);
+    let gate = AdmissionLimit::new("gate", http.gate);
     server::serve(&server, move |place| main_task(place, http.clone(), gate.clone()))
 }

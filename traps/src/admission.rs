@@ -18,15 +18,15 @@ use crate::verbs::ADMISSION_PAUSE;
 /// the same turn, before any thread is used.
 ///
 /// Clones share one limit, and threads can share it, too. A caller that is admitted gets a
-/// [`Place`], which moves with the work. If it is moved into a job, it stays taken until the thread
+/// [`Admission`], which moves with the work. If it is moved into a job, it stays taken until the thread
 /// has finished the job, even if the caller stopped waiting before.
 ///
 /// ```no_run
-/// use traps::admission::Limit;
+/// use traps::admission::AdmissionLimit;
 /// use traps::{Error, run_in_thread};
 ///
-/// async fn request_task(limit: &Limit) -> Result<String, Error> {
-///     let Ok(place) = limit.try_enter() else {
+/// async fn request_task(limit: &AdmissionLimit) -> Result<String, Error> {
+///     let Ok(place) = limit.try_admit() else {
 ///         return Ok("too busy, ask again later".to_owned());
 ///     };
 ///     run_in_thread(move || {
@@ -37,10 +37,10 @@ use crate::verbs::ADMISSION_PAUSE;
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Limit(Arc<Shared>);
+pub struct AdmissionLimit(Arc<Admissions>);
 
 #[derive(Debug)]
-struct Shared {
+struct Admissions {
     name: &'static str,
     limit: u64,
     counts: Mutex<Counts>,
@@ -50,7 +50,7 @@ struct Shared {
 struct Counts {
     inside: u64,
     peak: u64,
-    entered: u64,
+    admitted: u64,
     refused: u64,
     /// The number of refusals that no log line has counted yet.
     unlogged: u64,
@@ -60,7 +60,7 @@ struct Counts {
     logged_at: Option<Time>,
 }
 
-impl Shared {
+impl Admissions {
     /// Takes the lock. No user code runs under it, so the counts of a poisoned lock are still
     /// correct.
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -68,15 +68,15 @@ impl Shared {
     }
 }
 
-impl Limit {
+impl AdmissionLimit {
     /// Makes a limit that admits `limit` callers at a time; with zero it refuses every caller. The
     /// name is one word for the log.
     #[must_use]
-    pub fn new(name: &'static str, limit: u64) -> Limit {
-        Limit(Arc::new(Shared { name, limit, counts: Mutex::default() }))
+    pub fn new(name: &'static str, limit: u64) -> AdmissionLimit {
+        AdmissionLimit(Arc::new(Admissions { name, limit, counts: Mutex::default() }))
     }
 
-    /// Takes a place inside the limit. The place is free again once the returned [`Place`] is
+    /// Takes a place inside the limit. The place is free again once the returned [`Admission`] is
     /// dropped. Neither traps nor blocks; holds a lock for a few instructions.
     ///
     /// The first refusal after an entry logs a `cap` line, unless the last such line is less than
@@ -88,8 +88,8 @@ impl Limit {
     /// # Errors
     ///
     /// Returns [`Error::Full`] if there is no room now.
-    pub fn try_enter(&self) -> Result<Place, Error> {
-        let Shared { name, limit, .. } = *self.0;
+    pub fn try_admit(&self) -> Result<Admission, Error> {
+        let Admissions { name, limit, .. } = *self.0;
         let mut counts = self.0.counts();
         if counts.inside >= limit {
             counts.refused += 1;
@@ -99,7 +99,7 @@ impl Limit {
         }
         counts.inside += 1;
         counts.peak = counts.peak.max(counts.inside);
-        counts.entered += 1;
+        counts.admitted += 1;
         // An entry outside a kernel has no log, so the next entry inside a kernel logs the line.
         if counts.logged && gate::epoch() != 0 {
             counts.logged = false;
@@ -109,7 +109,7 @@ impl Limit {
                 note_cap(format!("name={name} limit={limit} refused={refused}"));
             }
         }
-        Ok(Place(self.0.clone()))
+        Ok(Admission(self.0.clone()))
     }
 
     /// Logs a refusal, unless a refusal was logged since a caller was last admitted, or less than
@@ -149,8 +149,8 @@ impl Limit {
 
     /// Returns the number of callers that were admitted so far.
     #[must_use]
-    pub fn entered(&self) -> u64 {
-        self.0.counts().entered
+    pub fn admitted(&self) -> u64 {
+        self.0.counts().admitted
     }
 
     /// Returns the number of callers that were refused so far.
@@ -160,12 +160,12 @@ impl Limit {
     }
 }
 
-/// A place inside a [`Limit`]. Dropping it, on any thread, frees the place.
+/// A place inside a [`AdmissionLimit`]. Dropping it, on any thread, frees the place.
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given up at once"]
-pub struct Place(Arc<Shared>);
+pub struct Admission(Arc<Admissions>);
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.0.counts().inside -= 1;
     }
@@ -179,38 +179,38 @@ mod tests {
 
     #[test]
     fn f5_the_sixth_of_five_is_refused_until_one_leaves() {
-        let limit = Limit::new("request_task", 5);
-        let mut places: Vec<Place> = (0..5).map(|_| limit.try_enter().unwrap()).collect();
-        assert_eq!(limit.try_enter().unwrap_err(), Error::Full);
+        let limit = AdmissionLimit::new("request_task", 5);
+        let mut places: Vec<Admission> = (0..5).map(|_| limit.try_admit().unwrap()).collect();
+        assert_eq!(limit.try_admit().unwrap_err(), Error::Full);
         places.pop();
-        places.push(limit.try_enter().unwrap());
-        assert_eq!((limit.inside(), limit.entered(), limit.refused(), limit.peak()), (5, 6, 1, 5));
+        places.push(limit.try_admit().unwrap());
+        assert_eq!((limit.inside(), limit.admitted(), limit.refused(), limit.peak()), (5, 6, 1, 5));
         places.clear();
         assert_eq!((limit.inside(), limit.peak()), (0, 5));
     }
 
     #[test]
     fn a_limit_of_none_refuses_everybody() {
-        let limit = Limit::new("closed", 0);
-        assert_eq!(limit.try_enter().unwrap_err(), Error::Full);
+        let limit = AdmissionLimit::new("closed", 0);
+        assert_eq!(limit.try_admit().unwrap_err(), Error::Full);
         assert_eq!((limit.refused(), limit.peak()), (1, 0));
     }
 
     #[test]
     fn a16_threads_that_rush_a_limit_are_never_more_than_that() {
         const EACH: u64 = 20_000;
-        let (limit, start) = (Limit::new("rushed", 3), Barrier::new(4));
+        let (limit, start) = (AdmissionLimit::new("rushed", 3), Barrier::new(4));
         let rush = || {
             start.wait();
             for _ in 0..EACH {
-                if let Ok(_place) = limit.try_enter() {
+                if let Ok(_place) = limit.try_admit() {
                     assert!(limit.inside() <= limit.limit());
                 }
             }
         };
         thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(rush))));
         assert_eq!(limit.inside(), 0);
-        assert_eq!(limit.entered() + limit.refused(), 4 * EACH);
+        assert_eq!(limit.admitted() + limit.refused(), 4 * EACH);
         assert!((1..=3).contains(&limit.peak()));
     }
 }

@@ -24,7 +24,7 @@
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
 //! | other tasks | [`sync`], [`channel`]; [`WaitQueue`], the base of both |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
-//! | too much work | [`admission::Limit`] |
+//! | too much work | [`admission::AdmissionLimit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the log | [`note`], [`span()`], [`note_warning`] |
@@ -132,10 +132,10 @@ pub use interrupts::interrupt::{Delivery, Interrupt, Interruptible, Kind};
 pub use interrupts::scope::{Branch, Shield, branch, shield};
 pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
-pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
+pub use notes::{Spanned, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use signal::{Signal, SignalSet, SignalStream, keep_statuses, signals, wait_signal};
-pub use sync::{Wait, WaitQueue};
+pub use sync::{WaitInQueue, WaitQueue};
 pub use task::{IntoJoin, Join, Task};
 pub use task::{Spawn, SpawnDetached, spawn};
 pub use task::{any_locals, body_without_handle, drop_locals, inherit_locals};

@@ -28,34 +28,34 @@ pub enum Liberty {
 type Explorer = Rc<dyn Fn(Liberty, u64) -> u64>;
 
 thread_local! {
-    static SOURCE: RefCell<Option<Explorer>> = const { RefCell::new(None) };
+    static EXPLORER: RefCell<Option<Explorer>> = const { RefCell::new(None) };
 }
 
 /// Draws a number from 0 to `most` from the explorer of this thread. Without an explorer, returns
 /// 0, the usual choice.
 #[must_use]
 pub fn draw(liberty: Liberty, most: u64) -> u64 {
-    let source = SOURCE.with_borrow(Clone::clone);
-    source.map_or(0, |source| source(liberty, most))
+    let explorer = EXPLORER.with_borrow(Clone::clone);
+    explorer.map_or(0, |explorer| explorer(liberty, most))
 }
 
 /// Returns whether this thread has an explorer.
 #[must_use]
 pub fn is_explored() -> bool {
-    SOURCE.with_borrow(Option::is_some)
+    EXPLORER.with_borrow(Option::is_some)
 }
 
-/// Calls `run`, and lets `source` draw the numbers on this thread during the call.
-pub fn explored<T>(source: Explorer, run: impl FnOnce() -> T) -> T {
-    let _before = Before(SOURCE.replace(Some(source)));
+/// Calls `run`, and lets `explorer` draw the numbers on this thread during the call.
+pub fn explored<T>(explorer: Explorer, run: impl FnOnce() -> T) -> T {
+    let _before = Before(EXPLORER.replace(Some(explorer)));
     run()
 }
 
-/// A guard that restores the previous source on drop, even after a panic.
+/// A guard that restores the previous explorer on drop, even after a panic.
 struct Before(Option<Explorer>);
 
 impl Drop for Before {
     fn drop(&mut self) {
-        SOURCE.set(self.0.take());
+        EXPLORER.set(self.0.take());
     }
 }

@@ -34,15 +34,15 @@ pub fn note(text: impl Display) {
 /// traps::span("checkout", pay()).await;
 /// # }
 /// ```
-pub fn span<F: Future>(name: impl Into<Cow<'static, str>>, future: F) -> Span<F> {
-    Span { future, edge: Edge { name: name.into(), is_new: true, is_open: false } }
+pub fn span<F: Future>(name: impl Into<Cow<'static, str>>, future: F) -> Spanned<F> {
+    Spanned { future, edge: Edge { name: name.into(), is_new: true, is_open: false } }
 }
 
 pin_project! {
     /// The future of [`span`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
-    pub struct Span<F> {
+    pub struct Spanned<F> {
         #[pin]
         future: F,
         // Dropped after the future, so that the last lines of the future are inside the span.
@@ -50,7 +50,7 @@ pin_project! {
     }
 }
 
-impl<F: Future> Future for Span<F> {
+impl<F: Future> Future for Spanned<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

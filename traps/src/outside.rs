@@ -67,14 +67,14 @@ pub fn outside<R>(what: &'static str, register: R) -> WaitOutside<R>
 where
     R: FnMut(OutsideWaker) -> bool,
 {
-    WaitOutside { wait: Wait::here(Parked::Outside(what)), register }
+    WaitOutside { wait: OutsideCall::here(Parked::Outside(what)), register }
 }
 
 /// The future of [`outside()`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct WaitOutside<R> {
-    wait: Wait,
+    wait: OutsideCall,
     register: R,
 }
 
@@ -107,7 +107,7 @@ where
 
 /// The trap below every wait for something outside the kernel.
 #[derive(Debug)]
-pub(crate) struct Wait {
+pub(crate) struct OutsideCall {
     call: Call,
     pub(crate) what: Parked,
     /// Whether a virtual clock stands still during the wait.
@@ -116,14 +116,14 @@ pub(crate) struct Wait {
     known: Option<Ticket>,
 }
 
-impl Wait {
+impl OutsideCall {
     #[track_caller]
-    pub(crate) fn here(what: Parked) -> Wait {
-        Wait::from(what, Location::caller())
+    pub(crate) fn here(what: Parked) -> OutsideCall {
+        OutsideCall::from(what, Location::caller())
     }
 
-    pub(crate) fn from(what: Parked, site: Site) -> Wait {
-        Wait { call: Call::from(site), what, external: false, known: None }
+    pub(crate) fn from(what: Parked, site: Site) -> OutsideCall {
+        OutsideCall { call: Call::from(site), what, external: false, known: None }
     }
 
     /// Files the trap and hands its waker to `register`. If there is nothing to wait for any more,
@@ -134,7 +134,7 @@ impl Wait {
         cx: &mut Context<'_>,
         register: impl FnOnce(OutsideWaker) -> Option<T>,
     ) -> Poll<Either<T, Result<(), Interrupt>>> {
-        let Wait { call, what, external, known } = self;
+        let OutsideCall { call, what, external, known } = self;
         let trap = || Trap::Park { what: *what, external: *external };
         if let Poll::Ready(reply) = call.poll(cx, trap) {
             *known = None;

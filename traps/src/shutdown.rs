@@ -23,7 +23,7 @@ use pin_project_lite::pin_project;
 use crate::core::gate;
 use crate::core::table::Site;
 use crate::interrupts::interrupt::Interrupt;
-use crate::sync::Wait;
+use crate::sync::WaitInQueue;
 
 /// Returns whether the shutdown of the running kernel has begun. Returns `false` outside a kernel.
 /// Does not trap. It takes only a few instructions, so it can be called for each request.
@@ -68,7 +68,7 @@ async fn begun_from(site: Site) -> Result<(), Interrupt> {
     if kernel.closing.get() {
         return Ok(());
     }
-    Wait::new(kernel.until_closing.clone(), false, site).await
+    WaitInQueue::new(kernel.until_closing.clone(), false, site).await
 }
 
 /// Makes a *hold*: work that should finish before the kernel cancels its tasks. The drain lasts

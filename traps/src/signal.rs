@@ -16,7 +16,7 @@ use crate::core::protocol::{Post, ServicePost};
 use crate::core::table::Site;
 use crate::error::Error;
 use crate::parts::signals::SignalInbox;
-use crate::sync::Wait;
+use crate::sync::WaitInQueue;
 
 pub use crate::parts::signals::{Signal, SignalSet};
 
@@ -79,7 +79,7 @@ async fn next(
         if let Some(signal) = inbox.take(wanted) {
             return Ok(signal);
         }
-        Wait::new(inbox.queue.clone(), false, site).await?;
+        WaitInQueue::new(inbox.queue.clone(), false, site).await?;
     }
 }
 

@@ -28,7 +28,7 @@ use crate::core::protocol::{LimiterCore, NewJob, Parked, Post, Reply, ServicePos
 use crate::core::table::Site;
 use crate::core::wait::{self, Call};
 use crate::error::{Error, caught};
-use crate::outside::{OutsideWaker, Wait};
+use crate::outside::{OutsideCall, OutsideWaker};
 use crate::time::Time;
 use crate::verbs::in_force;
 
@@ -218,7 +218,7 @@ fn submit<T: 'static>(
 /// A limit on the number of threads that one class of jobs has at a time, so that a slow class
 /// leaves threads for the others. Further jobs wait in the limiter's own queue, first in, first
 /// out, and not in that of the pool. The queue has no bound. To refuse work instead of queueing it,
-/// put a [`Limit`](crate::admission::Limit) in front.
+/// put a [`AdmissionLimit`](crate::admission::AdmissionLimit) in front.
 ///
 /// A job takes one token of the limiter and one of the pool. It keeps both until its thread has
 /// finished, even if the caller stopped waiting before. Clones share one limiter.
@@ -422,7 +422,10 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
             return Either::Left(found.map(Some));
         }
         if state.source == SourceState::Asks {
-            return Either::Right(NextState::Wait(Wait::from(Parked::Outside("item"), site)));
+            return Either::Right(NextState::Wait(OutsideCall::from(
+                Parked::Outside("item"),
+                site,
+            )));
         }
         if state.iterator.is_none() {
             return Either::Left(Ok(None));
@@ -466,7 +469,7 @@ enum NextState {
     /// The future waits for a job of its own.
     Job(RunInThread<()>),
     /// The future waits for the job of an earlier call.
-    Wait(Wait),
+    Wait(OutsideCall),
 }
 
 impl<I: Iterator> Unpin for NextItem<'_, I> {}

@@ -231,5 +231,5 @@ pub(crate) const GROUP_GRACE: Duration = Duration::from_secs(5);
 pub(crate) const HOLDERS: usize = 64;
 
 /// The shortest time between two log lines that report a first refusal by one [admission
-/// limit](crate::admission::Limit).
+/// limit](crate::admission::AdmissionLimit).
 pub(crate) const ADMISSION_PAUSE: Duration = Duration::from_secs(10);

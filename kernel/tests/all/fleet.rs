@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Counters, JobView, Kernel, Options, Sim};
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
 use traps::{Task, clock, sleep, spawn};
 
@@ -73,8 +73,8 @@ impl Random {
 /// What the server has, and what it counts.
 struct Server {
     random: Random,
-    connections: Limit,
-    requests: Limit,
+    connections: AdmissionLimit,
+    requests: AdmissionLimit,
     calls: [Limiter; 3],
     request: Limiter,
     asked: Cell<u64>,
@@ -89,8 +89,8 @@ impl Server {
     fn new(random: Random) -> Rc<Server> {
         Rc::new(Server {
             random,
-            connections: Limit::new("connections", CONNECTIONS),
-            requests: Limit::new("request", PLACES),
+            connections: AdmissionLimit::new("connections", CONNECTIONS),
+            requests: AdmissionLimit::new("request", PLACES),
             calls: [&CALLS[0], &CALLS[1], &CALLS[2]].map(|call| Limiter::new(call.name, TOKENS)),
             request: Limiter::new(REQUEST.name, TOKENS),
             asked: Cell::default(),
@@ -122,7 +122,7 @@ fn service_times(random: Random) -> impl FnMut(&JobView) -> Option<Duration> {
 /// Asks for a task until there is one.
 async fn join(server: &Server) {
     loop {
-        if let Ok(_place) = server.requests.try_enter() {
+        if let Ok(_place) = server.requests.try_admit() {
             return server.serve(&REQUEST, &server.request).await;
         }
         // As the clients do when they are refused: 15 s, with some spread.
@@ -133,7 +133,7 @@ async fn join(server: &Server) {
 
 /// A worker: joins, unless it was there before, and then calls now and then.
 async fn worker(server: Rc<Server>, joins: bool) {
-    let _connection = server.connections.try_enter().expect("no 503");
+    let _connection = server.connections.try_admit().expect("no 503");
     if joins {
         join(&server).await;
     }
@@ -208,14 +208,14 @@ fn f9_f10_f12_f13_the_burst_loses_nothing_and_refuses_few() {
 
     println!("seed {SEED:#x}: {} workers after {joined} s", JOINED[3].1);
     println!("calls: asked {} served {}", server.asked.get(), server.served.get());
-    println!("gate: entered {} refused {}", server.requests.entered(), server.requests.refused());
+    println!("gate: entered {} refused {}", server.requests.admitted(), server.requests.refused());
     println!("503: {}  dead workers: {dead}", server.connections.refused());
     println!("tokens: peak {} of {TOKENS}, queued {}", end.tokens_peak, end.queued);
     println!("mean tokens with the full fleet: {tokens:.3}, by Little's law {little:.3}");
 
     assert_eq!(server.asked.get(), server.served.get(), "none is lost");
     assert_eq!((server.connections.refused(), dead), (0, 0));
-    assert_eq!(server.requests.entered(), JOINED[3].1 - JOINED[0].1, "each got its task");
+    assert_eq!(server.requests.admitted(), JOINED[3].1 - JOINED[0].1, "each got its task");
     assert_eq!(server.requests.refused(), REFUSED);
     assert_eq!((end.tokens, end.jobs, end.tasks), (0, 0, 0));
     // Tokens in use: 0.5 for beats, 0.05 for updates, 0.07 for versions.

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use kernel::{Kernel, Options, Real, Sim, Stuck};
 use support::kernels::{Traced, never, secs};
 use support::{check_with, compare_raw, ms};
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::threads::{Limiter, iterate_in_thread};
 use traps::universal::UniversalEvent;
 use traps::{
@@ -130,12 +130,12 @@ fn f28_a_stream_takes_a_token_for_each_item() {
 fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
     let sim = Sim::new().jobs_take(ms(10));
     let ran = check_with("f28_queue_or_refuse", sim, Options::new(), async {
-        let (door, disk) = (Limit::new("thumbnails", 2), Limiter::new("disk", 1));
+        let (door, disk) = (AdmissionLimit::new("thumbnails", 2), Limiter::new("disk", 1));
         let mut tasks = Vec::new();
         for name in ["first", "second", "third"] {
             let (door, disk) = (door.clone(), disk.clone());
             let thumbnail = async move {
-                let _place = door.try_enter()?;
+                let _place = door.try_admit()?;
                 disk.run_in_thread(|| ()).await.unwrap();
                 Ok::<(), Error>(())
             };

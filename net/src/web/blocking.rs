@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use traps::admission::{Limit, Place};
+use traps::admission::{Admission, AdmissionLimit};
 use traps::threads::Limiter;
 
 use super::form::Form;
@@ -16,54 +16,54 @@ use super::whole::Whole;
 use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
-/// A [`Limit`], with the response for the clients that it refuses. A response that a function
+/// A [`AdmissionLimit`], with the response for the clients that it refuses. A response that a function
 /// makes, set by [`Entrance::or_else`], can have any form and any status. Without it, the response
 /// is that of [`Entrance::new`].
 ///
 /// ```
 /// use net::http::Response;
 /// use net::web::Entrance;
-/// use traps::admission::Limit;
+/// use traps::admission::AdmissionLimit;
 ///
-/// let busy = |gate: &Limit| {
+/// let busy = |gate: &AdmissionLimit| {
 ///     Response::text(format!("too busy: {} at a time\n", gate.limit()))
 /// };
-/// let entrance = Entrance::new(Limit::new("request_task", 1)).or_else(busy);
+/// let entrance = Entrance::new(AdmissionLimit::new("request_task", 1)).or_else(busy);
 /// let place = entrance.enter().expect("there is room");
 /// assert_eq!(entrance.enter().expect_err("there is none").status(), 200);
 /// ```
 pub struct Entrance {
-    gate: Limit,
+    gate: AdmissionLimit,
     busy: Option<Busy>,
 }
 
 /// The function that makes the response for a refused client.
-type Busy = Box<dyn Fn(&Limit) -> Response>;
+type Busy = Box<dyn Fn(&AdmissionLimit) -> Response>;
 
 impl Entrance {
     /// Makes an entrance. Refused clients get 503 with `Retry-After: 1`, in the form of their
     /// route.
     #[must_use]
-    pub fn new(gate: Limit) -> Entrance {
+    pub fn new(gate: AdmissionLimit) -> Entrance {
         Entrance { gate, busy: None }
     }
 
     /// Sets the function that makes the response for a refused client. It is called in the turn in
     /// which the client asks. It must not block.
     #[must_use]
-    pub fn or_else(mut self, busy: impl Fn(&Limit) -> Response + 'static) -> Entrance {
+    pub fn or_else(mut self, busy: impl Fn(&AdmissionLimit) -> Response + 'static) -> Entrance {
         self.busy = Some(Box::new(busy));
         self
     }
 
-    /// Takes a place, which is free again once the returned [`Place`] is dropped. Does not trap or
+    /// Takes a place, which is free again once the returned [`Admission`] is dropped. Does not trap or
     /// block.
     ///
     /// # Errors
     ///
     /// Returns the response if there is no room. It is text, unless [`or_else`](Entrance::or_else)
     /// makes it.
-    pub fn enter(&self) -> Result<Place, Response> {
+    pub fn enter(&self) -> Result<Admission, Response> {
         self.enter_with(Form::Text.page())
     }
 
@@ -73,8 +73,8 @@ impl Entrance {
     /// # Errors
     ///
     /// Returns the response if there is no room.
-    pub fn enter_with(&self, error_page: ErrorPage) -> Result<Place, Response> {
-        self.gate.try_enter().map_err(|_full| match &self.busy {
+    pub fn enter_with(&self, error_page: ErrorPage) -> Result<Admission, Response> {
+        self.gate.try_admit().map_err(|_full| match &self.busy {
             Some(busy) => busy(&self.gate),
             None => error_page(503, "too busy, ask again later\n").ask_again(),
         })
@@ -87,7 +87,7 @@ impl Entrance {
 
     /// Returns the limit, with its counters.
     #[must_use]
-    pub fn gate(&self) -> &Limit {
+    pub fn gate(&self) -> &AdmissionLimit {
         &self.gate
     }
 }

@@ -13,7 +13,7 @@ use net::pipe::duplex;
 use net::web::{Blocking, Entrance, Form};
 use net::web::{Router, Whole};
 use serde_json::json;
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
 use traps::{Time, clock, spawn};
 
@@ -73,7 +73,7 @@ fn a_late_thread_is_left_behind_and_its_caller_is_answered() {
     assert_eq!((seen.statuses(), seen.at), (vec![503], Time::ZERO + second));
 }
 
-fn busy(gate: &Limit) -> Response {
+fn busy(gate: &AdmissionLimit) -> Response {
     let info = format!("the server is too busy: {} at a time", gate.limit());
     Response::json(&json!({ "info": info, "task_waiting": false })).unwrap()
 }
@@ -110,7 +110,7 @@ fn burst(handler: impl Handler + 'static, count: usize) -> (Vec<(String, Time)>,
 
 #[test]
 fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
-    let gate = Limit::new("request_task", 5);
+    let gate = AdmissionLimit::new("request_task", 5);
     let entrance = Entrance::new(gate.clone()).or_else(busy);
     let handler = Blocking::new(Limiter::new("tasks", 5), 0, work).behind(entrance);
     let (answers, trace) = burst(handler, 6);
@@ -122,7 +122,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
     let info = "the server is too busy: 5 at a time";
     let wanted = json!({ "info": info, "task_waiting": false }).to_string();
     assert!(answer.ends_with(&wanted) && *at == Time::ZERO, "{answer}");
-    assert_eq!((gate.entered(), gate.refused(), gate.inside()), (5, 1, 0));
+    assert_eq!((gate.admitted(), gate.refused(), gate.inside()), (5, 1, 0));
     // The refused request used no thread.
     assert_eq!(trace.matches("await    offload ").count(), 5, "{trace}");
     assert_eq!(trace.matches("cap      name=request_task limit=5").count(), 1);
@@ -130,7 +130,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
 
 #[test]
 fn a_refused_body_is_not_asked_for() {
-    let entrance = Entrance::new(Limit::new("closed", 0));
+    let entrance = Entrance::new(AdmissionLimit::new("closed", 0));
     let handler = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
     let request = with("POST /", "Content-Length: 5\r\nExpect: 100-continue");
     let seen = http_support::app::talk(sim(), Config::default(), handler, &request);
@@ -154,7 +154,7 @@ impl Handler for Gated {
 
 #[test]
 fn a_gate_stands_before_any_handler() {
-    let (answers, trace) = burst(Gated(Entrance::new(Limit::new("few", 2))), 4);
+    let (answers, trace) = burst(Gated(Entrance::new(AdmissionLimit::new("few", 2))), 4);
     let statuses: Vec<&str> = answers.iter().map(|(answer, _)| &answer[9..12]).collect();
     assert_eq!(statuses, ["200", "200", "503", "503"]);
     assert_eq!(trace.matches("await    offload ").count(), 0);
@@ -182,7 +182,7 @@ fn f14_whom_a_gate_refuses_is_told_so_in_the_form_of_the_route() {
         ("/api", "application/json", "{\"error\":\"too busy, ask again later\"}"),
     ] {
         let routes = Router::new().get("/", ()).form(Form::Json).get("/api", ());
-        let entrance = Entrance::new(Limit::new("closed", 0));
+        let entrance = Entrance::new(AdmissionLimit::new("closed", 0));
         let behind = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
         let request = get(&format!("GET {path}"));
         let seen =

@@ -13,7 +13,7 @@ use net::http::{Handler, Limits, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use net::web::{Blocking, Call, Client, Entrance, Event, Events, Files};
 use net::web::{Router, Whole};
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
 use traps::{sleep, spawn};
 
@@ -62,7 +62,7 @@ impl Handler for App {
 
 /// What it all came to, and what is still held.
 struct Held {
-    gate: Limit,
+    gate: AdmissionLimit,
     bodies: Vec<Vec<u8>>,
 }
 
@@ -84,7 +84,7 @@ async fn talk(client: PipeEnd, bodies: &mut Vec<Vec<u8>>) -> io::Result<()> {
 }
 
 async fn program(home: &Path) -> Held {
-    let gate = Limit::new("few", 1);
+    let gate = AdmissionLimit::new("few", 1);
     let limiter = Limiter::new("threads", 1);
     let task = Blocking::new(limiter.clone(), 10, task as fn(&Whole) -> io::Result<Response>);
     let app = App {

@@ -43,7 +43,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::core::table::Site;
-use crate::{Error, Interrupt, Wait, WaitQueue};
+use crate::{Error, Interrupt, WaitInQueue, WaitQueue};
 
 pub mod broadcast;
 pub mod mpsc;
@@ -80,7 +80,7 @@ pub struct End<C: State, const SIDE: usize> {
     /// The position of a receiver in the channel; see [`State::attempt`].
     at: u64,
     /// The wait of a receiver that is polled as a stream or a future.
-    wait: Option<Wait>,
+    wait: Option<WaitInQueue>,
 }
 
 /// A name for the compiler's error if a handle is sent to another thread: use

@@ -15,7 +15,7 @@ pub struct Event {
     set: Cell<bool>,
     /// The number of calls of `set` so far.
     sets: Cell<u64>,
-    line: WaitQueue,
+    queue: WaitQueue,
 }
 
 impl Default for Event {
@@ -32,15 +32,15 @@ impl Event {
 
     /// Makes a flag that is not set, with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>) -> Event {
-        let line = WaitQueue::new().described("event", name);
-        Event { set: Cell::new(false), sets: Cell::new(0), line }
+        let queue = WaitQueue::new().described("event", name);
+        Event { set: Cell::new(false), sets: Cell::new(0), queue }
     }
 
     /// Sets the flag, and wakes all waiters in the order in which they arrived.
     pub fn set(&self) {
         self.set.set(true);
         self.sets.set(self.sets.get() + 1);
-        self.line.wake(u64::MAX);
+        self.queue.wake(u64::MAX);
     }
 
     /// Clears the flag.
@@ -67,7 +67,7 @@ impl Event {
             // A wake-up for an earlier `set` can still arrive, passed on by a woken wait that was
             // dropped.
             while !self.set.get() && self.sets.get() == before {
-                self.line.wait_from(site).await?;
+                self.queue.wait_from(site).await?;
             }
             Ok(())
         }
@@ -90,7 +90,7 @@ impl Event {
 pub struct OnceCell<T> {
     value: cell::OnceCell<T>,
     /// A queue with one permit: the right to make the value.
-    line: WaitQueue,
+    queue: WaitQueue,
 }
 
 impl<T> Default for OnceCell<T> {
@@ -107,8 +107,8 @@ impl<T> OnceCell<T> {
 
     /// Makes a cell without a value, with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>) -> OnceCell<T> {
-        let line = WaitQueue::with_permits(1).described("once_cell", name);
-        OnceCell { value: cell::OnceCell::new(), line }
+        let queue = WaitQueue::with_permits(1).described("once_cell", name);
+        OnceCell { value: cell::OnceCell::new(), queue }
     }
 
     /// Returns the value, if there is one.
@@ -123,7 +123,7 @@ impl<T> OnceCell<T> {
     /// Returns `value` if the cell has a value, or if a task is making one.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
-        match Held::try_take(self.line.clone(), Location::caller()) {
+        match Held::try_acquire(self.queue.clone(), Location::caller()) {
             Some(_held) => self.value.set(value),
             None => Err(value),
         }
@@ -157,7 +157,7 @@ impl<T> OnceCell<T> {
         &self,
         init: impl AsyncFnOnce() -> Result<T, E>,
     ) -> impl Future<Output = Result<&T, E>> {
-        let held = Held::take(self.line.clone(), Location::caller());
+        let held = Held::acquire(self.queue.clone(), Location::caller());
         async {
             let _held = if self.get().is_none() { Some(held.await?) } else { None };
             if let Some(value) = self.get() {
@@ -191,7 +191,7 @@ pub struct Barrier {
     arrived: Cell<usize>,
     /// The number of rounds that have ended.
     round: Cell<u64>,
-    line: WaitQueue,
+    queue: WaitQueue,
 }
 
 impl Barrier {
@@ -202,8 +202,8 @@ impl Barrier {
 
     /// Makes a barrier for `n` tasks, with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>, n: usize) -> Barrier {
-        let line = WaitQueue::new().described("barrier", name);
-        Barrier { n, arrived: Cell::new(0), round: Cell::new(0), line }
+        let queue = WaitQueue::new().described("barrier", name);
+        Barrier { n, arrived: Cell::new(0), round: Cell::new(0), queue }
     }
 
     /// Waits until `n` tasks are in this call. *Blocks*, unless this task is the last of them. The
@@ -223,7 +223,7 @@ impl Barrier {
             if self.arrived.get() >= self.n {
                 self.arrived.set(0);
                 self.round.set(round + 1);
-                self.line.wake(u64::MAX);
+                self.queue.wake(u64::MAX);
                 return Ok(BarrierWaitResult(true));
             }
             let counts = || self.round.get() == round;
@@ -232,7 +232,7 @@ impl Barrier {
             // A wake-up for an earlier round can still arrive, passed on by a woken wait that was
             // dropped.
             while counts() {
-                match self.line.wait_from(site).await {
+                match self.queue.wait_from(site).await {
                     Err(interrupt) if counts() => return Err(interrupt),
                     Err(interrupt) => unread(&interrupt),
                     Ok(()) => {}

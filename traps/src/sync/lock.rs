@@ -40,7 +40,7 @@ use crate::{Error, Interrupt, WaitQueue};
 /// ```
 #[derive(Debug)]
 pub struct Mutex<T> {
-    line: WaitQueue,
+    queue: WaitQueue,
     value: RefCell<T>,
 }
 
@@ -59,8 +59,8 @@ impl<T> Mutex<T> {
 
     /// Makes an unlocked mutex around `value`, with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>, value: T) -> Mutex<T> {
-        let line = WaitQueue::with_permits(1).described("mutex", name);
-        Mutex { line, value: RefCell::new(value) }
+        let queue = WaitQueue::with_permits(1).described("mutex", name);
+        Mutex { queue, value: RefCell::new(value) }
     }
 
     /// Locks the mutex. *Blocks* while another guard exists.
@@ -70,19 +70,19 @@ impl<T> Mutex<T> {
     /// Returns the interrupt that ended the wait. The mutex is then not locked.
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = Result<MutexGuard<'_, T>, Interrupt>> {
-        let held = Held::take(self.line.clone(), Location::caller());
+        let held = Held::acquire(self.queue.clone(), Location::caller());
         async move { Ok(self.guard(held.await?)) }
     }
 
     /// Locks the mutex if it is free.
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        Held::try_take(self.line.clone(), Location::caller()).map(|held| self.guard(held))
+        Held::try_acquire(self.queue.clone(), Location::caller()).map(|held| self.guard(held))
     }
 
     /// Returns whether the mutex is locked, or on its way to the next waiter.
     pub fn is_locked(&self) -> bool {
-        self.line.permits() == 0
+        self.queue.permits() == 0
     }
 
     /// Borrows the value mutably. The exclusive borrow proves that no guard exists.
@@ -151,7 +151,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// ```
 #[derive(Debug)]
 pub struct Condition {
-    line: WaitQueue,
+    queue: WaitQueue,
 }
 
 impl Default for Condition {
@@ -168,7 +168,7 @@ impl Condition {
 
     /// Makes a condition with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>) -> Condition {
-        Condition { line: WaitQueue::new().described("condition", name) }
+        Condition { queue: WaitQueue::new().described("condition", name) }
     }
 
     /// Unlocks the mutex, waits for a notification, and locks the mutex again. *Blocks*.
@@ -219,15 +219,15 @@ impl Condition {
                 // No other task runs between this line and the next one, so no notification is
                 // missed.
                 guard.locked = None;
-                let woken = self.line.wait_from(site).await;
+                let woken = self.queue.wait_from(site).await;
                 // If this future is dropped before the mutex is locked, the notification passes on,
                 // or the interrupt is pending again.
                 let gives_back = || match &woken {
-                    Ok(()) => self.line.wake(1),
+                    Ok(()) => self.queue.wake(1),
                     Err(interrupt) => unread(interrupt),
                 };
                 let mut if_dropped = OnDrop(Some(gives_back));
-                let held = shield_from(site, Held::take(guard.mutex.line.clone(), site)).await;
+                let held = shield_from(site, Held::acquire(guard.mutex.queue.clone(), site)).await;
                 let held = held.expect("a shield holds interrupts back");
                 if_dropped.0 = None;
                 drop(if_dropped);
@@ -246,7 +246,7 @@ impl Condition {
     /// Notifies the first `n` waiters, or all if there are fewer. Does not need the mutex. A
     /// notification without a waiter is lost. The log shows it: `notify condition NAME woke=0`.
     pub fn notify(&self, n: u64) {
-        self.line.wake(n);
+        self.queue.wake(n);
     }
 
     /// Notifies all waiters.
@@ -278,7 +278,7 @@ pub struct RwLock<T> {
     /// keeps it.
     door: WaitQueue,
     /// The queue in which the writer that has the door's permit waits until the readers have left.
-    left: WaitQueue,
+    empty: WaitQueue,
     readers: Cell<usize>,
     value: RefCell<T>,
 }
@@ -299,8 +299,13 @@ impl<T> RwLock<T> {
     /// Makes an unlocked lock around `value`, with a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>, value: T) -> RwLock<T> {
         let name = name.into();
-        let line = |permits| WaitQueue::with_permits(permits).described("rwlock", name.clone());
-        RwLock { door: line(1), left: line(0), readers: Cell::new(0), value: RefCell::new(value) }
+        let queue = |permits| WaitQueue::with_permits(permits).described("rwlock", name.clone());
+        RwLock {
+            door: queue(1),
+            empty: queue(0),
+            readers: Cell::new(0),
+            value: RefCell::new(value),
+        }
     }
 
     /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits in
@@ -312,10 +317,10 @@ impl<T> RwLock<T> {
     #[track_caller]
     pub fn read(&self) -> impl Future<Output = Result<RwLockReadGuard<'_, T>, Interrupt>> {
         let site = Location::caller();
-        let door = Held::pass(self.door.clone(), site);
+        let door = Held::acquire_briefly(self.door.clone(), site);
         async move {
             let _door = door.await?;
-            Ok(self.enter(site))
+            Ok(self.add_reader(site))
         }
     }
 
@@ -329,9 +334,9 @@ impl<T> RwLock<T> {
     pub fn write(&self) -> impl Future<Output = Result<RwLockWriteGuard<'_, T>, Interrupt>> {
         let site = Location::caller();
         async move {
-            let door = Held::take(self.door.clone(), site).await?;
+            let door = Held::acquire(self.door.clone(), site).await?;
             while self.readers.get() > 0 {
-                self.left.wait_from(site).await?;
+                self.empty.wait_from(site).await?;
             }
             Ok(RwLockWriteGuard { value: self.value.borrow_mut(), _door: door })
         }
@@ -342,7 +347,7 @@ impl<T> RwLock<T> {
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let site = Location::caller();
         self.door.try_take_permit().then(|| {
-            let guard = self.enter(site);
+            let guard = self.add_reader(site);
             self.door.give_permit();
             guard
         })
@@ -351,15 +356,15 @@ impl<T> RwLock<T> {
     /// Takes the lock for writing, if [`RwLock::write`] would not block.
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        let door = Held::try_take(self.door.clone(), Location::caller())?;
+        let door = Held::try_acquire(self.door.clone(), Location::caller())?;
         let is_free = self.readers.get() == 0;
         is_free.then(|| RwLockWriteGuard { value: self.value.borrow_mut(), _door: door })
     }
 
     /// Adds a reader, and returns its guard. The caller holds the permit of the door.
-    fn enter(&self, site: Site) -> RwLockReadGuard<'_, T> {
+    fn add_reader(&self, site: Site) -> RwLockReadGuard<'_, T> {
         self.readers.set(self.readers.get() + 1);
-        RwLockReadGuard { value: self.value.borrow(), task: self.left.hold_from(site), lock: self }
+        RwLockReadGuard { value: self.value.borrow(), task: self.empty.hold_from(site), lock: self }
     }
 }
 
@@ -373,12 +378,12 @@ pub struct RwLockReadGuard<'a, T> {
 
 impl<T> Drop for RwLockReadGuard<'_, T> {
     fn drop(&mut self) {
-        let RwLock { door, left, readers, .. } = self.lock;
-        left.release(self.task);
+        let RwLock { door, empty, readers, .. } = self.lock;
+        empty.release(self.task);
         readers.set(readers.get() - 1);
         // The writer runs after this poll. By then the borrow of the value has ended, too.
         if readers.get() == 0 && door.permits() == 0 {
-            left.wake(1);
+            empty.wake(1);
         }
     }
 }
@@ -443,7 +448,7 @@ impl<T> DerefMut for RwLockWriteGuard<'_, T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    line: WaitQueue,
+    queue: WaitQueue,
     /// The number of permits that exist: free, held, or on their way to a waiter.
     all: Rc<Cell<u32>>,
     /// The largest number of permits that may exist.
@@ -458,8 +463,8 @@ impl Semaphore {
 
     /// Makes a semaphore with `permits` permits, and a name for the log.
     pub fn named(name: impl Into<Cow<'static, str>>, permits: u32) -> Semaphore {
-        let line = WaitQueue::with_permits(permits).described("semaphore", name);
-        Semaphore { line, all: Rc::new(Cell::new(permits)), bound: u32::MAX }
+        let queue = WaitQueue::with_permits(permits).described("semaphore", name);
+        Semaphore { queue, all: Rc::new(Cell::new(permits)), bound: u32::MAX }
     }
 
     /// Returns the semaphore with its present number of permits as a bound.
@@ -483,20 +488,20 @@ impl Semaphore {
     /// Returns the interrupt that ended the wait. No permit is then taken.
     #[track_caller]
     pub fn acquire(&self) -> impl Future<Output = Result<Permit, Interrupt>> + use<> {
-        let (held, all) = (Held::take(self.line.clone(), Location::caller()), self.all.clone());
+        let (held, all) = (Held::acquire(self.queue.clone(), Location::caller()), self.all.clone());
         async move { Ok(Permit { held: held.await?, all }) }
     }
 
     /// Takes a permit if one is free.
     #[track_caller]
     pub fn try_acquire(&self) -> Option<Permit> {
-        Held::try_take(self.line.clone(), Location::caller())
+        Held::try_acquire(self.queue.clone(), Location::caller())
             .map(|held| Permit { held, all: self.all.clone() })
     }
 
     /// Returns the number of free permits.
     pub fn available_permits(&self) -> u32 {
-        self.line.permits()
+        self.queue.permits()
     }
 
     /// Makes `n` new permits. Waiters get them first.
@@ -508,7 +513,7 @@ impl Semaphore {
     pub fn add_permits(&self, n: u32) -> Result<(), Error> {
         let sum = self.all.get().checked_add(n).filter(|sum| *sum <= self.bound);
         self.all.set(sum.ok_or(Error::Full)?);
-        self.line.give_permits(n);
+        self.queue.give_permits(n);
         Ok(())
     }
 }

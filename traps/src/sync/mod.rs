@@ -119,25 +119,25 @@ impl WaitQueue {
     /// permit; then the wait takes this permit. Can be interrupted. If the future is dropped after
     /// it was woken, the wake-up passes to the next waiter.
     #[track_caller]
-    pub fn wait(&self) -> Wait {
+    pub fn wait(&self) -> WaitInQueue {
         self.wait_from(Location::caller())
     }
 
     /// Waits like [`WaitQueue::wait`], for a wrapper that passes its caller's location.
-    pub fn wait_from(&self, site: Site) -> Wait {
-        Wait::new(self.0.clone(), false, site)
+    pub fn wait_from(&self, site: Site) -> WaitInQueue {
+        WaitInQueue::new(self.0.clone(), false, site)
     }
 
     /// Waits at the tail of the queue for a permit. If the future is dropped after it got the
     /// permit, the permit goes to the next waiter, or the queue keeps it.
     #[track_caller]
-    pub fn wait_for_permit(&self) -> Wait {
+    pub fn wait_for_permit(&self) -> WaitInQueue {
         self.wait_for_permit_from(Location::caller())
     }
 
     /// Waits like [`WaitQueue::wait_for_permit`], for a wrapper that passes its caller's location.
-    pub fn wait_for_permit_from(&self, site: Site) -> Wait {
-        Wait::new(self.0.clone(), true, site)
+    pub fn wait_for_permit_from(&self, site: Site) -> WaitInQueue {
+        WaitInQueue::new(self.0.clone(), true, site)
     }
 
     /// Wakes at most `n` waiters, from the head of the queue, when the task next traps or parks. *A
@@ -194,24 +194,24 @@ fn note(primitive: &Primitive, event: PermitEvent) {
 /// The future of [`WaitQueue::wait`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
-pub struct Wait {
+pub struct WaitInQueue {
     queue: Rc<Queue>,
     /// Whether an unused permit is kept if no other task waits.
     keep: bool,
     call: Call,
 }
 
-impl Wait {
-    pub(crate) fn new(queue: Rc<Queue>, keep: bool, site: Site) -> Wait {
-        Wait { queue, keep, call: Call::from(site) }
+impl WaitInQueue {
+    pub(crate) fn new(queue: Rc<Queue>, keep: bool, site: Site) -> WaitInQueue {
+        WaitInQueue { queue, keep, call: Call::from(site) }
     }
 }
 
-impl Future for Wait {
+impl Future for WaitInQueue {
     type Output = Result<(), Interrupt>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Wait { queue, keep, call } = &mut *self;
+        let WaitInQueue { queue, keep, call } = &mut *self;
         let trap = || Trap::Wait { queue: queue.clone(), keep: *keep };
         call.poll(cx, trap).map(Reply::done)
     }
@@ -220,7 +220,7 @@ impl Future for Wait {
 /// A permit of a queue, and the task that the log shows as its holder. Dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Held {
-    line: WaitQueue,
+    queue: WaitQueue,
     task: Option<TaskRef>,
     /// Whether the drop gives the permit back.
     returns: bool,
@@ -228,23 +228,23 @@ pub(super) struct Held {
 
 impl Held {
     /// Takes a permit. Blocks while there is none.
-    pub(super) async fn take(line: WaitQueue, site: Site) -> Result<Held, Interrupt> {
-        let mut held = Held::pass(line, site).await?;
-        held.task = held.line.hold_from(site);
+    pub(super) async fn acquire(queue: WaitQueue, site: Site) -> Result<Held, Interrupt> {
+        let mut held = Held::acquire_briefly(queue, site).await?;
+        held.task = held.queue.hold_from(site);
         Ok(held)
     }
 
     /// Takes a permit that the task gives back before its next trap, so no holder is recorded.
-    pub(super) async fn pass(line: WaitQueue, site: Site) -> Result<Held, Interrupt> {
-        if !line.try_take_permit() {
-            line.wait_for_permit_from(site).await?;
+    pub(super) async fn acquire_briefly(queue: WaitQueue, site: Site) -> Result<Held, Interrupt> {
+        if !queue.try_take_permit() {
+            queue.wait_for_permit_from(site).await?;
         }
-        Ok(Held { task: None, line, returns: true })
+        Ok(Held { task: None, queue, returns: true })
     }
 
     /// Takes a permit if one is free.
-    pub(super) fn try_take(line: WaitQueue, site: Site) -> Option<Held> {
-        line.try_take_permit().then(|| Held { task: line.hold_from(site), line, returns: true })
+    pub(super) fn try_acquire(queue: WaitQueue, site: Site) -> Option<Held> {
+        queue.try_take_permit().then(|| Held { task: queue.hold_from(site), queue, returns: true })
     }
 
     /// Drops the permit without giving it back.
@@ -255,9 +255,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.line.release(self.task);
+        self.queue.release(self.task);
         if self.returns {
-            self.line.give_permit();
+            self.queue.give_permit();
         }
     }
 }

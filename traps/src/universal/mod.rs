@@ -5,12 +5,12 @@
 //! knows nothing of them. The timeouts of a thread are in real time, so they read the system's
 //! clock. The timeouts of a task are scopes, as everywhere.
 //!
-//! An *operation* is a put or a get. If it cannot be done at once, it joins the *line* of its kind
-//! with a number and a `Waiter`. A later operation, or the close of the queue, serves it and
-//! wakes the waiter. The woken operation then looks for its result under the lock.
+//! An *operation* is a put or a get. If it cannot be done at once, it joins the *waits* of its kind
+//! with a number and a `Waiter`. A later operation, or the close of the queue, serves it and wakes
+//! the waiter. The woken operation then takes its result under the lock.
 //!
-//! The invariant is that of `State`: the oldest items are reserved for the gets in line. A
-//! wake-up carries no item, so if a woken get gives up, no item is lost, and none has to be handed
+//! The invariant is that of `Contents`: the oldest items are reserved for the gets that wait. A
+//! wake-up carries no item. So if a woken get gives up, no item is lost, and none has to be handed
 //! back.
 
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ use crate::core::protocol::{Act, Parked};
 use crate::core::{gate, wait};
 use crate::error::{Error, Rejected};
 use crate::interrupts::interrupt::Interrupt;
-use crate::outside::{OutsideWaker, Wait};
+use crate::outside::{OutsideCall, OutsideWaker};
 use crate::tape;
 use crate::verbs::{Budget, budget};
 
@@ -49,14 +49,14 @@ mod queue_tests;
 /// and [`get_blocking`](UniversalQueue::get_blocking). An operation that need not wait makes no
 /// trap and no system call. It takes one operation from the task's budget, and a lock.
 ///
-/// Tasks and threads wait together: in one line for items, and in another for room. An item or room
-/// that becomes free is handed to the first waiter, and no later one overtakes it. An item counts
+/// Tasks and threads wait together: in one list for items, and in another for room. An item or room
+/// that becomes free is handed to the first waiter, and no later waiter overtakes it. An item counts
 /// until its receiver has it, so the bound is exact.
 ///
 /// No interrupt loses an item. If a get gives up after it was handed an item, the item goes back to
 /// its position in the order. (So it can be received after a younger item that another get was
-/// handed before.) If a put gives up, the error contains its item. An operation that gives up
-/// leaves nothing in the line.
+/// handed before.) If a put gives up, the error contains its item. An operation that gives up is no
+/// longer among the waits.
 ///
 /// On the simulated machine, mark a wait for a real thread as [`external`](Get::external), so that
 /// the virtual clock stands still. Between tasks of one kernel, the queue is as reproducible as any
@@ -81,7 +81,7 @@ mod queue_tests;
 /// # }
 /// ```
 pub struct UniversalQueue<T> {
-    queue: Arc<Shared<T>>,
+    queue: Arc<Locked<T>>,
 }
 
 impl<T> Clone for UniversalQueue<T> {
@@ -105,13 +105,13 @@ impl<T> UniversalQueue<T> {
     #[must_use]
     pub fn bounded(n: usize) -> UniversalQueue<T> {
         assert!(n > 0, "rule: a queue has room for one item at least");
-        UniversalQueue { queue: Arc::new(Shared::new(n)) }
+        UniversalQueue { queue: Arc::new(Locked::new(n)) }
     }
 
     /// Returns the number of items. An item on its way to a waiting get counts.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.queue.with(|state| state.len())
+        self.queue.with(|contents| contents.len())
     }
 
     /// Returns whether there are no items.
@@ -124,24 +124,24 @@ impl<T> UniversalQueue<T> {
     /// once.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.queue.with(|state| state.puts.len() + state.gets.len())
+        self.queue.with(|contents| contents.puts.len() + contents.gets.len())
     }
 
     /// Returns whether the queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.with(|state| state.closed)
+        self.queue.with(|contents| contents.closed)
     }
 
     /// Closes the queue for puts. Waiting puts get their items back. Gets still take the remaining
     /// items, and fail after that. Closing a closed queue has no effect.
     pub fn close(&self) {
-        self.queue.with(|state| state.closed = true);
+        self.queue.with(|contents| contents.closed = true);
     }
 
     /// Opens a closed queue for puts again.
     fn reopen(&self) {
-        self.queue.with(|state| state.closed = false);
+        self.queue.with(|contents| contents.closed = false);
     }
 
     /// Puts an item if there is room. Can be called from anywhere. Never blocks.
@@ -151,8 +151,8 @@ impl<T> UniversalQueue<T> {
     /// Returns the item with [`Error::Full`] or [`Error::Closed`].
     pub fn try_put(&self, item: T) -> Result<(), Rejected<T>> {
         let mut put = Operation::put(item);
-        let ended = self.queue.with(|state| state.attempt(&mut put));
-        put_output(put.item, ended)
+        let ended = self.queue.with(|contents| contents.try_now(&mut put));
+        finish_put(put.item, ended)
     }
 
     /// Takes the oldest item that is not reserved for a waiting get. Can be called from anywhere.
@@ -163,8 +163,8 @@ impl<T> UniversalQueue<T> {
     /// Returns [`Error::Empty`] or [`Error::Closed`].
     pub fn try_get(&self) -> Result<T, Error> {
         let mut get = Operation::get();
-        let ended = self.queue.with(|state| state.attempt(&mut get));
-        get_output(get.item, ended)
+        let ended = self.queue.with(|contents| contents.try_now(&mut get));
+        finish_get(get.item, ended)
     }
 
     /// Puts an item. *Blocks* the task while there is no room.
@@ -178,7 +178,7 @@ impl<T> UniversalQueue<T> {
     /// Returns the item with [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn put(&self, item: T) -> Put<T> {
-        Waiting::new(Act::Put, &self.queue, Operation::put(item), put_output)
+        Waiting::new(Act::Put, &self.queue, Operation::put(item), finish_put)
     }
 
     /// Takes the oldest item. *Blocks* the task while there is none.
@@ -188,13 +188,13 @@ impl<T> UniversalQueue<T> {
     /// Returns [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn get(&self) -> Get<T> {
-        self.get_as(Act::Get, get_output)
+        self.get_as(Act::Get, finish_get)
     }
 
     /// Makes a get that the log shows as `what`.
     #[track_caller]
-    fn get_as<R>(&self, what: Act, output: Output<T, R>) -> Waiting<T, R> {
-        Waiting::new(what, &self.queue, Operation::get(), output)
+    fn get_as<R>(&self, what: Act, finish: Finish<T, R>) -> Waiting<T, R> {
+        Waiting::new(what, &self.queue, Operation::get(), finish)
     }
 
     /// Puts an item. Blocks this thread while there is no room.
@@ -207,7 +207,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
     pub fn put_blocking(&self, item: T) -> Result<(), Rejected<T>> {
-        block(&self.queue, Operation::put(item), put_output, None)
+        block(&self.queue, Operation::put(item), finish_put, None)
     }
 
     /// Puts an item like [`UniversalQueue::put_blocking`], but waits at most for `span` in real
@@ -221,7 +221,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Panics in the same cases as [`UniversalQueue::put_blocking`].
     pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), Rejected<T>> {
-        block(&self.queue, Operation::put(item), put_output, Some(span))
+        block(&self.queue, Operation::put(item), finish_put, Some(span))
     }
 
     /// Takes the oldest item. Blocks this thread while there is none.
@@ -234,7 +234,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Panics in the same cases as [`UniversalQueue::put_blocking`].
     pub fn get_blocking(&self) -> Result<T, Error> {
-        block(&self.queue, Operation::get(), get_output, None)
+        block(&self.queue, Operation::get(), finish_get, None)
     }
 
     /// Takes an item like [`UniversalQueue::get_blocking`], but waits at most for `span` in real
@@ -248,7 +248,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Panics in the same cases as [`UniversalQueue::put_blocking`].
     pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, Error> {
-        block(&self.queue, Operation::get(), get_output, Some(span))
+        block(&self.queue, Operation::get(), finish_get, Some(span))
     }
 }
 
@@ -258,11 +258,11 @@ pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
 /// The future of [`UniversalQueue::get`].
 pub type Get<T> = Waiting<T, Result<T, Error>>;
 
-fn put_output<T>(item: Option<T>, ended: Ended) -> Result<(), Rejected<T>> {
+fn finish_put<T>(item: Option<T>, ended: Outcome) -> Result<(), Rejected<T>> {
     ended.map_err(|why| Rejected { item, why })
 }
 
-fn get_output<T>(item: Option<T>, ended: Ended) -> Result<T, Error> {
+fn finish_get<T>(item: Option<T>, ended: Outcome) -> Result<T, Error> {
     ended.map(|()| item.expect("rule: a get that is done has an item"))
 }
 
@@ -371,34 +371,34 @@ pub type WaitEvent = Waiting<Infallible, Result<(), Interrupt>>;
 
 /// The wait of a task for an operation on a queue of `T`: a [`Put`], a [`Get`] or a [`WaitEvent`].
 ///
-/// If it is dropped while it waits, it leaves the line as if it had never been in it.
+/// If it is dropped while it waits, the operation has had no effect.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Waiting<T, R> {
-    queue: Arc<Shared<T>>,
+    queue: Arc<Locked<T>>,
     operation: Operation<T>,
     /// The operation's share of the task's budget. `None` once it was granted.
     budget: Option<Budget>,
-    wait: Wait,
-    output: Output<T, R>,
+    wait: OutsideCall,
+    finish: Finish<T, R>,
 }
 
 /// The difference if the wake of a thread is in a record.
 const NO_VALUES: &str = "\
 the program waits at a queue or an event that a thread has used: a replay has no values of threads";
 
-/// A function that makes the output from the item of an operation and from its end.
-type Output<T, R> = fn(Option<T>, Ended) -> R;
+/// A function that makes the output of a wait from the item and the outcome of its operation.
+type Finish<T, R> = fn(Option<T>, Outcome) -> R;
 
 impl<T, R> Waiting<T, R> {
     #[track_caller]
     fn new(
         what: Act,
-        queue: &Arc<Shared<T>>,
+        queue: &Arc<Locked<T>>,
         operation: Operation<T>,
-        output: Output<T, R>,
+        finish: Finish<T, R>,
     ) -> Waiting<T, R> {
-        let (budget, wait) = (Some(budget()), Wait::here(Parked::Universal(what, queue.1)));
-        Waiting { queue: queue.clone(), operation, budget, wait, output }
+        let (budget, wait) = (Some(budget()), OutsideCall::here(Parked::Universal(what, queue.1)));
+        Waiting { queue: queue.clone(), operation, budget, wait, finish }
     }
 
     /// States that a real thread will end the wait. A virtual clock stands still until then.
@@ -411,7 +411,7 @@ impl<T, R> Waiting<T, R> {
     }
 
     /// Polls for the end of the operation. Returns `Err` if the wait was interrupted.
-    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Interrupt>> {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, Interrupt>> {
         let Waiting { queue, operation, budget, wait, .. } = self;
         if let Some(asked) = budget {
             // Take from the budget first: other threads can keep filling the queue, so that it is
@@ -422,8 +422,8 @@ impl<T, R> Waiting<T, R> {
                 return Poll::Ready(Ok(ended));
             }
         }
-        let stand_in_line = |waker| operation.advance(queue, Some(Waiter::Task(waker)));
-        Poll::Ready(match ready!(wait.poll(cx, stand_in_line)) {
+        let enqueue = |waker| operation.advance(queue, Some(Waiter::Task(waker)));
+        Poll::Ready(match ready!(wait.poll(cx, enqueue)) {
             Either::Left(ended) => Ok(ended),
             Either::Right(Err(interrupt)) => Err(interrupt),
             Either::Right(Ok(())) => match operation.advance(queue, None) {
@@ -451,7 +451,7 @@ impl<T, R> Future for Waiting<T, R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         let ended = ready!(self.poll_ended(cx));
-        let Waiting { queue, operation, output, .. } = &mut *self;
+        let Waiting { queue, operation, finish, .. } = &mut *self;
         let ended = ended.unwrap_or_else(|interrupt| {
             let ended = operation.give_up(queue, Error::Interrupt(interrupt.clone()));
             if ended.is_ok() {
@@ -460,14 +460,14 @@ impl<T, R> Future for Waiting<T, R> {
             }
             ended
         });
-        Poll::Ready(output(operation.item.take(), ended))
+        Poll::Ready(finish(operation.item.take(), ended))
     }
 }
 
 impl<T, R> Drop for Waiting<T, R> {
     fn drop(&mut self) {
         self.wait.abandon();
-        self.operation.leave(&self.queue, false);
+        self.operation.withdraw(&self.queue, false);
     }
 }
 
@@ -477,9 +477,9 @@ impl<T, R> Drop for Waiting<T, R> {
 ///
 /// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
 fn block<T, R>(
-    queue: &Shared<T>,
+    queue: &Locked<T>,
     mut operation: Operation<T>,
-    output: Output<T, R>,
+    finish: Finish<T, R>,
     span: Option<Duration>,
 ) -> R {
     let rule = "rule: a task does not block its kernel's thread; await the operation";
@@ -498,7 +498,7 @@ fn block<T, R>(
         ended = operation.advance(queue, None);
     }
     let ended = ended.unwrap_or_else(|| operation.give_up(queue, Error::TimedOut));
-    output(operation.item, ended)
+    finish(operation.item, ended)
 }
 
 /// Parks this thread until `deadline` at most. Returns whether the deadline is still ahead. Can
@@ -530,79 +530,78 @@ impl Waiter {
     }
 }
 
-/// The result with which a put or a get ends.
-type Ended = Result<(), Error>;
+/// The result of a put or a get. The item is in the operation.
+type Outcome = Result<(), Error>;
 
 /// A put or a get in progress.
 struct Operation<T> {
-    kind: Kind,
+    kind: PutOrGet,
     /// The item of the put or the get. A put has it until the item is in the queue or the put is in
-    /// the line. A get has it once the item is taken.
+    /// among the waits. A get has it once the item is taken.
     item: Option<T>,
-    /// The number of the operation in its line of waits. The operation has it until it learns its
-    /// result.
+    /// The number of the operation among the waits of its kind, until it has its outcome.
     number: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum PutOrGet {
     Put,
     Get,
 }
 
 impl<T> Operation<T> {
     fn put(item: T) -> Operation<T> {
-        Operation { kind: Kind::Put, item: Some(item), number: None }
+        Operation { kind: PutOrGet::Put, item: Some(item), number: None }
     }
 
     fn get() -> Operation<T> {
-        Operation { kind: Kind::Get, item: None, number: None }
+        Operation { kind: PutOrGet::Get, item: None, number: None }
     }
 
-    /// Tries the operation, or looks for its result if the operation already waits in line. Returns
-    /// `None` if it has to wait. If `waiter` is given, the operation then joins the line with that
-    /// waiter.
-    fn advance(&mut self, queue: &Shared<T>, waiter: Option<Waiter>) -> Option<Ended> {
+    /// Tries the operation. If the operation already waits, takes its outcome instead. Returns
+    /// `None` if it has to wait, or to wait on. If `waiter` is given, the operation then waits with
+    /// that waiter.
+    fn advance(&mut self, queue: &Locked<T>, waiter: Option<Waiter>) -> Option<Outcome> {
         // A waiter that is left in this variable is dropped after the lock is released.
         let mut waiter = waiter;
-        queue.with(|state| {
+        queue.with(|contents| {
             let Some(number) = self.number else {
-                let ended = state.attempt(self);
+                let ended = contents.try_now(self);
                 if matches!(ended, Err(Error::Full | Error::Empty)) {
-                    state.enqueue(self, waiter.take()?);
+                    contents.enqueue(self, waiter.take()?);
                     return None;
                 }
                 return Some(ended);
             };
-            let line = state.line(self.kind);
-            if let Some(waits) = find(line, number).and_then(|place| line[place].1.as_mut()) {
-                waiter.iter_mut().for_each(|waiter| mem::swap(waits, waiter));
+            let waits = contents.waits(self.kind);
+            if let Some(old) = find(waits, number).and_then(|place| waits[place].1.as_mut()) {
+                waiter.iter_mut().for_each(|new| mem::swap(old, new));
                 return None;
             }
             self.number = None;
-            Some(state.outcome(self, number))
+            Some(contents.take_outcome(self, number))
         })
     }
 
-    /// Leaves the line of waits with the error `why`. But a put whose item was already taken, or is
-    /// reserved for a get, has succeeded.
-    fn give_up(&mut self, queue: &Shared<T>, why: Error) -> Ended {
-        self.leave(queue, true);
-        let is_done = self.kind == Kind::Put && self.item.is_none();
+    /// Ends the wait with the error `why`. But a put whose item was already taken, or is reserved
+    /// for a get, has succeeded.
+    fn give_up(&mut self, queue: &Locked<T>, why: Error) -> Outcome {
+        self.withdraw(queue, true);
+        let is_done = self.kind == PutOrGet::Put && self.item.is_none();
         if is_done { Ok(()) } else { Err(why) }
     }
 
-    /// Leaves the line of waits. A put that still waits for room takes its item back. If its item
-    /// is already in the queue, the item stays there, unless `undo` is set and the item is not
-    /// reserved for a get.
-    fn leave(&mut self, queue: &Shared<T>, undo: bool) {
+    /// Removes the operation from the waits. A put that still waits for room takes its item back.
+    /// If its item is already in the queue, the item stays there, unless `undo` is set and the item
+    /// is not reserved for a get.
+    fn withdraw(&mut self, queue: &Locked<T>, undo: bool) {
         let Some(number) = self.number.take() else { return };
-        let left = queue.with(|state| {
-            let reserved = state.reserved();
-            let left = remove(state.line(self.kind), number);
-            let is_free = find(&state.items, number).is_some_and(|place| place >= reserved);
+        let left = queue.with(|contents| {
+            let reserved = contents.reserved();
+            let left = remove(contents.waits(self.kind), number);
+            let is_free = find(&contents.items, number).is_some_and(|place| place >= reserved);
             if is_free && (left.is_some() || undo) {
-                self.item = remove(&mut state.items, number);
+                self.item = remove(&mut contents.items, number);
             }
             left
         });
@@ -610,26 +609,26 @@ impl<T> Operation<T> {
     }
 }
 
-/// The state of a queue behind its lock, and the number of the queue. No user code is called or
-/// dropped under the lock, so the state of a poisoned lock is still correct.
-struct Shared<T>(Mutex<State<T>>, u32);
+/// The contents of a queue behind a lock, and the number of the queue. No user code is called or
+/// dropped under the lock, so the contents of a poisoned lock are still correct.
+struct Locked<T>(Mutex<Contents<T>>, u32);
 
 /// The number of queues made in this process. The log of a kernel numbers queues on its own.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-impl<T> Shared<T> {
-    fn new(room: usize) -> Shared<T> {
+impl<T> Locked<T> {
+    fn new(room: usize) -> Locked<T> {
         let (items, puts, gets) = (Numbered::new(), Numbered::new(), Numbered::new());
-        let state = State { room, closed: false, last: 0, items, puts, gets };
-        Shared(Mutex::new(state), MADE.fetch_add(1, Relaxed))
+        let contents = Contents { room, closed: false, last: 0, items, puts, gets };
+        Locked(Mutex::new(contents), MADE.fetch_add(1, Relaxed))
     }
 
     /// Works under the lock, then releases it and wakes the waiters that the work has served.
-    fn with<R>(&self, work: impl FnOnce(&mut State<T>) -> R) -> R {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = work(&mut state);
-        let woken = state.hand_over();
-        drop(state);
+    fn with<R>(&self, work: impl FnOnce(&mut Contents<T>) -> R) -> R {
+        let mut contents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut contents);
+        let woken = contents.hand_over();
+        drop(contents);
         woken.into_iter().for_each(Waiter::wake);
         result
     }
@@ -639,8 +638,8 @@ impl<T> Shared<T> {
 type Numbered<X> = VecDeque<(u64, X)>;
 
 /// The waits of one kind, in the order of arrival. A woken wait has no waiter any more, but stays
-/// in the line until it looks for its result.
-type Line = Numbered<Option<Waiter>>;
+/// in the list until its operation takes the outcome.
+type Waits = Numbered<Option<Waiter>>;
 
 fn find<X>(things: &Numbered<X>, number: u64) -> Option<usize> {
     things.binary_search_by_key(&number, |(found, _)| *found).ok()
@@ -650,17 +649,17 @@ fn remove<X>(things: &mut Numbered<X>, number: u64) -> Option<X> {
     things.remove(find(things, number)?).map(|(_, thing)| thing)
 }
 
-/// The items of a queue, and its two lines of waiting puts and gets.
+/// The items of a queue, its waiting puts, and its waiting gets.
 ///
 /// Items of puts that wait for room are stored after the items that are *in* the queue. Of the
-/// items in the queue, the oldest are reserved for the gets in line: the first item for the first
-/// get, and so on. So a get that gives up passes its item on simply by leaving the line, and a
-/// later get finds only the items that are not reserved.
+/// items in the queue, the oldest are reserved for the waiting gets: the first item for the first
+/// get, and so on. So a get that gives up passes its item on when it is removed from the list, and
+/// a later get finds only the items that are not reserved.
 ///
-/// For example, items 1, 2 and 3 are in the queue, and gets `a` and `b` are in line. Item 1 is
-/// reserved for `a`, and item 2 for `b`. If `a` leaves, item 1 is reserved for `b`, and items 2 and
-/// 3 are free.
-struct State<T> {
+/// For example, items 1, 2 and 3 are in the queue, and gets `a` and `b` are in the list. Item 1 is
+/// reserved for `a`, and item 2 for `b`. If `a` gives up, item 1 is reserved for `b`, and items 2
+/// and 3 are free.
+struct Contents<T> {
     room: usize,
     closed: bool,
     /// The last number that was given to an item or to a get.
@@ -668,18 +667,18 @@ struct State<T> {
     items: Numbered<T>,
     /// The puts that wait for room, by the number of their item. In a closed queue, the refused
     /// puts.
-    puts: Line,
+    puts: Waits,
     /// The gets that wait for an item, and the served gets that have not taken their items yet.
-    gets: Line,
+    gets: Waits,
 }
 
-impl<T> State<T> {
+impl<T> Contents<T> {
     /// Returns the number of items in the queue.
     fn len(&self) -> usize {
         self.items.len() - self.puts.len()
     }
 
-    /// Returns the number of items that are reserved for gets in line.
+    /// Returns the number of items that are reserved for gets.
     fn reserved(&self) -> usize {
         self.len().min(self.gets.len())
     }
@@ -705,47 +704,47 @@ impl<T> State<T> {
     }
 
     /// Tries an operation. `Full` or `Empty` means that it must wait, and that nothing was done.
-    fn attempt(&mut self, operation: &mut Operation<T>) -> Ended {
+    fn try_now(&mut self, operation: &mut Operation<T>) -> Outcome {
         match operation.kind {
-            Kind::Put if self.closed => Err(Error::Closed),
-            Kind::Put if self.len() >= self.room => Err(Error::Full),
-            Kind::Put => {
+            PutOrGet::Put if self.closed => Err(Error::Closed),
+            PutOrGet::Put if self.len() >= self.room => Err(Error::Full),
+            PutOrGet::Put => {
                 self.last += 1;
                 self.items.extend(operation.item.take().map(|item| (self.last, item)));
                 Ok(())
             }
-            Kind::Get if self.len() > self.reserved() => {
+            PutOrGet::Get if self.len() > self.reserved() => {
                 operation.item = self.items.remove(self.reserved()).map(|(_, item)| item);
                 Ok(())
             }
-            Kind::Get if self.closed && self.len() == 0 => Err(Error::Closed),
-            Kind::Get => Err(Error::Empty),
+            PutOrGet::Get if self.closed && self.len() == 0 => Err(Error::Closed),
+            PutOrGet::Get => Err(Error::Empty),
         }
     }
 
-    /// Appends an operation that has to wait to its line.
+    /// Appends an operation that has to wait to the waits of its kind.
     fn enqueue(&mut self, operation: &mut Operation<T>, waiter: Waiter) {
         self.last += 1;
         let number = *operation.number.insert(self.last);
         self.items.extend(operation.item.take().map(|item| (number, item)));
-        self.line(operation.kind).push_back((number, Some(waiter)));
+        self.waits(operation.kind).push_back((number, Some(waiter)));
     }
 
-    fn line(&mut self, kind: Kind) -> &mut Line {
+    fn waits(&mut self, kind: PutOrGet) -> &mut Waits {
         match kind {
-            Kind::Put => &mut self.puts,
-            Kind::Get => &mut self.gets,
+            PutOrGet::Put => &mut self.puts,
+            PutOrGet::Get => &mut self.gets,
         }
     }
 
-    /// Returns the result of an operation that was in line and need not wait any more.
-    fn outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Ended {
-        let Some(place) = find(self.line(operation.kind), number) else {
+    /// Ends a wait that is over: takes the operation's item, if it has one, and returns the outcome.
+    fn take_outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Outcome {
+        let Some(place) = find(self.waits(operation.kind), number) else {
             // The put was admitted.
             return Ok(());
         };
-        let is_served = operation.kind == Kind::Get && place < self.len();
-        self.line(operation.kind).remove(place);
+        let is_served = operation.kind == PutOrGet::Get && place < self.len();
+        self.waits(operation.kind).remove(place);
         if is_served {
             operation.item = self.items.remove(place).map(|(_, item)| item);
             return Ok(());

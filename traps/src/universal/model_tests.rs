@@ -99,7 +99,7 @@ fn a_get_lets_in_a_put_that_waits_for_room() {
 }
 
 #[test]
-fn two_who_take_have_each_item_once() {
+fn two_takers_have_each_item_once() {
     model(|| {
         let queue = UniversalQueue::bounded(3);
         (1..=2).for_each(|item| queue.try_put(item).unwrap());
@@ -117,7 +117,7 @@ fn two_who_take_have_each_item_once() {
 }
 
 #[test]
-fn an_item_handed_to_who_gives_up_is_there_for_the_next() {
+fn an_item_of_a_get_that_gives_up_goes_to_the_next_get() {
     loom::model(|| {
         let queue = UniversalQueue::bounded(1);
         let theirs = queue.clone();
@@ -130,7 +130,7 @@ fn an_item_handed_to_who_gives_up_is_there_for_the_next() {
 }
 
 #[test]
-fn who_is_patient_gets_what_the_hasty_one_gives_back() {
+fn a_patient_get_has_the_item_that_a_hasty_get_gives_back() {
     model(|| {
         let queue = UniversalQueue::bounded(1);
         let (one, two) = (queue.clone(), queue.clone());
@@ -146,7 +146,7 @@ fn who_is_patient_gets_what_the_hasty_one_gives_back() {
 }
 
 #[test]
-fn a_put_that_gives_up_has_its_item_or_somebody_has_it() {
+fn a_put_that_gives_up_has_its_item_or_a_get_has_it() {
     loom::model(|| {
         let queue = UniversalQueue::bounded(1);
         queue.try_put(1).unwrap();

@@ -1,9 +1,9 @@
-//! Random programs against a queue: items are conserved, and the lines are fair.
+//! Random programs on one queue: items are conserved, and waits are served in order.
 
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::{Ended, Operation, Shared, State, Waiter};
+use super::{Contents, Locked, Operation, Outcome, Waiter};
 use crate::error::Error;
 
 /// A random number generator that returns the same numbers on every machine (splitmix64).
@@ -21,13 +21,13 @@ impl Dice {
 
 /// A queue, and the records that the test keeps of it.
 struct World {
-    queue: Shared<u64>,
+    queue: Locked<u64>,
     closed: bool,
     /// The next item to put. Items ascend, so the test can see their order.
     next: u64,
     /// The items that were taken, or that went back to their puts.
     out: BTreeSet<u64>,
-    /// The puts that wait in line, in the order of arrival; `gets` has the waiting gets.
+    /// The waiting puts, in the order of arrival; `gets` has the waiting gets.
     puts: Vec<Operation<u64>>,
     gets: Vec<Operation<u64>>,
     /// Whether a put or a get took its item late or gave up. After that, an older item can follow a
@@ -44,7 +44,7 @@ fn waiter() -> Option<Waiter> {
 impl World {
     fn new(room: usize) -> World {
         World {
-            queue: Shared::new(room),
+            queue: Locked::new(room),
             closed: false,
             next: 1,
             out: BTreeSet::new(),
@@ -55,8 +55,8 @@ impl World {
         }
     }
 
-    fn look<R>(&self, look: impl FnOnce(&State<u64>) -> R) -> R {
-        self.queue.with(|state| look(state))
+    fn inspect<R>(&self, check: impl FnOnce(&Contents<u64>) -> R) -> R {
+        self.queue.with(|contents| check(contents))
     }
 
     fn came_out(&mut self, item: u64) {
@@ -88,97 +88,97 @@ impl World {
         }
     }
 
-    fn end_put(&mut self, put: Operation<u64>, ended: Ended) {
+    fn end_put(&mut self, put: Operation<u64>, ended: Outcome) {
         assert_eq!(ended.is_ok(), put.item.is_none());
         assert!(ended.is_ok() || self.closed);
         put.item.into_iter().for_each(|item| self.came_out(item));
     }
 
-    fn end_get(&mut self, get: Operation<u64>, ended: Ended) {
+    fn end_get(&mut self, get: Operation<u64>, ended: Outcome) {
         assert_eq!(ended.is_ok(), get.item.is_some());
-        assert!(ended.is_ok() || self.closed && self.look(State::len) == 0);
+        assert!(ended.is_ok() || self.closed && self.inspect(Contents::len) == 0);
         get.item.into_iter().for_each(|item| self.got(item));
     }
 
-    /// Polls one of the operations in line, woken or not, sometimes with a new waiter.
-    fn look_at_put(&mut self, place: usize, dice: &mut Dice) {
+    /// Polls one of the waiting puts, woken or not, sometimes with a new waiter.
+    fn poll_put(&mut self, place: usize, dice: &mut Dice) {
         let number = self.puts[place].number.unwrap();
-        let waits = self.look(|state| {
-            state.puts.iter().any(|(found, waiter)| *found == number && waiter.is_some())
+        let waits = self.inspect(|contents| {
+            contents.puts.iter().any(|(found, waiter)| *found == number && waiter.is_some())
         });
         let ended = self.puts[place].advance(&self.queue, waiter().filter(|_| dice.roll(2) == 0));
-        assert_eq!(ended.is_none(), waits, "who is woken has an outcome");
+        assert_eq!(ended.is_none(), waits, "a woken operation has an outcome");
         if let Some(ended) = ended {
             let put = self.puts.remove(place);
             self.end_put(put, ended);
         }
     }
 
-    fn look_at_get(&mut self, place: usize, dice: &mut Dice) {
+    fn poll_get(&mut self, place: usize, dice: &mut Dice) {
         let number = self.gets[place].number.unwrap();
-        let waits = self.look(|state| {
-            state.gets.iter().any(|(found, waiter)| *found == number && waiter.is_some())
+        let waits = self.inspect(|contents| {
+            contents.gets.iter().any(|(found, waiter)| *found == number && waiter.is_some())
         });
         self.mixed = true;
         let ended = self.gets[place].advance(&self.queue, waiter().filter(|_| dice.roll(2) == 0));
-        assert_eq!(ended.is_none(), waits, "who is woken has an outcome");
+        assert_eq!(ended.is_none(), waits, "a woken operation has an outcome");
         if let Some(ended) = ended {
             let get = self.gets.remove(place);
             self.end_get(get, ended);
         }
     }
 
-    fn leave(&mut self, dice: &mut Dice) {
+    fn give_up(&mut self, dice: &mut Dice) {
         self.mixed = true;
         let place = dice.roll(self.puts.len() + self.gets.len());
         if place >= self.puts.len() {
             let mut get = self.gets.remove(place - self.puts.len());
-            get.leave(&self.queue, false);
+            get.withdraw(&self.queue, false);
             return assert!(get.item.is_none());
         }
         let mut put = self.puts.remove(place);
         let number = put.number.unwrap();
-        let (is_free, waits) = self.look(|state| {
-            let place = state.items.iter().position(|(found, _)| *found == number);
-            (place.is_some_and(|place| place >= state.reserved()), place >= Some(state.len()))
+        let (is_free, waits) = self.inspect(|contents| {
+            let place = contents.items.iter().position(|(found, _)| *found == number);
+            (place.is_some_and(|place| place >= contents.reserved()), place >= Some(contents.len()))
         });
         if dice.roll(2) == 0 {
             let ended = put.give_up(&self.queue, Error::TimedOut);
-            assert_eq!(ended.is_err(), is_free, "it comes back if nobody has it");
+            assert_eq!(ended.is_err(), is_free, "the item comes back if no get has it");
         } else {
-            put.leave(&self.queue, false);
-            assert_eq!(put.item.is_some(), waits, "it comes back if it was not in");
+            put.withdraw(&self.queue, false);
+            assert_eq!(put.item.is_some(), waits, "the item comes back if it was not in the queue");
         }
         put.item.into_iter().for_each(|item| self.came_out(item));
     }
 
     fn close(&mut self) {
         self.closed = true;
-        self.queue.with(|state| state.closed = true);
+        self.queue.with(|contents| contents.closed = true);
     }
 
     fn check(&self) {
-        self.look(|state| {
-            let (len, reserved) = (state.len(), state.reserved());
-            assert!(len <= state.room, "the bound is exact");
-            assert!(state.items.iter().map(|(number, _)| number).is_sorted());
-            assert!(state.puts.is_empty() || state.closed || len == state.room);
-            assert!(state.puts.iter().all(|(_, waiter)| waiter.is_some() != state.closed));
+        self.inspect(|contents| {
+            let (len, reserved) = (contents.len(), contents.reserved());
+            assert!(len <= contents.room, "the bound is exact");
+            assert!(contents.items.iter().map(|(number, _)| number).is_sorted());
+            assert!(contents.puts.is_empty() || contents.closed || len == contents.room);
+            assert!(contents.puts.iter().all(|(_, waiter)| waiter.is_some() != contents.closed));
             // First come, first served: exactly the operations that have an item are woken.
-            let served = if state.closed && len == 0 { state.gets.len() } else { reserved };
-            let woken = state.gets.iter().map(|(_, waiter)| waiter.is_none());
-            assert!(woken.eq((0..state.gets.len()).map(|place| place < served)));
+            let served = if contents.closed && len == 0 { contents.gets.len() } else { reserved };
+            let woken = contents.gets.iter().map(|(_, waiter)| waiter.is_none());
+            assert!(woken.eq((0..contents.gets.len()).map(|place| place < served)));
             // Each item that was ever made is in the queue or came out.
             let came = usize::try_from(self.next - 1).unwrap();
-            assert_eq!(state.items.len() + self.out.len(), came);
-            assert_eq!(state.puts.len(), self.puts.len().min(state.puts.len()));
-            assert_eq!(state.gets.len(), self.gets.len());
+            assert_eq!(contents.items.len() + self.out.len(), came);
+            assert_eq!(contents.puts.len(), self.puts.len().min(contents.puts.len()));
+            assert_eq!(contents.gets.len(), self.gets.len());
         });
     }
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_items_are_conserved_and_lines_are_fair() {
+fn random_programs_conserve_items_and_serve_waits_in_order() {
     for seed in 0..4_000 {
         let mut dice = Dice(seed);
         let mut world = World::new(1 + dice.roll(3));
@@ -189,14 +189,14 @@ fn whatever_happens_in_whatever_order_items_are_conserved_and_lines_are_fair() {
                 5..=9 => world.get(),
                 10 | 11 if !world.puts.is_empty() => {
                     let place = dice.roll(world.puts.len());
-                    world.look_at_put(place, &mut dice);
+                    world.poll_put(place, &mut dice);
                 }
                 12 | 13 if !world.gets.is_empty() => {
                     let place = dice.roll(world.gets.len());
-                    world.look_at_get(place, &mut dice);
+                    world.poll_get(place, &mut dice);
                 }
                 14 if !patient && world.puts.len() + world.gets.len() > 0 => {
-                    world.leave(&mut dice);
+                    world.give_up(&mut dice);
                 }
                 15 if dice.roll(30) == 0 => world.close(),
                 _ => {}
@@ -206,18 +206,18 @@ fn whatever_happens_in_whatever_order_items_are_conserved_and_lines_are_fair() {
         // Poll all woken operations until none is left.
         world.close();
         while !world.gets.is_empty() || !world.puts.is_empty() {
-            (0..world.puts.len()).rev().for_each(|place| world.look_at_put(place, &mut dice));
-            (0..world.gets.len()).rev().for_each(|place| world.look_at_get(place, &mut dice));
-            if world.look(State::len) > 0 {
+            (0..world.puts.len()).rev().for_each(|place| world.poll_put(place, &mut dice));
+            (0..world.gets.len()).rev().for_each(|place| world.poll_get(place, &mut dice));
+            if world.inspect(Contents::len) > 0 {
                 world.get();
             }
             world.check();
         }
-        while world.look(State::len) > 0 {
+        while world.inspect(Contents::len) > 0 {
             world.get();
         }
-        let left = world.look(|state| state.puts.len() + state.gets.len());
-        assert_eq!(left, 0, "who gave up left nothing");
+        let left = world.inspect(|contents| contents.puts.len() + contents.gets.len());
+        assert_eq!(left, 0, "an operation that gave up is in no list");
         assert_eq!(world.out.len() as u64, world.next - 1, "every item came out");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kernel::{Options, Sim};
 use support::kernels::*;
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::sync::Mutex;
 use traps::{Error, Task, Time, clock, ignore_after, run_in_thread, sleep, spawn};
 
@@ -20,8 +20,8 @@ enum Reply {
 }
 
 /// A route whose work takes a thread, for those whom the gate lets in.
-async fn gated(gate: Limit) -> Reply {
-    let Ok(_place) = gate.try_enter() else { return Reply::Busy(clock().await) };
+async fn gated(gate: AdmissionLimit) -> Reply {
+    let Ok(_place) = gate.try_admit() else { return Reply::Busy(clock().await) };
     run_in_thread(|| ()).await.unwrap();
     Reply::Done(clock().await)
 }
@@ -37,7 +37,7 @@ async fn all<T: 'static>(tasks: Vec<Task<T>>) -> Vec<T> {
 #[test]
 fn f6_a_refused_call_takes_no_thread_and_is_answered_in_its_turn() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new());
-    let gate = Limit::new("request_task", 1);
+    let gate = AdmissionLimit::new("request_task", 1);
     let theirs = gate.clone();
     let replies = kernel.go(async move {
         let first = spawn("first", gated(theirs.clone())).await;
@@ -52,7 +52,7 @@ fn f6_a_refused_call_takes_no_thread_and_is_answered_in_its_turn() {
     // `second` first ran in the turn in which it was refused, and ended there.
     let turn_of = |part: &str| trace.lines().find(|line| line.contains(part)).map(turn).unwrap();
     assert_eq!(turn_of("second   run"), turn_of("second   exit"));
-    assert_eq!((gate.entered(), gate.refused(), gate.inside()), (1, 1, 0));
+    assert_eq!((gate.admitted(), gate.refused(), gate.inside()), (1, 1, 0));
 }
 
 fn turn(line: &str) -> &str {
@@ -62,7 +62,7 @@ fn turn(line: &str) -> &str {
 #[test]
 fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new().threads(200));
-    let gate = Limit::new("request_task", 5);
+    let gate = AdmissionLimit::new("request_task", 5);
     let theirs = gate.clone();
     let (replies, beats) = kernel.go(async move {
         let mut burst = Vec::new();
@@ -84,7 +84,7 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     let done = replies.iter().filter(|reply| **reply == Reply::Done(Time::ZERO + 15 * MS));
     let busy = replies.iter().filter(|reply| **reply == Reply::Busy(Time::ZERO));
     assert_eq!((done.count(), busy.count()), (5, 395));
-    assert_eq!((gate.entered(), gate.refused(), gate.peak()), (5, 395, 5));
+    assert_eq!((gate.admitted(), gate.refused(), gate.peak()), (5, 395, 5));
     // 195 is what the burst left of 200: each had its thread at once.
     assert!(beats.iter().all(|took| *took == 15 * MS));
     assert_lines(&trace, " offload  o", 200);
@@ -98,11 +98,11 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
 }
 
 /// A gate that has refused seven and is empty again.
-fn rushed() -> Limit {
-    let gate = Limit::new("door", 1);
-    let place = gate.try_enter().unwrap();
+fn rushed() -> AdmissionLimit {
+    let gate = AdmissionLimit::new("door", 1);
+    let place = gate.try_admit().unwrap();
     for _ in 0..7 {
-        gate.try_enter().unwrap_err();
+        gate.try_admit().unwrap_err();
     }
     drop(place);
     gate
@@ -112,7 +112,7 @@ fn rushed() -> Limit {
 fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
     let (_, trace) = on_sim(async {
         let gate = rushed();
-        let _place = gate.try_enter().unwrap();
+        let _place = gate.try_admit().unwrap();
     });
     assert_lines(&trace, "cap      name=door limit=1", 2);
     assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
@@ -123,8 +123,8 @@ fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_lo
     let (_, trace) = on_sim(async {
         let gate = rushed();
         let elsewhere = gate.clone();
-        std::thread::spawn(move || drop(elsewhere.try_enter().unwrap())).join().unwrap();
-        let _place = gate.try_enter().unwrap();
+        std::thread::spawn(move || drop(elsewhere.try_admit().unwrap())).join().unwrap();
+        let _place = gate.try_admit().unwrap();
     });
     assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
 }
@@ -133,11 +133,11 @@ fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_lo
 #[test]
 fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {
     let (_, trace) = on_sim(async {
-        let gate = Limit::new("door", 1);
+        let gate = AdmissionLimit::new("door", 1);
         for _ in 0..2_500 {
-            let _place = gate.try_enter().unwrap();
-            gate.try_enter().unwrap_err();
-            gate.try_enter().unwrap_err();
+            let _place = gate.try_admit().unwrap();
+            gate.try_admit().unwrap_err();
+            gate.try_admit().unwrap_err();
             sleep(10 * MS).await.unwrap();
         }
         assert_eq!(gate.refused(), 5_000);
@@ -155,14 +155,14 @@ fn f7_no_more_wait_for_the_lock_than_the_gate_lets_in() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new());
     let (theirs, peak) = (waiting.clone(), most.clone());
     let (done, end) = kernel.go(async move {
-        let (gate, lock) = (Limit::new("request_task", 5), Rc::new(Mutex::new(())));
+        let (gate, lock) = (AdmissionLimit::new("request_task", 5), Rc::new(Mutex::new(())));
         let mut burst = Vec::new();
         for _ in 0..50 {
             let (gate, lock) = (gate.clone(), lock.clone());
             let (waiting, most) = (theirs.clone(), peak.clone());
             burst.push(
                 spawn("request", async move {
-                    let Ok(_place) = gate.try_enter() else { return false };
+                    let Ok(_place) = gate.try_admit() else { return false };
                     waiting.set(waiting.get() + 1);
                     most.set(most.get().max(waiting.get() - 1));
                     let _locked = lock.lock().await.unwrap();
@@ -184,17 +184,17 @@ fn f7_no_more_wait_for_the_lock_than_the_gate_lets_in() {
 #[test]
 fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
     let mut kernel = Traced::new(Sim::new().jobs_take(2000 * MS), Options::new());
-    let gate = Limit::new("slow", 1);
+    let gate = AdmissionLimit::new("slow", 1);
     let theirs = gate.clone();
     kernel.go(async move {
-        let place = theirs.try_enter().unwrap();
+        let place = theirs.try_admit().unwrap();
         let job = run_in_thread(move || drop(place));
         let late: Result<Option<()>, Error> = ignore_after(200 * MS, job).await;
         assert!(late.unwrap().is_none());
         assert_eq!(clock().await, Time::ZERO + 200 * MS);
-        theirs.try_enter().unwrap_err();
+        theirs.try_admit().unwrap_err();
         sleep(2000 * MS).await.unwrap();
-        assert!(theirs.try_enter().is_ok());
+        assert!(theirs.try_admit().is_ok());
     });
     kernel.end();
     assert_eq!(gate.refused(), 1);
@@ -203,13 +203,13 @@ fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
 /// A limit that two kernels use, one after the other: the second starts its clock again.
 #[test]
 fn a_refusal_is_logged_also_where_the_last_line_has_a_later_time() {
-    let gate = Limit::new("door", 1);
+    let gate = AdmissionLimit::new("door", 1);
     for start in [100 * MS * 1000, Duration::ZERO] {
         let ours = gate.clone();
         let mut kernel = Traced::new(Sim::starting_at(Time::ZERO + start), Options::new());
         kernel.go(async move {
-            let _place = ours.try_enter().unwrap();
-            ours.try_enter().unwrap_err();
+            let _place = ours.try_admit().unwrap();
+            ours.try_admit().unwrap_err();
         });
         // One refusal has a line of its own, and needs no sum.
         assert_lines(&kernel.end(), "cap      name=door", 1);

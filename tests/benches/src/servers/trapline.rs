@@ -13,7 +13,7 @@ use std::time::Duration;
 use kernel::{Kernel, Real};
 use net::http::{Config, Deadlines, Limits};
 use net::{Stream, TcpListener, TcpStream};
-use traps::admission::Limit;
+use traps::admission::AdmissionLimit;
 use traps::{ConnectionDeadline, connection_deadline, spawn};
 
 use super::program::{Kept, Next, ROOM, WRITE};
@@ -48,7 +48,7 @@ pub fn serve_http(addr: SocketAddr, how: How) -> io::Result<()> {
     run(async move {
         let listener = TcpListener::bind(addr)?;
         say_listening(listener.local_addr()?);
-        let app = http_example::App::new(&Default::default(), Limit::new("gate", 5))?;
+        let app = http_example::App::new(&Default::default(), AdmissionLimit::new("gate", 5))?;
         let config = Rc::new(Config::new(limits, deadlines));
         net::http::serve(listener, Rc::new(app), config).await
     })
