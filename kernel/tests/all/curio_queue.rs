@@ -7,7 +7,7 @@ use std::thread;
 
 use support::{Notes, ms, op, short, tenths};
 use testing::run;
-use traps::channel::queue::{LifoQueue, Order, OrderedQueue, PriorityQueue, Queue};
+use traps::channel::queue::{Discipline, FifoQueue, LifoQueue, OrderedQueue, PriorityQueue};
 use traps::universal::UniversalQueue;
 use traps::{Error, Task, run_in_thread, spawn, timeout_after};
 
@@ -15,7 +15,7 @@ use traps::{Error, Task, run_in_thread, spawn, timeout_after};
 
 /// A consumer: takes items until it gets `None`, and notes them. Each takes it so many tenths of a
 /// second.
-async fn consumer<O: Order<Option<u32>> + 'static>(
+async fn consumer<O: Discipline<Option<u32>> + 'static>(
     queue: &OrderedQueue<Option<u32>, O>,
     name: &'static str,
     notes: &Notes,
@@ -40,7 +40,7 @@ async fn consumer<O: Order<Option<u32>> + 'static>(
 fn queue_simple() {
     let notes = Notes::default();
     run(async {
-        let queue = Queue::unbounded();
+        let queue = FifoQueue::unbounded();
         let mut one = consumer(&queue, "one", &notes, 0).await;
         let mut two = consumer(&queue, "two", &notes, 0).await;
         for n in 0..4 {
@@ -64,7 +64,7 @@ fn queue_simple() {
 fn queue_unbounded() {
     let notes = Notes::default();
     run(async {
-        let queue = Queue::unbounded();
+        let queue = FifoQueue::unbounded();
         let mut one = consumer(&queue, "one", &notes, 0).await;
         op(1).await.unwrap();
         for item in [Some(0), Some(1), Some(2), Some(3), None] {
@@ -82,7 +82,7 @@ fn queue_unbounded() {
 fn queue_bounded() {
     let notes = Notes::default();
     run(async {
-        let queue = Queue::bounded(2);
+        let queue = FifoQueue::bounded(2);
         let mut one = consumer(&queue, "one", &notes, 1).await;
         op(1).await.unwrap();
         for n in 0..4 {
@@ -102,7 +102,7 @@ fn queue_bounded() {
 #[test]
 fn queue_get_cancel() {
     run(async {
-        let get = async { short(&Queue::<u32>::unbounded().get().await) };
+        let get = async { short(&FifoQueue::<u32>::unbounded().get().await) };
         let mut consumer = spawn("consumer", get).await;
         op(5).await.unwrap();
         consumer.cancel_because("").await.unwrap();
@@ -113,7 +113,7 @@ fn queue_get_cancel() {
 #[test]
 fn queue_put_cancel() {
     run(async {
-        let queue = Queue::bounded(1);
+        let queue = FifoQueue::bounded(1);
         let puts = queue.clone();
         let put = async move {
             puts.put(0).await.unwrap();
@@ -130,7 +130,7 @@ fn queue_put_cancel() {
 #[test]
 fn queue_get_timeout() {
     run(async {
-        let queue = Queue::<u32>::unbounded();
+        let queue = FifoQueue::<u32>::unbounded();
         assert_eq!(short(&timeout_after(tenths(5), queue.get()).await), "TT");
     });
 }
@@ -138,7 +138,7 @@ fn queue_get_timeout() {
 #[test]
 fn queue_put_timeout() {
     run(async {
-        let queue = Queue::bounded(1);
+        let queue = FifoQueue::bounded(1);
         queue.put(0).await.unwrap();
         let rejected = timeout_after(tenths(5), queue.put(1)).await.unwrap_err();
         assert_eq!((rejected.item, queue.len()), (Some(1), 1), "the item comes back");
@@ -148,7 +148,7 @@ fn queue_put_timeout() {
 #[test]
 fn queue_qsize() {
     run(async {
-        let queue = Queue::unbounded();
+        let queue = FifoQueue::unbounded();
         queue.put(1).await.unwrap();
         assert_eq!(queue.len(), 1);
     });

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, StreamExt};
 use kernel::Sim;
 use support::{Notes, check_quietly, ms, short};
 use testing::sweep;
-use traps::channel::queue::{LifoQueue, OrderedQueue, PriorityQueue, Queue};
+use traps::channel::queue::{Discipline, FifoQueue, LifoQueue, OrderedQueue, PriorityQueue};
 use traps::channel::{broadcast, mpsc, oneshot, watch};
 use traps::{
     Either, Error, Interruptible, Task, clock, race, sleep, spawn, timeout_after, yield_now,
@@ -334,7 +334,7 @@ fn a_bound_is_exact_and_no_bound_is_none() {
     (0..1000).for_each(|n| sender.try_send(n).unwrap());
     assert_eq!((receiver.len(), receiver.capacity()), (1000, usize::MAX));
     assert!(catch_unwind(|| mpsc::channel::<()>(0)).is_err());
-    assert!(catch_unwind(|| Queue::<()>::bounded(0)).is_err());
+    assert!(catch_unwind(|| FifoQueue::<()>::bounded(0)).is_err());
     assert!(catch_unwind(|| broadcast::channel::<()>(0)).is_err());
 }
 
@@ -418,7 +418,7 @@ fn the_log_shows_the_users_place_of_each_wait() {
         let (_kept, mut once) = oneshot::channel::<()>();
         let (_level, mut level) = watch::channel(0);
         let (_news, mut news) = broadcast::channel::<()>(1);
-        let (queue, full) = (Queue::<()>::bounded(1), Queue::bounded(1));
+        let (queue, full) = (FifoQueue::<()>::bounded(1), FifoQueue::bounded(1));
         full.try_put(()).unwrap();
         sender.try_send(()).unwrap();
         let soon = ms(1);
@@ -699,7 +699,7 @@ fn a_value_that_nobody_watches_is_given_back_or_changed_in_place() {
 #[test]
 fn interrupts_anywhere_lose_no_item_of_a_queue_and_no_room() {
     let program = || async {
-        let queue = Queue::bounded(1);
+        let queue = FifoQueue::bounded(1);
         let received = Rc::new(RefCell::new(Vec::new()));
         let mut readers = Vec::new();
         for name in ["one", "two"] {
@@ -771,7 +771,7 @@ fn waiting_gets_are_served_in_the_order_in_which_they_came_and_nobody_overtakes(
     let notes = Notes::default();
     let theirs = notes.clone();
     on_sim(async move {
-        let queue = Queue::named("jobs", 4);
+        let queue = FifoQueue::named("jobs", 4);
         for name in ["a", "b", "c"] {
             let (queue, notes) = (queue.clone(), theirs.clone());
             spawn(name, async move {
@@ -799,7 +799,7 @@ fn waiting_gets_are_served_in_the_order_in_which_they_came_and_nobody_overtakes(
 #[test]
 fn an_item_for_a_get_that_is_cancelled_goes_to_the_next() {
     let got = on_sim(async {
-        let queue = Queue::unbounded();
+        let queue = FifoQueue::unbounded();
         let mut gets = Vec::new();
         for name in ["first", "second"] {
             let queue = queue.clone();
@@ -817,7 +817,7 @@ fn an_item_for_a_get_that_is_cancelled_goes_to_the_next() {
 #[test]
 fn an_item_or_room_that_was_handed_to_who_gives_up_unread_is_there_for_who_comes_next() {
     on_sim(async {
-        let queue = Queue::bounded(1);
+        let queue = FifoQueue::bounded(1);
         let theirs = queue.clone();
         // Main sleeps first, so it acts first when both wake.
         let get = async move { race(sleep(ms(1)), theirs.get()).await };
@@ -839,7 +839,7 @@ fn an_item_or_room_that_was_handed_to_who_gives_up_unread_is_there_for_who_comes
     });
 }
 
-fn drain<O: traps::channel::queue::Order<T>, T>(queue: &OrderedQueue<T, O>) -> Vec<T> {
+fn drain<O: Discipline<T>, T>(queue: &OrderedQueue<T, O>) -> Vec<T> {
     std::iter::from_fn(|| queue.try_get().ok()).collect()
 }
 
@@ -870,7 +870,7 @@ fn each_order_gives_its_items_as_it_says_and_equal_ones_as_they_came() {
     assert!(priority.is_full());
     let names: Vec<&str> = drain(&priority).into_iter().map(|item| item.0).collect();
     assert_eq!(names, ["a1", "a2", "b1", "b2", "b3", "c1"]);
-    let (queue, stack) = (Queue::unbounded(), LifoQueue::unbounded());
+    let (queue, stack) = (FifoQueue::unbounded(), LifoQueue::unbounded());
     for n in 1..=3 {
         queue.try_put(n).unwrap();
         stack.try_put(n).unwrap();
@@ -881,7 +881,7 @@ fn each_order_gives_its_items_as_it_says_and_equal_ones_as_they_came() {
 #[test]
 fn join_waits_until_all_items_are_done_and_an_interrupt_of_it_changes_nothing() {
     on_sim(async {
-        let queue = Queue::bounded(2);
+        let queue = FifoQueue::bounded(2);
         queue.join().await.unwrap();
         let theirs = queue.clone();
         spawn("worker", async move {
@@ -904,7 +904,7 @@ fn join_waits_until_all_items_are_done_and_an_interrupt_of_it_changes_nothing() 
 #[test]
 fn a_join_ends_when_all_items_were_done_though_another_is_put_at_once() {
     on_sim(async {
-        let queue = Queue::unbounded();
+        let queue = FifoQueue::unbounded();
         queue.try_put(1).unwrap();
         let theirs = queue.clone();
         let mut joiner = spawn("joiner", async move { theirs.join().await }).await;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use kernel::SimClock;
-use traps::channel::queue::{LifoQueue, PriorityQueue, Queue};
+use traps::channel::queue::{FifoQueue, LifoQueue, PriorityQueue};
 use traps::channel::{broadcast, mpsc, oneshot, watch};
 use traps::sync::{
     Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, Permit, RwLock, RwLockReadGuard,
@@ -97,7 +97,7 @@ pub struct World {
     listeners: Ends<broadcast::Receiver<Item>>,
     publisher: Ends<watch::Sender<u64>>,
     watchers: Ends<watch::Receiver<u64>>,
-    fifo: Queue<Item>,
+    fifo: FifoQueue<Item>,
     lifo: LifoQueue<Item>,
     smallest_first: PriorityQueue<Item>,
     bounds: [usize; 3],
@@ -138,7 +138,7 @@ impl World {
             listeners: RefCell::new(vec![(0, listener)]),
             publisher: RefCell::new(vec![(0, publisher)]),
             watchers: RefCell::new(vec![(0, watcher)]),
-            fifo: Queue::bounded(bounds[2]),
+            fifo: FifoQueue::bounded(bounds[2]),
             lifo: LifoQueue::bounded(bounds[2]),
             smallest_first: PriorityQueue::bounded(bounds[2]),
             bounds,

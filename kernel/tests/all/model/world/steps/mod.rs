@@ -5,8 +5,7 @@ mod acts;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use traps::channel::queue::{Order, OrderedQueue};
-use traps::channel::{End, State};
+use traps::channel::queue::{Discipline, OrderedQueue};
 use traps::{Either, Error, Interrupt, race, shield, sleep, timeout_after, yield_now};
 
 use super::oracle::Told;
@@ -14,6 +13,19 @@ use super::program::{Act, Op, Step};
 use super::{Beside, Guard, Held, Hold, Item, Loan, Real, World};
 use acts::act;
 use support::kernels::{OnDrop, poll_once, tenths};
+
+/// Receives by the verb, or with a timeout by the poll that is for hand-written futures.
+macro_rules! receive {
+    ($receiver:expr, $span:expr) => {{
+        let mut receiver = $receiver;
+        Box::pin(async move {
+            told_item(match $span {
+                None => receiver.end().recv().await,
+                Some(_) => poll_fn(|cx| receiver.end().poll_recv(cx)).await,
+            })
+        })
+    }};
+}
 
 /// What a task does from its beginning to its end. Once it is cancelled, nothing that it waits for
 /// takes long.
@@ -124,11 +136,11 @@ fn begin<'w: 'h, 'h>(
             end = item.id;
             Box::pin(async move { told(sender.end().send(item).await.map_err(|it| it.why)) })
         }
-        Op::Recv => receive(Loan::of(&w.receiver)?, span),
+        Op::Recv => receive!(Loan::of(&w.receiver)?, span),
         Op::Oneshot => {
             let receiver = Loan::of(&w.targets)?;
             end = receiver.number;
-            receive(receiver, span)
+            receive!(receiver, span)
         }
         Op::OneshotClosed => {
             let mut sender = Loan::of(&w.shots)?;
@@ -138,7 +150,7 @@ fn begin<'w: 'h, 'h>(
         Op::Broadcast => {
             let receiver = Loan::of(&w.listeners)?;
             end = receiver.number;
-            receive(receiver, span)
+            receive!(receiver, span)
         }
         Op::Changed => {
             let mut receiver = Loan::of(&w.watchers)?;
@@ -163,19 +175,6 @@ fn begin<'w: 'h, 'h>(
     };
     let id = w.model.borrow_mut().begin(task, op, span, end);
     Some(Beside { world: w, id, real: Some(real) })
-}
-
-/// By the verb, or with a timeout by the poll that is for futures written by hand.
-fn receive<'h, C: State<Item = Item> + 'h>(
-    mut receiver: Loan<'h, End<C, 1>>,
-    span: Option<u64>,
-) -> Real<'h> {
-    Box::pin(async move {
-        told_item(match span {
-            None => receiver.end().recv().await,
-            Some(_) => poll_fn(|cx| receiver.end().poll_recv(cx)).await,
-        })
-    })
 }
 
 /// Waits with the guard of the first lock, if the task has it.
@@ -274,14 +273,14 @@ macro_rules! with_queue {
 }
 
 fn put(w: &World, queue: usize, item: Item) -> Real<'_> {
-    fn real<O: Order<Item>>(queue: &OrderedQueue<Item, O>, item: Item) -> Real<'_> {
+    fn real<O: Discipline<Item>>(queue: &OrderedQueue<Item, O>, item: Item) -> Real<'_> {
         Box::pin(async move { told(queue.put(item).await.map_err(|it| it.why)) })
     }
     with_queue!(w, queue, it => real(it, item))
 }
 
 fn get(w: &World, queue: usize) -> Real<'_> {
-    fn real<O: Order<Item>>(queue: &OrderedQueue<Item, O>) -> Real<'_> {
+    fn real<O: Discipline<Item>>(queue: &OrderedQueue<Item, O>) -> Real<'_> {
         Box::pin(async move { Ok(Told::Value(queue.get().await?.id)) })
     }
     with_queue!(w, queue, it => real(it))
