@@ -4,9 +4,13 @@
 //!
 //! A semaphore is a queue that keeps permits. A mutex is a queue with one permit, the right to the
 //! value. An `RwLock` has two queues. The first one, the *door*, has one permit. A reader takes the
-//! permit, enters, and gives it back at once. A writer keeps the permit until it unlocks, and waits
-//! in the second queue until the readers have left. So new readers queue up at the door after the
-//! writer, and readers cannot starve it.
+//! permit, counts itself as a reader, and gives the permit back at once. A writer keeps the permit
+//! until it unlocks, and waits in the second queue until there are no readers. So new readers wait
+//! at the door after the writer, and cannot starve it.
+//!
+//! For example, readers `a` and `b` have the lock, writer `w` arrives, and then reader `c`. `w`
+//! takes the permit of the door and waits in the second queue. `c` waits at the door. When `b`, the
+//! last reader, drops its guard, it wakes `w`. When `w` drops its guard, the permit goes to `c`.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell, RefMut};
@@ -26,17 +30,28 @@ use crate::{Error, Interrupt, WaitQueue};
 /// Fair: unlocking hands the mutex to the first waiter. Not reentrant: a task that locks its own
 /// mutex again waits for itself.
 ///
-/// ```no_run
+/// ```
+/// use std::rc::Rc;
 /// use traps::sync::Mutex;
+/// use traps::{Error, TaskGroup, yield_now};
 ///
-/// # async fn save(_: &[u32]) {}
-/// # async fn example() -> Result<(), traps::Error> {
-/// let accounts = Mutex::named("accounts", vec![0; 10]);
-/// let mut guard = accounts.lock().await?;
-/// guard[3] += 1;
-/// save(&guard).await; // no other task can change them here
-/// # Ok(())
-/// # }
+/// # testing::run(async {
+/// let total = Rc::new(Mutex::new(0));
+/// let mut group = TaskGroup::new();
+/// for n in 1..=10 {
+///     let total = total.clone();
+///     let add = async move {
+///         let mut total = total.lock().await?;
+///         let before = *total;
+///         yield_now().await?; // other tasks run, but none can change the total
+///         *total = before + n;
+///         Ok::<(), Error>(())
+///     };
+///     group.spawn("adder", add).await;
+/// }
+/// group.join().await.unwrap();
+/// assert_eq!(*total.lock().await.unwrap(), 55);
+/// # });
 /// ```
 #[derive(Debug)]
 pub struct Mutex<T> {
@@ -53,17 +68,41 @@ impl<T: Default> Default for Mutex<T> {
 
 impl<T> Mutex<T> {
     /// Makes an unlocked mutex around `value`.
+    ///
+    /// ```
+    /// assert!(!traps::sync::Mutex::new(7).is_locked());
+    /// ```
     pub fn new(value: T) -> Mutex<T> {
         Mutex::named("", value)
     }
 
     /// Makes an unlocked mutex around `value`, with a name for the log.
+    ///
+    /// ```
+    /// use traps::sync::Mutex;
+    ///
+    /// # let ran = testing::run(async {
+    /// let accounts = Mutex::named("accounts", vec![0; 10]);
+    /// accounts.lock().await.unwrap()[3] += 1; // the log has `mutex accounts`
+    /// # });
+    /// # assert!(ran.trace.contains("mutex accounts"), "{}", ran.trace);
+    /// ```
     pub fn named(name: impl Into<Cow<'static, str>>, value: T) -> Mutex<T> {
         let queue = WaitQueue::with_permits(1).described("mutex", name);
         Mutex { queue, value: RefCell::new(value) }
     }
 
     /// Locks the mutex. *Blocks* while another guard exists.
+    ///
+    /// ```
+    /// use traps::sync::Mutex;
+    ///
+    /// # testing::run(async {
+    /// let value = Mutex::new(7);
+    /// *value.lock().await.unwrap() += 1; // unlocks at the end of the statement
+    /// assert_eq!(value.into_inner(), 8);
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,22 +114,47 @@ impl<T> Mutex<T> {
     }
 
     /// Locks the mutex if it is free.
+    ///
+    /// ```
+    /// let value = traps::sync::Mutex::new(7);
+    /// let guard = value.try_lock().unwrap();
+    /// assert!(value.try_lock().is_none());
+    /// drop(guard);
+    /// assert!(value.try_lock().is_some());
+    /// ```
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         Held::try_acquire(self.queue.clone(), Location::caller()).map(|held| self.guard(held))
     }
 
     /// Returns whether the mutex is locked, or on its way to the next waiter.
+    ///
+    /// ```
+    /// let value = traps::sync::Mutex::new(7);
+    /// let _guard = value.try_lock();
+    /// assert!(value.is_locked());
+    /// ```
     pub fn is_locked(&self) -> bool {
         self.queue.permits() == 0
     }
 
     /// Borrows the value mutably. The exclusive borrow proves that no guard exists.
+    ///
+    /// ```
+    /// let mut value = traps::sync::Mutex::new(7);
+    /// *value.get_mut() += 1;
+    /// assert_eq!(value.into_inner(), 8);
+    /// ```
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
     /// Returns the value and drops the mutex.
+    ///
+    /// ```
+    /// let value = traps::sync::Mutex::new(vec![7]);
+    /// assert_eq!(value.into_inner(), [7]);
+    /// ```
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -101,6 +165,19 @@ impl<T> Mutex<T> {
 }
 
 /// A guard with access to the value of a [`Mutex`]. Dropping it unlocks the mutex.
+///
+/// ```
+/// use traps::sync::{Mutex, MutexGuard};
+///
+/// fn deposit(mut account: MutexGuard<'_, u64>) {
+///     *account += 5;
+/// }
+///
+/// let account = Mutex::new(7);
+/// deposit(account.try_lock().unwrap());
+/// assert!(!account.is_locked());
+/// assert_eq!(account.into_inner(), 12);
+/// ```
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
@@ -132,22 +209,27 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 /// A condition variable: tasks wait on it until the value of a [`Mutex`] changes.
 ///
-/// ```no_run
-/// use std::collections::VecDeque;
+/// ```
+/// use std::{collections::VecDeque, rc::Rc};
 /// use traps::sync::{Condition, Mutex};
+/// use traps::{Error, spawn};
 ///
-/// # async fn example() -> Result<(), traps::Error> {
-/// let (jobs, more) = (Mutex::new(VecDeque::from([1])), Condition::new());
-/// // A worker:
-/// let mut guard = jobs.lock().await?;
-/// more.wait_for(&mut guard, |jobs| !jobs.is_empty()).await?;
-/// let job = guard.pop_front();
-/// # drop((job, guard));
-/// // A task that has work:
-/// jobs.lock().await?.push_back(7);
+/// # testing::run(async {
+/// let shared = Rc::new((Mutex::new(VecDeque::new()), Condition::new()));
+/// let theirs = shared.clone();
+/// let mut worker = spawn("worker", async move {
+///     let (jobs, more) = &*theirs;
+///     let mut guard = jobs.lock().await?;
+///     more.wait_for(&mut guard, |jobs| !jobs.is_empty()).await?;
+///     Ok::<_, Error>(guard.pop_front())
+/// })
+/// .await;
+///
+/// let (jobs, more) = &*shared;
+/// jobs.lock().await.unwrap().push_back(7);
 /// more.notify_one();
-/// # Ok(())
-/// # }
+/// assert_eq!(worker.join().await.unwrap(), Ok(Some(7)));
+/// # });
 /// ```
 #[derive(Debug)]
 pub struct Condition {
@@ -162,11 +244,30 @@ impl Default for Condition {
 
 impl Condition {
     /// Makes a condition without waiters.
+    ///
+    /// ```
+    /// let condition = traps::sync::Condition::new();
+    /// condition.notify_all(); // no task waits, so this has no effect
+    /// ```
     pub fn new() -> Condition {
         Condition::named("")
     }
 
     /// Makes a condition with a name for the log.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::sync::{Condition, Mutex};
+    /// use traps::timeout_after;
+    ///
+    /// # let ran = testing::run(async {
+    /// let (jobs, more) = (Mutex::new(0), Condition::named("more"));
+    /// let mut guard = jobs.lock().await.unwrap();
+    /// let wait = more.wait(&mut guard); // the log has `condition more`
+    /// assert!(timeout_after(Duration::from_secs(1), wait).await.is_err());
+    /// # });
+    /// # assert!(ran.trace.contains("condition more"), "{}", ran.trace);
+    /// ```
     pub fn named(name: impl Into<Cow<'static, str>>) -> Condition {
         Condition { queue: WaitQueue::new().described("condition", name) }
     }
@@ -177,6 +278,27 @@ impl Condition {
     /// [shielded](fn@crate::shield): an interrupt during it is delivered at the next blocking trap.
     /// Another task can change the value between the notification and the lock, so wait in a loop:
     /// [`Condition::wait_for`].
+    ///
+    /// ```
+    /// use traps::join;
+    /// use traps::sync::{Condition, Mutex};
+    ///
+    /// # testing::run(async {
+    /// let (value, changed) = (Mutex::new(0), Condition::new());
+    /// let reader = async {
+    ///     let mut guard = value.lock().await.unwrap();
+    ///     while *guard < 7 {
+    ///         changed.wait(&mut guard).await.unwrap();
+    ///     }
+    ///     *guard
+    /// };
+    /// let writer = async {
+    ///     *value.lock().await.unwrap() = 7;
+    ///     changed.notify_all();
+    /// };
+    /// assert_eq!(join(reader, writer).await.0, 7);
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -200,6 +322,25 @@ impl Condition {
     /// Waits until `holds` returns `true` for the value. `holds` is called at once, and again after
     /// each notification. *Blocks* while it returns `false`; see [`Condition::wait`].
     ///
+    /// ```
+    /// use traps::join;
+    /// use traps::sync::{Condition, Mutex};
+    ///
+    /// # testing::run(async {
+    /// let (value, changed) = (Mutex::new(0), Condition::new());
+    /// let reader = async {
+    ///     let mut guard = value.lock().await.unwrap();
+    ///     changed.wait_for(&mut guard, |value| *value >= 7).await.unwrap();
+    ///     *guard
+    /// };
+    /// let writer = async {
+    ///     *value.lock().await.unwrap() = 7;
+    ///     changed.notify_all();
+    /// };
+    /// assert_eq!(join(reader, writer).await.0, 7);
+    /// # });
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait. The mutex is locked.
@@ -216,8 +357,8 @@ impl Condition {
         let site = Location::caller();
         async move {
             while !holds(guard) {
-                // No other task runs between this line and the next one, so no notification is
-                // missed.
+                // Unlock first. No other task runs between this line and the next one, so none can
+                // change the value and notify before this task is in the queue.
                 guard.locked = None;
                 let woken = self.queue.wait_from(site).await;
                 // If this future is dropped before the mutex is locked, the notification passes on,
@@ -239,17 +380,63 @@ impl Condition {
     }
 
     /// Notifies the first waiter.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// use traps::sync::{Condition, Mutex};
+    /// use traps::{Error, spawn, yield_now};
+    ///
+    /// # testing::run(async {
+    /// let shared = Rc::new((Mutex::new(()), Condition::new()));
+    /// let mut waiters = Vec::new();
+    /// for name in ["one", "two"] {
+    ///     let theirs = shared.clone();
+    ///     let wait = async move { theirs.1.wait(&mut theirs.0.lock().await?).await };
+    ///     waiters.push(spawn(name, wait).await);
+    /// }
+    /// yield_now().await.unwrap();
+    /// shared.1.notify_one();
+    /// waiters[0].join().await.unwrap().unwrap();
+    /// waiters[1].cancel().await.unwrap();
+    /// assert!(waiters[1].join().await.unwrap().is_err()); // it was still waiting
+    /// # });
+    /// ```
     pub fn notify_one(&self) {
         self.notify(1);
     }
 
     /// Notifies the first `n` waiters, or all if there are fewer. Does not need the mutex. A
     /// notification without a waiter is lost. The log shows it: `notify condition NAME woke=0`.
+    ///
+    /// ```
+    /// use traps::join;
+    /// use traps::sync::{Condition, Mutex};
+    ///
+    /// # testing::run(async {
+    /// let (value, changed) = (Mutex::new(()), Condition::new());
+    /// let waiter = || async { changed.wait(&mut value.lock().await.unwrap()).await };
+    /// let both = join(waiter(), waiter());
+    /// let (woken, ()) = join(both, async { changed.notify(2) }).await;
+    /// assert_eq!(woken, (Ok(()), Ok(())));
+    /// # });
+    /// ```
     pub fn notify(&self, n: u64) {
         self.queue.wake(n);
     }
 
     /// Notifies all waiters.
+    ///
+    /// ```
+    /// use traps::join;
+    /// use traps::sync::{Condition, Mutex};
+    ///
+    /// # testing::run(async {
+    /// let (value, changed) = (Mutex::new(()), Condition::new());
+    /// let waiter = async { changed.wait(&mut value.lock().await.unwrap()).await };
+    /// let (woken, ()) = join(waiter, async { changed.notify_all() }).await;
+    /// assert_eq!(woken, Ok(()));
+    /// # });
+    /// ```
     pub fn notify_all(&self) {
         self.notify(u64::MAX);
     }
@@ -262,22 +449,23 @@ impl Condition {
 /// So a task that reads must not ask for a second guard: it could wait for a writer that waits for
 /// it. The log shows a writer as the holder as soon as it is first in the queue.
 ///
-/// ```no_run
+/// ```
+/// use traps::join;
 /// use traps::sync::RwLock;
 ///
-/// # async fn example() -> Result<(), traps::Error> {
+/// # testing::run(async {
 /// let routes = RwLock::named("routes", vec!["/"]);
-/// println!("{} routes", routes.read().await?.len());
-/// routes.write().await?.push("/about");
-/// # Ok(())
-/// # }
+/// let (one, two) = join(routes.read(), routes.read()).await;
+/// assert_eq!((one.unwrap().len(), two.unwrap().len()), (1, 1)); // at the same time
+/// routes.write().await.unwrap().push("/about");
+/// assert_eq!(routes.read().await.unwrap().len(), 2);
+/// # });
 /// ```
 #[derive(Debug)]
 pub struct RwLock<T> {
-    /// A queue with one permit: the right to enter. A reader gives it back as it enters; a writer
-    /// keeps it.
+    /// A queue with one permit. A reader gives it back once it is counted; a writer keeps it.
     door: WaitQueue,
-    /// The queue in which the writer that has the door's permit waits until the readers have left.
+    /// The queue in which the writer that has the door's permit waits until there are no readers.
     empty: WaitQueue,
     readers: Cell<usize>,
     value: RefCell<T>,
@@ -292,11 +480,26 @@ impl<T: Default> Default for RwLock<T> {
 
 impl<T> RwLock<T> {
     /// Makes an unlocked lock around `value`.
+    ///
+    /// ```
+    /// let lock = traps::sync::RwLock::new(7);
+    /// assert_eq!(*lock.try_read().unwrap(), 7);
+    /// ```
     pub fn new(value: T) -> RwLock<T> {
         RwLock::named("", value)
     }
 
     /// Makes an unlocked lock around `value`, with a name for the log.
+    ///
+    /// ```
+    /// use traps::sync::RwLock;
+    ///
+    /// # let ran = testing::run(async {
+    /// let routes = RwLock::named("routes", vec!["/"]);
+    /// routes.write().await.unwrap().push("/about"); // the log has `rwlock routes`
+    /// # });
+    /// # assert!(ran.trace.contains("rwlock routes"), "{}", ran.trace);
+    /// ```
     pub fn named(name: impl Into<Cow<'static, str>>, value: T) -> RwLock<T> {
         let name = name.into();
         let queue = |permits| WaitQueue::with_permits(permits).described("rwlock", name.clone());
@@ -308,8 +511,19 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits in
-    /// front of this one.
+    /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits before
+    /// this one.
+    ///
+    /// ```
+    /// use traps::sync::RwLock;
+    ///
+    /// # testing::run(async {
+    /// let lock = RwLock::new(7);
+    /// let one = lock.read().await.unwrap();
+    /// let two = lock.read().await.unwrap(); // no writer waits in between
+    /// assert_eq!(*one + *two, 14);
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -325,7 +539,17 @@ impl<T> RwLock<T> {
     }
 
     /// Takes the lock for writing. *Blocks* while a task reads or writes, and while another task
-    /// waits in front of this one.
+    /// waits before this one.
+    ///
+    /// ```
+    /// use traps::sync::RwLock;
+    ///
+    /// # testing::run(async {
+    /// let lock = RwLock::new(7);
+    /// *lock.write().await.unwrap() += 1;
+    /// assert_eq!(*lock.read().await.unwrap(), 8);
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -343,6 +567,12 @@ impl<T> RwLock<T> {
     }
 
     /// Takes the lock for reading, if [`RwLock::read`] would not block.
+    ///
+    /// ```
+    /// let lock = traps::sync::RwLock::new(7);
+    /// let _writer = lock.try_write().unwrap();
+    /// assert!(lock.try_read().is_none());
+    /// ```
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let site = Location::caller();
@@ -354,6 +584,12 @@ impl<T> RwLock<T> {
     }
 
     /// Takes the lock for writing, if [`RwLock::write`] would not block.
+    ///
+    /// ```
+    /// let lock = traps::sync::RwLock::new(7);
+    /// let _reader = lock.try_read().unwrap();
+    /// assert!(lock.try_write().is_none());
+    /// ```
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         let door = Held::try_acquire(self.door.clone(), Location::caller())?;
@@ -369,6 +605,17 @@ impl<T> RwLock<T> {
 }
 
 /// A guard with read access to the value of an [`RwLock`]. Dropping it unlocks the lock.
+///
+/// ```
+/// use traps::sync::{RwLock, RwLockReadGuard};
+///
+/// fn longest<'a>(words: &RwLockReadGuard<'a, Vec<&'static str>>) -> usize {
+///     words.iter().map(|word| word.len()).max().unwrap_or(0)
+/// }
+///
+/// let words = RwLock::new(vec!["trap", "gate", "kernel"]);
+/// assert_eq!(longest(&words.try_read().unwrap()), 6);
+/// ```
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct RwLockReadGuard<'a, T> {
     value: Ref<'a, T>,
@@ -389,6 +636,18 @@ impl<T> Drop for RwLockReadGuard<'_, T> {
 }
 
 /// A guard with write access to the value of an [`RwLock`]. Dropping it unlocks the lock.
+///
+/// ```
+/// use traps::sync::{RwLock, RwLockWriteGuard};
+///
+/// fn clear(mut words: RwLockWriteGuard<'_, Vec<&'static str>>) {
+///     words.clear();
+/// }
+///
+/// let words = RwLock::new(vec!["trap", "gate"]);
+/// clear(words.try_write().unwrap());
+/// assert!(words.try_read().unwrap().is_empty());
+/// ```
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct RwLockWriteGuard<'a, T> {
     // Dropped before the permit, because the next owner borrows the value.
@@ -435,16 +694,26 @@ impl<T> DerefMut for RwLockWriteGuard<'_, T> {
 /// permits. But a permit can since have moved to another task, so the report of a deadlock never
 /// includes a wait for a semaphore.
 ///
-/// ```no_run
+/// ```
 /// use traps::sync::Semaphore;
+/// use traps::{Error, TaskGroup, clock, sleep};
+/// # use std::time::Duration;
 ///
-/// # async fn example() -> Result<(), traps::Error> {
+/// # testing::run(async {
 /// let few = Semaphore::new(3);
-/// let permit = few.acquire().await?;
-/// // Two more permits are left now.
-/// drop(permit);
-/// # Ok(())
-/// # }
+/// let mut group = TaskGroup::new();
+/// for _ in 0..6 {
+///     let few = few.clone();
+///     let work = async move {
+///         let _permit = few.acquire().await?;
+///         sleep(Duration::from_secs(1)).await?;
+///         Ok::<(), Error>(())
+///     };
+///     group.spawn("worker", work).await;
+/// }
+/// group.join().await.unwrap();
+/// assert_eq!(clock().await.as_micros(), 2_000_000); // three at a time
+/// # });
 /// ```
 #[derive(Clone, Debug)]
 pub struct Semaphore {
@@ -457,11 +726,26 @@ pub struct Semaphore {
 
 impl Semaphore {
     /// Makes a semaphore with `permits` permits.
+    ///
+    /// ```
+    /// let few = traps::sync::Semaphore::new(3);
+    /// assert_eq!(few.available_permits(), 3);
+    /// ```
     pub fn new(permits: u32) -> Semaphore {
         Semaphore::named("", permits)
     }
 
     /// Makes a semaphore with `permits` permits, and a name for the log.
+    ///
+    /// ```
+    /// use traps::sync::Semaphore;
+    ///
+    /// # let ran = testing::run(async {
+    /// let few = Semaphore::named("few", 3);
+    /// drop(few.acquire().await.unwrap()); // the log has `semaphore few`
+    /// # });
+    /// # assert!(ran.trace.contains("semaphore few"), "{}", ran.trace);
+    /// ```
     pub fn named(name: impl Into<Cow<'static, str>>, permits: u32) -> Semaphore {
         let queue = WaitQueue::with_permits(permits).described("semaphore", name);
         Semaphore { queue, all: Rc::new(Cell::new(permits)), bound: u32::MAX }
@@ -483,6 +767,18 @@ impl Semaphore {
 
     /// Takes a permit. *Blocks* while there is none.
     ///
+    /// ```
+    /// use traps::sync::Semaphore;
+    ///
+    /// # testing::run(async {
+    /// let few = Semaphore::new(3);
+    /// let permit = few.acquire().await.unwrap();
+    /// assert_eq!(few.available_permits(), 2);
+    /// drop(permit);
+    /// assert_eq!(few.available_permits(), 3);
+    /// # });
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait. No permit is then taken.
@@ -493,6 +789,12 @@ impl Semaphore {
     }
 
     /// Takes a permit if one is free.
+    ///
+    /// ```
+    /// let one = traps::sync::Semaphore::new(1);
+    /// let _permit = one.try_acquire().unwrap();
+    /// assert!(one.try_acquire().is_none());
+    /// ```
     #[track_caller]
     pub fn try_acquire(&self) -> Option<Permit> {
         Held::try_acquire(self.queue.clone(), Location::caller())
@@ -500,11 +802,23 @@ impl Semaphore {
     }
 
     /// Returns the number of free permits.
+    ///
+    /// ```
+    /// let few = traps::sync::Semaphore::new(3);
+    /// let _permit = few.try_acquire();
+    /// assert_eq!(few.available_permits(), 2);
+    /// ```
     pub fn available_permits(&self) -> u32 {
         self.queue.permits()
     }
 
     /// Makes `n` new permits. Waiters get them first.
+    ///
+    /// ```
+    /// let few = traps::sync::Semaphore::new(3);
+    /// few.add_permits(2).unwrap();
+    /// assert_eq!(few.available_permits(), 5);
+    /// ```
     ///
     /// # Errors
     ///
@@ -519,6 +833,20 @@ impl Semaphore {
 }
 
 /// A permit of a [`Semaphore`]. Dropping it gives it back.
+///
+/// ```
+/// use traps::sync::{Permit, Semaphore};
+///
+/// struct Connection {
+///     _permit: Permit, // given back when the connection is dropped
+/// }
+///
+/// let few = Semaphore::new(1);
+/// let connection = Connection { _permit: few.try_acquire().unwrap() };
+/// assert!(few.try_acquire().is_none());
+/// drop(connection);
+/// assert!(few.try_acquire().is_some());
+/// ```
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back at once"]
 pub struct Permit {
@@ -528,6 +856,12 @@ pub struct Permit {
 
 impl Permit {
     /// Drops the permit without giving it back, so the semaphore has one permit less.
+    ///
+    /// ```
+    /// let few = traps::sync::Semaphore::new(3);
+    /// few.try_acquire().unwrap().forget();
+    /// assert_eq!(few.available_permits(), 2); // for good
+    /// ```
     pub fn forget(self) {
         self.all.set(self.all.get() - 1);
         self.held.forget();
