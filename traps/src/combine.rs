@@ -1,5 +1,7 @@
-//! Combinators: several futures at the same time in one task. They are functions, not macros, and
-//! each child is a [`branch`].
+//! Combinators: several futures at the same time in one task. They are functions, not macros.
+//!
+//! Each child is a [`branch`]. So a cancellation or a timeout around the combinator ends the next
+//! wait of each child, and not only one wait.
 
 use std::fmt;
 use std::pin::Pin;
@@ -35,13 +37,26 @@ impl<F: Future> Child<F> {
         true
     }
 
-    fn take(self: Pin<&mut Self>) -> F::Output {
+    fn take_output(self: Pin<&mut Self>) -> F::Output {
         let output = self.project().output.take();
         output.expect("rule: a future is not polled after it was ready")
     }
 }
 
-/// Runs two futures in one task, and returns both outputs once both have ended.
+/// Runs two futures in one task, and returns both outputs once both have ended. The first future is
+/// polled first. Whenever the task runs, each future that has not ended is polled.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{clock, join, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let (a, b) = join(sleep(1 * second), sleep(2 * second)).await;
+/// assert_eq!((a.unwrap().as_micros(), b.unwrap().as_micros()), (1_000_000, 2_000_000));
+/// assert_eq!(clock().await.as_micros(), 2_000_000); // not three seconds
+/// # });
+/// ```
 #[track_caller]
 pub fn join<A: Future, B: Future>(a: A, b: B) -> Join2<A, B> {
     Join2 { a: Child::new(a), b: Child::new(b) }
@@ -49,6 +64,17 @@ pub fn join<A: Future, B: Future>(a: A, b: B) -> Join2<A, B> {
 
 pin_project! {
     /// The future of [`join`].
+    ///
+    /// ```
+    /// use traps::{Join2, join};
+    ///
+    /// async fn one() -> u32 { 1 }
+    ///
+    /// # testing::run(async {
+    /// let both: Join2<_, _> = join(one(), one());
+    /// assert_eq!(both.await, (1, 1));
+    /// # });
+    /// ```
     #[must_use = "futures do nothing unless awaited"]
     pub struct Join2<A: Future, B: Future> {
         #[pin]
@@ -65,11 +91,25 @@ impl<A: Future, B: Future> Future for Join2<A, B> {
         let mut this = self.project();
         let a = this.a.as_mut().poll(cx);
         let b = this.b.as_mut().poll(cx);
-        if a && b { Poll::Ready((this.a.take(), this.b.take())) } else { Poll::Pending }
+        if a && b {
+            Poll::Ready((this.a.take_output(), this.b.take_output()))
+        } else {
+            Poll::Pending
+        }
     }
 }
 
 /// Runs three futures in one task, and returns their outputs once all have ended.
+///
+/// ```
+/// use traps::{join3, spawn};
+///
+/// # testing::run(async {
+/// let mut task = spawn("task", async { "task" }).await;
+/// let (a, b, c) = join3(async { 1 }, traps::yield_now(), task.join()).await;
+/// assert_eq!((a, b, c), (1, Ok(()), Ok("task")));
+/// # });
+/// ```
 #[track_caller]
 pub fn join3<A: Future, B: Future, C: Future>(a: A, b: B, c: C) -> Join3<A, B, C> {
     Join3 { a: Child::new(a), b: Child::new(b), c: Child::new(c) }
@@ -77,6 +117,15 @@ pub fn join3<A: Future, B: Future, C: Future>(a: A, b: B, c: C) -> Join3<A, B, C
 
 pin_project! {
     /// The future of [`join3`].
+    ///
+    /// ```
+    /// use traps::{Join3, join3};
+    ///
+    /// # testing::run(async {
+    /// let all: Join3<_, _, _> = join3(async { 1 }, async { 2 }, async { 3 });
+    /// assert_eq!(all.await, (1, 2, 3));
+    /// # });
+    /// ```
     #[must_use = "futures do nothing unless awaited"]
     pub struct Join3<A: Future, B: Future, C: Future> {
         #[pin]
@@ -97,7 +146,7 @@ impl<A: Future, B: Future, C: Future> Future for Join3<A, B, C> {
         let b = this.b.as_mut().poll(cx);
         let c = this.c.as_mut().poll(cx);
         if a && b && c {
-            Poll::Ready((this.a.take(), this.b.take(), this.c.take()))
+            Poll::Ready((this.a.take_output(), this.b.take_output(), this.c.take_output()))
         } else {
             Poll::Pending
         }
@@ -107,6 +156,18 @@ impl<A: Future, B: Future, C: Future> Future for Join3<A, B, C> {
 /// Runs all the futures in one task, and returns their outputs, in order, once all have ended. It
 /// polls each unfinished future whenever the task runs, so for many thousands of futures, spawn
 /// tasks instead.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{clock, join_all, sleep};
+///
+/// # testing::run(async {
+/// let sleeps = (1..=5).map(|n| sleep(Duration::from_secs(n)));
+/// let ends = join_all(sleeps).await;
+/// assert_eq!(ends.len(), 5);
+/// assert_eq!(clock().await.as_micros(), 5_000_000);
+/// # });
+/// ```
 #[track_caller]
 pub fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> JoinAll<F> {
     let mut children = Vec::new();
@@ -118,6 +179,15 @@ pub fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> JoinAll<F> {
 }
 
 /// The future of [`join_all`].
+///
+/// ```
+/// use traps::{JoinAll, join_all};
+///
+/// # testing::run(async {
+/// let all: JoinAll<_> = join_all([1, 2, 3].map(async |n| n * n));
+/// assert_eq!(all.await, [1, 4, 9]);
+/// # });
+/// ```
 #[must_use = "futures do nothing unless awaited"]
 pub struct JoinAll<F: Future> {
     children: Vec<Pin<Box<Child<F>>>>,
@@ -136,7 +206,7 @@ impl<F: Future> Future for JoinAll<F> {
         if !all {
             return Poll::Pending;
         }
-        Poll::Ready(self.children.iter_mut().map(|child| child.as_mut().take()).collect())
+        Poll::Ready(self.children.iter_mut().map(|child| child.as_mut().take_output()).collect())
     }
 }
 
@@ -154,6 +224,19 @@ macro_rules! opaque {
 opaque!(Join2<A, B> Join3<A, B, C> JoinAll<F> Race<A, B>);
 
 /// One of two values.
+///
+/// ```
+/// use traps::Either;
+///
+/// fn text(either: Either<u32, &str>) -> String {
+///     match either {
+///         Either::Left(number) => number.to_string(),
+///         Either::Right(text) => text.to_owned(),
+///     }
+/// }
+///
+/// assert_eq!([text(Either::Left(7)), text(Either::Right("seven"))], ["7", "seven"]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
     /// The first value.
@@ -168,6 +251,18 @@ pub enum Either<A, B> {
 /// The macro `futures_util::select!` works with all futures of this crate, too. Use it if the other
 /// futures are to continue while one output is handled. It makes no branches, so a cancellation or
 /// a timeout around it ends the wait of one future, and the others continue to wait.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Either, clock, race, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let first = race(sleep(3 * second), sleep(2 * second)).await;
+/// assert!(matches!(first, Either::Right(Ok(_))));
+/// assert_eq!(clock().await.as_micros(), 2_000_000); // the other sleep was dropped
+/// # });
+/// ```
 #[track_caller]
 pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
     Race { a: Child::new(a), b: Child::new(b) }
@@ -175,6 +270,15 @@ pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
 
 pin_project! {
     /// The future of [`race`].
+    ///
+    /// ```
+    /// use traps::{Either, Race, race};
+    ///
+    /// # testing::run(async {
+    /// let first: Race<_, _> = race(async { 1 }, std::future::pending::<u32>());
+    /// assert_eq!(first.await, Either::Left(1));
+    /// # });
+    /// ```
     #[must_use = "futures do nothing unless awaited"]
     pub struct Race<A: Future, B: Future> {
         #[pin]
@@ -191,11 +295,11 @@ impl<A: Future, B: Future> Future for Race<A, B> {
         let mut this = self.project();
         if this.a.as_mut().poll(cx) {
             this.b.project().branch.set(None);
-            return Poll::Ready(Either::Left(this.a.take()));
+            return Poll::Ready(Either::Left(this.a.take_output()));
         }
         if this.b.as_mut().poll(cx) {
             this.a.project().branch.set(None);
-            return Poll::Ready(Either::Right(this.b.take()));
+            return Poll::Ready(Either::Right(this.b.take_output()));
         }
         Poll::Pending
     }

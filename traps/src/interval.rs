@@ -18,6 +18,20 @@ use crate::verbs::sleep_from;
 /// | `Burst` | 20 s and 30 s, both at once; then 40 s, 50 s |
 /// | `Delay` | 47 s, 57 s |
 /// | `Skip` | 40 s, 50 s |
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{MissedTick, Time, interval, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let mut ticks = interval(10 * second).missed(MissedTick::Skip);
+/// ticks.tick().await.unwrap(); // at 0 s
+/// sleep(37 * second).await.unwrap();
+/// assert_eq!(ticks.tick().await.unwrap(), Time::ZERO + 10 * second); // late
+/// assert_eq!(ticks.tick().await.unwrap(), Time::ZERO + 40 * second); // without 20 s and 30 s
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTick {
     /// Makes up for the missed ticks without a pause. The number of ticks is exact.
@@ -30,6 +44,21 @@ pub enum MissedTick {
 }
 
 /// A source of ticks in a fixed period, made by [`interval()`].
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Interval, MissedTick, interval};
+///
+/// struct Heartbeat {
+///     ticks: Interval,
+/// }
+///
+/// # testing::run(async {
+/// let ticks = interval(Duration::from_secs(10)).missed(MissedTick::Delay);
+/// let mut heartbeat = Heartbeat { ticks };
+/// heartbeat.ticks.tick().await.unwrap();
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Interval {
     period: Duration,
@@ -43,17 +72,18 @@ pub struct Interval {
 /// [`Interval::missed`] chooses another rule. If a later kernel of the thread uses the interval,
 /// its next tick is due at once.
 ///
-/// ```no_run
+/// ```
 /// use std::time::Duration;
-/// use traps::{Interrupt, MissedTick, interval};
+/// use traps::{clock, interval};
 ///
-/// # async fn example() -> Result<(), Interrupt> {
-/// let mut ticks = interval(Duration::from_secs(10)).missed(MissedTick::Skip);
-/// loop {
-///     let due = ticks.tick().await?;
-///     println!("the tick of {due}");
+/// # testing::run(async {
+/// let mut ticks = interval(Duration::from_secs(10));
+/// for _ in 0..3 {
+///     let due = ticks.tick().await.unwrap();
+///     assert_eq!(due, clock().await); // at 0 s, 10 s and 20 s
 /// }
-/// # }
+/// assert_eq!(clock().await.as_micros(), 20_000_000);
+/// # });
 /// ```
 ///
 /// # Panics
@@ -67,6 +97,16 @@ pub fn interval(period: Duration) -> Interval {
 
 impl Interval {
     /// Sets the rule for the ticks after one that came late.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::{MissedTick, interval};
+    ///
+    /// # testing::run(async {
+    /// let mut ticks = interval(Duration::from_secs(10)).missed(MissedTick::Skip);
+    /// ticks.tick().await.unwrap();
+    /// # });
+    /// ```
     #[must_use]
     pub fn missed(mut self, rule: MissedTick) -> Interval {
         self.missed = rule;
@@ -77,6 +117,20 @@ impl Interval {
     /// if the tick is due already. If this future is interrupted or dropped, the tick is still to
     /// come.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::{Time, ignore_after, interval};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let mut ticks = interval(10 * second);
+    /// ticks.tick().await.unwrap();
+    /// // The wait gives up at 3 s, but the tick is not lost.
+    /// assert!(ignore_after(3 * second, ticks.tick()).await.unwrap().is_none());
+    /// assert_eq!(ticks.tick().await.unwrap(), Time::ZERO + 10 * second);
+    /// # });
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait.
@@ -86,6 +140,7 @@ impl Interval {
         async move {
             let now = gate::now().unwrap_or_default();
             let kernel = gate::epoch();
+            // A point of another kernel's clock means nothing here: that clock began at another time.
             let kept = self.next.filter(|(_, of)| *of == kernel);
             let (due, _) = *self.next.insert(kept.unwrap_or((now, kernel)));
             let now = sleep_from(due - now, site).await?;

@@ -11,6 +11,15 @@ use std::time::Duration;
 ///
 /// It never goes back, and it is not the time of day. Adding a duration rounds the duration **up**
 /// to a microsecond, so that nothing fires early. The sum saturates at [`Time::NEVER`].
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::Time;
+///
+/// let point = Time::ZERO + Duration::from_millis(1_250);
+/// assert_eq!(point.to_string(), "1.250000");
+/// assert_eq!(Time::ZERO + Duration::from_nanos(1), Time::from_micros(1)); // rounds up
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -21,18 +30,37 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Makes the point `micros` microseconds after the start.
+    ///
+    /// ```
+    /// # use traps::Time;
+    /// assert_eq!(Time::from_micros(1_250_000).to_string(), "1.250000");
+    /// ```
     #[must_use]
     pub const fn from_micros(micros: u64) -> Time {
         Time(micros)
     }
 
     /// Returns the number of microseconds since the start.
+    ///
+    /// ```
+    /// # use traps::Time;
+    /// assert_eq!("1.250000".parse::<Time>().unwrap().as_micros(), 1_250_000);
+    /// ```
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
     /// Returns the duration from `earlier` to this point. Returns zero if `earlier` is later.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::Time;
+    ///
+    /// let (early, late) = (Time::from_micros(3), Time::from_micros(10));
+    /// assert_eq!(late.since(early), Duration::from_micros(7));
+    /// assert_eq!(early.since(late), Duration::ZERO);
+    /// ```
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -104,7 +132,14 @@ impl fmt::Debug for Time {
     }
 }
 
-/// The error of parsing a text that is no [`Time`].
+/// The error for a text that is not a [`Time`]. It says what was expected.
+///
+/// ```
+/// use traps::Time;
+///
+/// let error = "1.5".parse::<Time>().unwrap_err();
+/// assert_eq!(error.to_string(), "expected seconds with six decimals, such as 1.250000, or `never`");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseTimeError;
 
@@ -133,7 +168,18 @@ impl FromStr for Time {
     }
 }
 
-/// A limit on the time that an operation takes.
+/// A limit on the time that an operation takes. The functions that take one accept a duration, an
+/// optional duration, or a point.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Limit, Time};
+///
+/// let second = Duration::from_secs(1);
+/// assert_eq!(Limit::from(second), Limit::After(second));
+/// assert_eq!(Limit::from(None), Limit::Never);
+/// assert_eq!(Limit::from(Time::ZERO + second), Limit::At(Time::ZERO + second));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No limit.

@@ -1,5 +1,5 @@
-//! The small verbs: time, the current task and its pending interrupt, and yielding. Also the
-//! numbers that limit something in this crate and have no option.
+//! The small verbs: time, the current task and its pending interrupt, and yielding. Also this
+//! crate's fixed limits.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -15,6 +15,17 @@ use crate::interrupts::pending::InForce;
 use crate::time::{Time, micros};
 
 /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{clock, sleep};
+///
+/// # testing::run(async {
+/// let start = clock().await;
+/// sleep(Duration::from_secs(1)).await.unwrap();
+/// assert_eq!(clock().await - start, Duration::from_secs(1));
+/// # });
+/// ```
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
     call(
@@ -27,7 +38,18 @@ pub fn clock() -> impl Future<Output = Time> {
     )
 }
 
-/// Reads the time of day, which is never used for deadlines. Does not trap.
+/// Reads the time of day. It can jump, so no deadline uses it. Does not trap.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{sleep, wall_clock};
+///
+/// # testing::run(async {
+/// let before = wall_clock();
+/// sleep(Duration::from_secs(3600)).await.unwrap();
+/// assert_eq!(wall_clock().duration_since(before).unwrap().as_secs(), 3600);
+/// # });
+/// ```
 ///
 /// # Panics
 ///
@@ -38,7 +60,17 @@ pub fn wall_clock() -> SystemTime {
     gate::with_shared(|kernel| (kernel.wall)()).expect("rule: a kernel tells the time of day")
 }
 
-/// Returns the number of the calling task. Does not trap.
+/// Returns the id of the calling task, which is its number in the log. Does not trap.
+///
+/// ```
+/// use traps::{current_task, spawn};
+///
+/// # testing::run(async {
+/// let mut child = spawn("child", async { current_task() }).await;
+/// assert_eq!(child.join().await.unwrap(), child.id());
+/// assert_ne!(child.id(), current_task());
+/// # });
+/// ```
 ///
 /// # Panics
 ///
@@ -50,6 +82,18 @@ pub fn current_task() -> TaskId {
 
 /// Returns the nearest deadline in force here, or `None`. A shield hides the deadlines outside it.
 /// Does not trap.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Error, Time, current_deadline, timeout_after};
+///
+/// # testing::run(async {
+/// assert_eq!(current_deadline(), None);
+/// let second = Duration::from_secs(1);
+/// let inside = timeout_after(second, async { Ok::<_, Error>(current_deadline()) });
+/// assert_eq!(inside.await, Ok(Some(Time::ZERO + second)));
+/// # });
+/// ```
 ///
 /// # Panics
 ///
@@ -75,6 +119,30 @@ pub(crate) fn in_force(site: Site) -> Option<InForce> {
 /// Inside a shield it returns the interrupt that the shield holds back, without taking it. So
 /// shielded code can end early, and the interrupt is still delivered after the shield.
 ///
+/// ```
+/// use traps::{check_cancellation, spawn, yield_now};
+///
+/// # testing::run(async {
+/// let mut task = spawn("sum", async {
+///     let mut sum = 0_u64;
+///     for n in 0.. {
+///         sum += n;
+///         if n % 1000 == 0 {
+///             yield_now().await.ok(); // lets the other tasks run
+///         }
+///         if check_cancellation().await.is_err() {
+///             break;
+///         }
+///     }
+///     sum
+/// })
+/// .await;
+/// yield_now().await.unwrap();
+/// task.cancel_now("enough");
+/// assert!(task.join().await.is_ok()); // it ended by itself
+/// # });
+/// ```
+///
 /// # Errors
 ///
 /// Returns the pending interrupt. This call delivers it, so it comes only once.
@@ -92,12 +160,45 @@ pub fn check_cancellation() -> impl Future<Output = Result<(), Interrupt>> {
 
 /// Takes the pending interrupt like [`check_cancellation`], for a wrapper that passes its caller's
 /// location. Ignores an interrupt that a shield holds back.
+///
+/// ```
+/// use std::panic::Location;
+/// use traps::{Interrupt, take_pending_from};
+///
+/// /// Reads the next page. The log shows the line that calls this.
+/// #[track_caller]
+/// fn next_page() -> impl Future<Output = Result<u32, Interrupt>> {
+///     let site = Location::caller();
+///     async move {
+///         take_pending_from(site).await?;
+///         Ok(7)
+///     }
+/// }
+///
+/// # testing::run(async {
+/// assert_eq!(next_page().await, Ok(7)); // no interrupt is pending
+/// # });
+/// ```
 pub fn take_pending_from(site: Site) -> impl Future<Output = Result<(), Interrupt>> {
     call(|| Trap::Check, site, Reply::done)
 }
 
 /// Returns the time left until the nearest deadline in force, or `None` if no deadline is in force.
 /// Reads the clock. Does not trap.
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Interrupt, remaining, sleep, timeout_after};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let left = timeout_after(5 * second, async {
+///     sleep(2 * second).await?;
+///     Ok::<_, Interrupt>(remaining())
+/// });
+/// assert_eq!(left.await, Ok(Some(3 * second)));
+/// # });
+/// ```
 ///
 /// # Panics
 ///
@@ -115,6 +216,16 @@ pub fn remaining() -> Option<Duration> {
 /// ends early. A zero duration yields for one turn, and completes even if a deadline passes during
 /// that turn. A sleep of [`Duration::MAX`] never ends.
 ///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Time, sleep};
+///
+/// # testing::run(async {
+/// let woken_at = sleep(Duration::from_millis(1_500)).await.unwrap();
+/// assert_eq!(woken_at, Time::from_micros(1_500_000));
+/// # });
+/// ```
+///
 /// # Errors
 ///
 /// Returns the interrupt that ended the sleep.
@@ -124,11 +235,37 @@ pub fn sleep(span: Duration) -> Sleep {
 }
 
 /// Sleeps like [`sleep`], for a wrapper that passes its caller's location.
+///
+/// ```
+/// use std::panic::Location;
+/// use std::time::Duration;
+/// use traps::{Sleep, sleep_from};
+///
+/// /// Sleeps for some minutes. The log shows the line that calls this.
+/// #[track_caller]
+/// fn minutes(n: u64) -> Sleep {
+///     sleep_from(Duration::from_secs(60 * n), Location::caller())
+/// }
+///
+/// # testing::run(async {
+/// assert_eq!(minutes(2).await.unwrap().as_micros(), 120_000_000);
+/// # });
+/// ```
 pub fn sleep_from(span: Duration, site: Site) -> Sleep {
     Sleep { span: micros(span), until: Time::NEVER, call: Call::from(site) }
 }
 
 /// The future of [`sleep`].
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Sleep, sleep};
+///
+/// # testing::run(async {
+/// let pause: Sleep = sleep(Duration::from_secs(1));
+/// pause.await.unwrap();
+/// # });
+/// ```
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct Sleep {
@@ -163,6 +300,20 @@ impl Future for Sleep {
 
 /// Yields until every task that is ready now has run once. *Blocks.*
 ///
+/// ```
+/// use std::{cell::Cell, rc::Rc};
+/// use traps::{spawn, yield_now};
+///
+/// # testing::run(async {
+/// let has_run = Rc::new(Cell::new(false));
+/// let theirs = has_run.clone();
+/// spawn("task", async move { theirs.set(true) }).detached().await;
+/// assert!(!has_run.get());
+/// yield_now().await.unwrap();
+/// assert!(has_run.get());
+/// # });
+/// ```
+///
 /// # Errors
 ///
 /// Returns the interrupt that was pending.
@@ -175,6 +326,25 @@ pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
 /// budget is spent, the task yields for one turn. Await this before a system call that could
 /// succeed again and again without parking the task.
 ///
+/// ```
+/// use traps::budget;
+///
+/// /// Adds up bytes that are in memory already, so no read ever parks the task.
+/// async fn sum(bytes: &[u8]) -> Result<u64, traps::Interrupt> {
+///     let mut sum = 0;
+///     for chunk in bytes.chunks(16) {
+///         budget().await?; // yields now and then, so that other tasks can run
+///         sum += chunk.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+///     }
+///     Ok(sum)
+/// }
+///
+/// # let ran = testing::run(async {
+/// assert_eq!(sum(&[1; 16 * 1000]).await, Ok(16_000));
+/// # });
+/// # assert!(ran.counters.turns > 5, "{:?}", ran.counters);
+/// ```
+///
 /// # Errors
 ///
 /// Returns the interrupt that was pending when the task yielded.
@@ -184,12 +354,32 @@ pub fn budget() -> Budget {
 }
 
 /// Takes one operation like [`budget`], for a wrapper that passes its caller's location.
+///
+/// ```
+/// use std::panic::Location;
+/// use traps::budget_from;
+///
+/// # testing::run(async {
+/// budget_from(Location::caller()).await.unwrap();
+/// # });
+/// ```
 pub fn budget_from(site: Site) -> Budget {
     Budget { call: Call::from(site) }
 }
 
 /// Takes one operation from the task's budget, and returns whether any was left. If so, [`budget`]
 /// need not be awaited. Does not trap.
+///
+/// ```
+/// use traps::{budget, take_budget};
+///
+/// # testing::run(async {
+/// // The fast path makes no future.
+/// if !take_budget() {
+///     budget().await.unwrap();
+/// }
+/// # });
+/// ```
 #[inline]
 #[must_use]
 pub fn take_budget() -> bool {
@@ -198,11 +388,29 @@ pub fn take_budget() -> bool {
 
 /// Takes up to `operations` more operations from the task's budget, for a call that counts as
 /// several. Does not trap.
+///
+/// ```
+/// use traps::{spend_budget, take_budget};
+///
+/// # testing::run(async {
+/// spend_budget(u32::MAX);
+/// assert!(!take_budget()); // nothing is left until the task parks
+/// # });
+/// ```
 pub fn spend_budget(operations: u32) {
     gate::spend_more(operations);
 }
 
 /// The future of [`budget`].
+///
+/// ```
+/// use traps::{Budget, budget};
+///
+/// # testing::run(async {
+/// let operation: Budget = budget();
+/// operation.await.unwrap();
+/// # });
+/// ```
 #[derive(Debug)]
 #[must_use = "a budget that is not awaited is not taken from"]
 pub struct Budget {
@@ -218,7 +426,7 @@ impl Future for Budget {
             return Poll::Ready(Ok(()));
         }
         let yielded = ready!(self.call.poll(cx, || Trap::Yield { spent: true })).done();
-        // The operation that made the task yield is the first of the new budget.
+        // The yield has renewed the budget. Take the operation that the caller asked for.
         gate::spend();
         Poll::Ready(yielded)
     }
