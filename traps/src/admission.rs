@@ -2,8 +2,8 @@
 //! there is none.
 //!
 //! Its purpose is to refuse, so no task ever waits here. A task that should wait takes a permit of
-//! a [`WaitQueue`](crate::WaitQueue), or waits for a worker thread. The limit depends on no thread
-//! and no kernel, except for its `cap` lines.
+//! a [`Semaphore`](crate::sync::Semaphore), or waits for a worker thread. The limit works on any
+//! thread, with or without a kernel. Only its `cap` lines need a kernel.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,28 +17,34 @@ use crate::verbs::ADMISSION_PAUSE;
 /// A limit that admits a bounded number of callers at a time and refuses the others. It refuses in
 /// the same turn, before any thread is used.
 ///
-/// Clones share one limit, and threads can share it, too. A caller that is admitted gets a
-/// [`Admission`], which moves with the work. If it is moved into a job, it stays taken until the thread
+/// Clones share one limit, and threads can share it, too. A caller that is admitted gets an
+/// [`Admission`], which moves with the work. If it is moved into a job, it counts until the thread
 /// has finished the job, even if the caller stopped waiting before.
 ///
-/// ```no_run
+/// ```
 /// use traps::admission::AdmissionLimit;
 /// use traps::{Error, run_in_thread};
 ///
-/// async fn request_task(limit: &AdmissionLimit) -> Result<String, Error> {
-///     let Ok(place) = limit.try_admit() else {
-///         return Ok("too busy, ask again later".to_owned());
-///     };
+/// async fn thumbnail(limit: &AdmissionLimit) -> Result<&'static str, Error> {
+///     let admission = limit.try_admit()?;
 ///     run_in_thread(move || {
-///         let _place = place;
-///         "a task".to_owned()
+///         let _admission = admission; // counts until the thread has finished
+///         "an image"
 ///     })
 ///     .await
 /// }
+///
+/// # testing::run(async {
+/// let limit = AdmissionLimit::new("thumbnails", 1);
+/// assert_eq!(thumbnail(&limit).await, Ok("an image"));
+/// let _other = limit.try_admit().unwrap();
+/// assert_eq!(thumbnail(&limit).await, Err(Error::Full));
+/// # });
 /// ```
 #[derive(Clone, Debug)]
 pub struct AdmissionLimit(Arc<Admissions>);
 
+/// What the clones of a limit share.
 #[derive(Debug)]
 struct Admissions {
     name: &'static str,
@@ -71,19 +77,35 @@ impl Admissions {
 impl AdmissionLimit {
     /// Makes a limit that admits `limit` callers at a time; with zero it refuses every caller. The
     /// name is one word for the log.
+    ///
+    /// ```
+    /// let limit = traps::admission::AdmissionLimit::new("uploads", 5);
+    /// assert_eq!(limit.limit(), 5);
+    /// ```
     #[must_use]
     pub fn new(name: &'static str, limit: u64) -> AdmissionLimit {
         AdmissionLimit(Arc::new(Admissions { name, limit, counts: Mutex::default() }))
     }
 
-    /// Takes a place inside the limit. The place is free again once the returned [`Admission`] is
+    /// Admits the caller, or refuses at once. The caller counts until the returned [`Admission`] is
     /// dropped. Neither traps nor blocks; holds a lock for a few instructions.
     ///
-    /// The first refusal after an entry logs a `cap` line, unless the last such line is less than
-    /// ten seconds old. If there were more refusals, the next entry logs a `cap` line with their
-    /// number. This number includes refusals that had no line before. Refusals on threads without a
-    /// kernel are not logged. If kernels with different starting times share the limit, the ten
-    /// seconds are shorter by the difference.
+    /// The first refusal after an admission logs a `cap` line, unless the last such line is less
+    /// than ten seconds old. If there were more refusals, the next admission logs a `cap` line with
+    /// their number. This number includes refusals that had no line before. Refusals on threads
+    /// without a kernel are not logged. If kernels with different starting times share the limit,
+    /// the ten seconds are shorter by the difference.
+    ///
+    /// ```
+    /// use traps::Error;
+    /// use traps::admission::AdmissionLimit;
+    ///
+    /// let limit = AdmissionLimit::new("uploads", 1);
+    /// let first = limit.try_admit().unwrap();
+    /// assert_eq!(limit.try_admit().unwrap_err(), Error::Full);
+    /// drop(first);
+    /// assert!(limit.try_admit().is_ok());
+    /// ```
     ///
     /// # Errors
     ///
@@ -100,7 +122,7 @@ impl AdmissionLimit {
         counts.inside += 1;
         counts.peak = counts.peak.max(counts.inside);
         counts.admitted += 1;
-        // An entry outside a kernel has no log, so the next entry inside a kernel logs the line.
+        // Outside a kernel there is no log. Then the next admission inside a kernel logs the line.
         if counts.logged && gate::epoch() != 0 {
             counts.logged = false;
             let refused = mem::take(&mut counts.unlogged);
@@ -113,8 +135,8 @@ impl AdmissionLimit {
     }
 
     /// Logs a refusal, unless a refusal was logged since a caller was last admitted, or less than
-    /// ten seconds ago. If places are freed and callers are refused all the time, clients could
-    /// otherwise fill the log as fast as they like.
+    /// ten seconds ago. Without the ten seconds, clients that come and go at the limit could fill
+    /// the log as fast as they like.
     fn log_refusal(&self) {
         let Some(now) = gate::now() else { return };
         let mut counts = self.0.counts();
@@ -129,40 +151,90 @@ impl AdmissionLimit {
         }
     }
 
-    /// Returns the largest number of places that can be taken at a time.
+    /// Returns the largest number of callers that are admitted at a time.
+    ///
+    /// ```
+    /// # use traps::admission::AdmissionLimit;
+    /// assert_eq!(AdmissionLimit::new("uploads", 5).limit(), 5);
+    /// ```
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit
     }
 
-    /// Returns the number of places that are taken now.
+    /// Returns the number of callers that are admitted now.
+    ///
+    /// ```
+    /// # use traps::admission::AdmissionLimit;
+    /// let limit = AdmissionLimit::new("uploads", 5);
+    /// let _one = limit.try_admit().unwrap();
+    /// assert_eq!(limit.inside(), 1);
+    /// ```
     #[must_use]
     pub fn inside(&self) -> u64 {
         self.0.counts().inside
     }
 
-    /// Returns the largest number of places that were taken at one time.
+    /// Returns the largest number of callers that were admitted at one time.
+    ///
+    /// ```
+    /// # use traps::admission::AdmissionLimit;
+    /// let limit = AdmissionLimit::new("uploads", 5);
+    /// drop((limit.try_admit().unwrap(), limit.try_admit().unwrap()));
+    /// assert_eq!((limit.inside(), limit.peak()), (0, 2));
+    /// ```
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.0.counts().peak
     }
 
     /// Returns the number of callers that were admitted so far.
+    ///
+    /// ```
+    /// # use traps::admission::AdmissionLimit;
+    /// let limit = AdmissionLimit::new("uploads", 1);
+    /// for _ in 0..3 {
+    ///     drop(limit.try_admit().unwrap());
+    /// }
+    /// assert_eq!(limit.admitted(), 3);
+    /// ```
     #[must_use]
     pub fn admitted(&self) -> u64 {
         self.0.counts().admitted
     }
 
     /// Returns the number of callers that were refused so far.
+    ///
+    /// ```
+    /// # use traps::admission::AdmissionLimit;
+    /// let limit = AdmissionLimit::new("uploads", 0);
+    /// assert!(limit.try_admit().is_err());
+    /// assert_eq!(limit.refused(), 1);
+    /// ```
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.counts().refused
     }
 }
 
-/// A place inside a [`AdmissionLimit`]. Dropping it, on any thread, frees the place.
+/// One of the callers that an [`AdmissionLimit`] admits at a time. Dropping it, on any thread, lets
+/// the limit admit another caller.
+///
+/// ```
+/// use traps::admission::{Admission, AdmissionLimit};
+///
+/// struct Upload {
+///     _admission: Admission,
+/// }
+///
+/// let limit = AdmissionLimit::new("uploads", 1);
+/// let upload = Upload { _admission: limit.try_admit().unwrap() };
+/// assert!(limit.try_admit().is_err());
+/// drop(upload);
+/// assert!(limit.try_admit().is_ok());
+/// ```
 #[derive(Debug)]
-#[must_use = "a place that is dropped is given up at once"]
+#[must_use = "an admission that is dropped no longer counts"]
 pub struct Admission(Arc<Admissions>);
 
 impl Drop for Admission {
@@ -190,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_none_refuses_everybody() {
+    fn a_limit_of_zero_refuses_each_caller() {
         let limit = AdmissionLimit::new("closed", 0);
         assert_eq!(limit.try_admit().unwrap_err(), Error::Full);
         assert_eq!((limit.refused(), limit.peak()), (1, 0));

@@ -1,12 +1,23 @@
-//! The choices that the contract of the world leaves open. In a test, an explorer makes them.
+//! Choices that belong to the world and not to the program. In a test, an *explorer* makes them.
 //!
-//! Such a choice is a *liberty*. The simulated machine and the pipe in memory call [`draw`] for
-//! each one. Without an explorer, the result is always the usual choice.
+//! Such a choice is a *liberty*: for example, how many bytes a read returns. The simulated machine
+//! and the pipe in memory call [`draw`] for each choice. Without an explorer, the result is always
+//! 0, which stands for the usual choice.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A kind of choice that the program does not make.
+///
+/// ```
+/// use std::rc::Rc;
+/// use traps::liberty::{Liberty, draw, explored};
+///
+/// // This explorer makes each read and write as short as it can be.
+/// let short = Rc::new(|liberty, most| if liberty == Liberty::Lengths { most } else { 0 });
+/// let drawn = explored(short, || (draw(Liberty::Lengths, 9), draw(Liberty::Order, 9)));
+/// assert_eq!(drawn, (9, 0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Liberty {
     /// The choice of the ready task that runs first. A kernel promises first come, first served, so
@@ -24,7 +35,7 @@ pub enum Liberty {
     Jobs,
 }
 
-/// A function that draws a number from 0 to the given number.
+/// A function that draws a number from 0 to the given number, both included.
 type Explorer = Rc<dyn Fn(Liberty, u64) -> u64>;
 
 thread_local! {
@@ -33,6 +44,12 @@ thread_local! {
 
 /// Draws a number from 0 to `most` from the explorer of this thread. Without an explorer, returns
 /// 0, the usual choice.
+///
+/// ```
+/// use traps::liberty::{Liberty, draw};
+///
+/// assert_eq!(draw(Liberty::Arrivals, 9), 0); // no explorer on this thread
+/// ```
 #[must_use]
 pub fn draw(liberty: Liberty, most: u64) -> u64 {
     let explorer = EXPLORER.with_borrow(Clone::clone);
@@ -40,12 +57,25 @@ pub fn draw(liberty: Liberty, most: u64) -> u64 {
 }
 
 /// Returns whether this thread has an explorer.
+///
+/// ```
+/// assert!(!traps::liberty::is_explored());
+/// ```
 #[must_use]
 pub fn is_explored() -> bool {
     EXPLORER.with_borrow(Option::is_some)
 }
 
 /// Calls `run`, and lets `explorer` draw the numbers on this thread during the call.
+///
+/// ```
+/// use std::rc::Rc;
+/// use traps::liberty::{Liberty, draw, explored, is_explored};
+///
+/// let drawn = explored(Rc::new(|_, most| most), || draw(Liberty::Arrivals, 9));
+/// assert_eq!(drawn, 9);
+/// assert!(!is_explored()); // only during the call
+/// ```
 pub fn explored<T>(explorer: Explorer, run: impl FnOnce() -> T) -> T {
     let _before = Before(EXPLORER.replace(Some(explorer)));
     run()

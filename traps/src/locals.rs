@@ -41,6 +41,14 @@ macro_rules! local {
 
         impl<T: 'static $($bound)*> $name<T> {
             /// Makes a local without a value, for a `static`.
+            ///
+            /// ```
+            #[doc = concat!("use traps::", stringify!($name), " as Local;")]
+            ///
+            /// static USER: Local<String> = Local::new();
+            ///
+            /// assert!(USER.get().is_none());
+            /// ```
             #[must_use]
             #[expect(clippy::new_without_default, reason = "it is of use in a static only")]
             pub const fn new() -> Self {
@@ -57,12 +65,35 @@ macro_rules! local {
 
             /// Returns the value of the running task. Returns `None` if it has none, and outside a
             /// task. Does not trap.
+            ///
+            /// ```
+            #[doc = concat!("use traps::", stringify!($name), " as Local;")]
+            ///
+            /// static USER: Local<String> = Local::new();
+            ///
+            /// # testing::run(async {
+            /// USER.set("ada".to_owned());
+            /// assert_eq!(*USER.get().unwrap(), "ada");
+            /// # });
+            /// assert!(USER.get().is_none()); // outside the task
+            /// ```
             #[must_use]
             pub fn get(&'static self) -> Option<$pointer<T>> {
                 $list(self.key()).map(Self::typed)
             }
 
             /// Sets the value of the running task, and returns the previous value. Does not trap.
+            ///
+            /// ```
+            #[doc = concat!("use traps::", stringify!($name), " as Local;")]
+            ///
+            /// static USER: Local<String> = Local::new();
+            ///
+            /// # testing::run(async {
+            /// assert!(USER.set("ada".to_owned()).is_none());
+            /// assert_eq!(*USER.set("grace".to_owned()).unwrap(), "ada");
+            /// # });
+            /// ```
             ///
             /// # Panics
             ///
@@ -78,8 +109,21 @@ macro_rules! local {
 
             /// Removes the value of the running task and returns it. Returns `None` if there is
             /// none, and outside a task. Does not trap.
+            ///
+            /// ```
+            #[doc = concat!("use traps::", stringify!($name), " as Local;")]
+            ///
+            /// static USER: Local<String> = Local::new();
+            ///
+            /// # testing::run(async {
+            /// USER.set("ada".to_owned());
+            /// assert_eq!(*USER.take().unwrap(), "ada");
+            /// assert!(USER.get().is_none());
+            /// # });
+            /// ```
             pub fn take(&'static self) -> Option<$pointer<T>> {
-                // Look first, so that a task without values gets no entry in the table.
+                // `change` makes an entry in the table for a task that has none. There is nothing to
+                // remove from such a task, so it needs no entry.
                 self.get()?;
                 let taken = write_locals(|values| replace(&mut values.$list, self.key(), None))?;
                 taken.map(Self::typed)
@@ -106,18 +150,18 @@ local! {
     /// It costs nothing in a task without values. In other tasks, each use searches a table by
     /// task.
     ///
-    /// ```no_run
+    /// ```
     /// use std::cell::Cell;
-    /// use traps::TaskLocal;
+    /// use traps::{TaskLocal, spawn};
     ///
     /// static DEPTH: TaskLocal<Cell<u32>> = TaskLocal::new();
     ///
-    /// # async fn example() {
+    /// # testing::run(async {
     /// DEPTH.set(Cell::new(1));
-    /// let mut child = traps::spawn("child", async { DEPTH.get().is_none() }).await;
+    /// let mut child = spawn("child", async { DEPTH.get().is_none() }).await;
     /// assert!(child.join().await.unwrap());
     /// assert_eq!(DEPTH.get().unwrap().get(), 1);
-    /// # }
+    /// # });
     /// ```
     ///
     /// The address identifies the local, so it must be a `static`, not a `const`:
@@ -137,17 +181,17 @@ local! {
     ///
     /// It costs nothing if there is no value. A child that inherits costs one entry in a table.
     ///
-    /// ```no_run
-    /// use traps::InheritedLocal;
+    /// ```
+    /// use traps::{InheritedLocal, spawn};
     ///
     /// static USER: InheritedLocal<String> = InheritedLocal::new();
     ///
-    /// # async fn example() {
+    /// # testing::run(async {
     /// USER.set("ada".to_owned());
-    /// let mut child = traps::spawn("child", async { USER.get() }).await;
+    /// let mut child = spawn("child", async { USER.get() }).await;
     /// USER.set("grace".to_owned());
     /// assert_eq!(*child.join().await.unwrap().unwrap(), "ada");
-    /// # }
+    /// # });
     /// ```
     InheritedLocal, Arc<dyn Any + Send + Sync>, [+ Send + Sync], inherited
 }

@@ -14,9 +14,12 @@ use crate::core::protocol::{Note, Post};
 /// this costs one branch, and `text` is not formatted. Does nothing if no kernel runs. Does not
 /// trap.
 ///
-/// ```no_run
-/// # let rows = 12;
+/// ```
+/// # let ran = testing::run(async {
+/// let rows = 12;
 /// traps::note(format_args!("loaded {rows} rows"));
+/// # });
+/// # assert!(ran.trace.contains("note     loaded 12 rows"), "{}", ran.trace);
 /// ```
 pub fn note(text: impl Display) {
     if is_traced() {
@@ -28,10 +31,18 @@ pub fn note(text: impl Display) {
 /// a `leave` line when it ends or is dropped. Spans nest. If the log is off, this costs one branch.
 /// Does not trap.
 ///
-/// ```no_run
-/// # async fn pay() {}
-/// # async fn example() {
-/// traps::span("checkout", pay()).await;
+/// ```
+/// use traps::{note, span};
+///
+/// # let ran = testing::run(async {
+/// let total = span("checkout", async {
+///     note("paid"); // between the `enter` line and the `leave` line
+///     7
+/// });
+/// assert_eq!(total.await, 7);
+/// # });
+/// # for text in ["enter    checkout", "note     paid", "leave    checkout"] {
+/// #     assert!(ran.trace.contains(text), "{}", ran.trace);
 /// # }
 /// ```
 pub fn span<F: Future>(name: impl Into<Cow<'static, str>>, future: F) -> Spanned<F> {
@@ -40,6 +51,15 @@ pub fn span<F: Future>(name: impl Into<Cow<'static, str>>, future: F) -> Spanned
 
 pin_project! {
     /// The future of [`span`].
+    ///
+    /// ```
+    /// use traps::{Spanned, span};
+    ///
+    /// # testing::run(async {
+    /// let checkout: Spanned<_> = span("checkout", traps::yield_now());
+    /// checkout.await.unwrap();
+    /// # });
+    /// ```
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Spanned<F> {
@@ -97,18 +117,44 @@ impl Drop for Edge {
 
 /// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if no
 /// kernel runs. Does not trap.
+///
+/// ```
+/// # let ran = testing::run(async {
+/// traps::note_warning("the cache is cold");
+/// # });
+/// # assert!(ran.trace.contains("warn     the cache is cold"), "{}", ran.trace);
+/// ```
 pub fn note_warning(text: impl Into<Cow<'static, str>>) {
     post(Note::Warning(text.into()));
 }
 
 /// Writes a `cap` line, which reports that a limit was hit, into the log of the kernel that runs on
 /// this thread. Does nothing if no kernel runs. Does not trap.
+///
+/// ```
+/// # let ran = testing::run(async {
+/// traps::note_cap("name=uploads limit=5");
+/// # });
+/// # assert!(ran.trace.contains("cap      name=uploads limit=5"), "{}", ran.trace);
+/// ```
 pub fn note_cap(text: impl Into<Cow<'static, str>>) {
     post(Note::Cap(text.into()));
 }
 
 /// Returns whether the kernel that runs on this thread logs every event. If not, there is no need
 /// to build a text that only the log shows.
+///
+/// ```
+/// use traps::{is_traced, note};
+///
+/// # let ran = testing::run(async {
+/// if is_traced() {
+///     let sizes: Vec<usize> = (1..4).collect(); // only the log needs it
+///     note(format_args!("sizes {sizes:?}"));
+/// }
+/// # });
+/// # assert!(ran.trace.contains("sizes [1, 2, 3]"), "{}", ran.trace);
+/// ```
 #[inline]
 #[must_use]
 pub fn is_traced() -> bool {

@@ -14,11 +14,24 @@ use crate::core::table::{Site, Ticket};
 use crate::core::wait::Call;
 use crate::interrupts::interrupt::Interrupt;
 
-/// A waker for one wait, for use from any thread. It names the wait by its ticket, and tickets are
-/// never used twice. So a wake-up that is late or repeated wakes no other wait.
+/// A waker for one wait, for use from any thread. It names the wait by its ticket, and no two waits
+/// have the same ticket. So a wake-up that is late or repeated wakes no other wait.
 ///
 /// A clone costs one change of a reference count. On the kernel's own thread, a wake-up takes no
 /// lock.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use traps::{OutsideWaker, outside};
+///
+/// # testing::run(async {
+/// let slot: Arc<Mutex<Option<OutsideWaker>>> = Arc::default();
+/// let theirs = slot.clone();
+/// let wait = outside("slot", |waker| theirs.lock().unwrap().replace(waker).is_none());
+/// let wake = async { slot.lock().unwrap().take().unwrap().wake() };
+/// traps::join(wait, wake).await.0.unwrap();
+/// # });
+/// ```
 #[derive(Clone)]
 pub struct OutsideWaker {
     ticket: Ticket,
@@ -27,6 +40,16 @@ pub struct OutsideWaker {
 
 impl OutsideWaker {
     /// Ends the wait, unless it has already ended. Never waits for the kernel, and never fails.
+    ///
+    /// ```
+    /// # testing::run(async {
+    /// let wait = traps::outside("thread", |waker| {
+    ///     std::thread::spawn(move || waker.wake());
+    ///     true
+    /// });
+    /// wait.external().await.unwrap();
+    /// # });
+    /// ```
     pub fn wake(&self) {
         self.outside.unpark(self.ticket);
     }
@@ -38,7 +61,7 @@ impl fmt::Debug for OutsideWaker {
     }
 }
 
-/// Waits until a thread calls [`OutsideWaker::wake`] for this wait. *Blocks*. Can be interrupted; a
+/// Waits until a thread calls [`OutsideWaker::wake`] for this wait. *Blocks.* Can be interrupted; a
 /// wake-up after the interrupt has no effect.
 ///
 /// `register` gets the waker in the poll that files the wait, before the task leaves the CPU. It
@@ -49,19 +72,38 @@ impl fmt::Debug for OutsideWaker {
 ///
 /// `what` is one word for the log.
 ///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use traps::{OutsideWaker, outside};
+///
+/// /// A result that a thread computes, and the waker of the task that waits for it.
+/// #[derive(Default)]
+/// struct Slot {
+///     result: Option<u32>,
+///     waker: Option<OutsideWaker>,
+/// }
+///
+/// # testing::run(async {
+/// let slot = Arc::new(Mutex::new(Slot::default()));
+/// let theirs = slot.clone();
+/// std::thread::spawn(move || {
+///     let mut slot = theirs.lock().unwrap();
+///     slot.result = Some(7);
+///     slot.waker.take().inspect(OutsideWaker::wake);
+/// });
+/// let wait = outside("slot", |waker| {
+///     let mut slot = slot.lock().unwrap();
+///     slot.waker = Some(waker);
+///     slot.result.is_none()
+/// });
+/// wait.external().await.unwrap();
+/// assert_eq!(slot.lock().unwrap().result, Some(7));
+/// # });
+/// ```
+///
 /// # Errors
 ///
 /// Returns the interrupt that ended the wait.
-///
-/// ```no_run
-/// # async fn example() -> Result<(), traps::Interrupt> {
-/// traps::outside("a_thread", |waker| {
-///     std::thread::spawn(move || waker.wake());
-///     true
-/// })
-/// .await
-/// # }
-/// ```
 #[track_caller]
 pub fn outside<R>(what: &'static str, register: R) -> WaitOutside<R>
 where
@@ -71,6 +113,15 @@ where
 }
 
 /// The future of [`outside()`].
+///
+/// ```
+/// use traps::{WaitOutside, outside};
+///
+/// # testing::run(async {
+/// let wait: WaitOutside<_> = outside("nothing", |_waker| false);
+/// wait.await.unwrap(); // there was no reason to wait
+/// # });
+/// ```
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct WaitOutside<R> {
@@ -81,6 +132,20 @@ pub struct WaitOutside<R> {
 impl<R> WaitOutside<R> {
     /// States that something outside the kernel will wake the task. A virtual clock stands still
     /// until then. Without this, a simulated kernel with nothing else to wait for reports a hang.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use traps::{clock, outside};
+    ///
+    /// # testing::run(async {
+    /// let wait = outside("thread", |waker| {
+    ///     thread::spawn(move || waker.wake());
+    ///     true
+    /// });
+    /// wait.external().await.unwrap();
+    /// assert_eq!(clock().await.as_micros(), 0); // the virtual clock stood still
+    /// # });
+    /// ```
     pub fn external(mut self) -> WaitOutside<R> {
         self.wait.external = true;
         self
@@ -112,7 +177,8 @@ pub(crate) struct OutsideCall {
     pub(crate) what: Parked,
     /// Whether a virtual clock stands still during the wait.
     pub(crate) external: bool,
-    /// The wait whose waker was registered.
+    /// The wait whose waker was registered. A wait that was filed again, because another task polls
+    /// it, has another ticket and needs another waker.
     known: Option<Ticket>,
 }
 
@@ -126,9 +192,9 @@ impl OutsideCall {
         OutsideCall { call: Call::from(site), what, external: false, known: None }
     }
 
-    /// Files the trap and hands its waker to `register`. If there is nothing to wait for any more,
-    /// `register` returns a value. The result is `Left` with that value, or `Right` with the end of
-    /// the trap.
+    /// Files the trap and hands its waker to `register`. If there is no reason to wait any more,
+    /// `register` returns a value. The result is `Left` with that value, or `Right` with the result
+    /// of the trap.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -142,7 +208,7 @@ impl OutsideCall {
         }
         let ticket = call.ticket().expect("a call that pends is filed");
         if *known != Some(ticket) {
-            let kernel = gate::shared().expect("who polls a task is a kernel");
+            let kernel = gate::shared().expect("a filed trap has a kernel");
             let waker = OutsideWaker { ticket, outside: kernel.outside.clone() };
             if let Some(value) = register(waker) {
                 self.abandon();
@@ -153,7 +219,7 @@ impl OutsideCall {
         Poll::Pending
     }
 
-    /// Withdraws the trap, in whatever state the trap is.
+    /// Withdraws the trap, whether it is filed, parked or answered.
     pub(crate) fn abandon(&mut self) {
         self.known = None;
         self.call.abandon();
