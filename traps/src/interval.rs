@@ -140,7 +140,8 @@ impl Interval {
         async move {
             let now = gate::now().unwrap_or_default();
             let kernel = gate::epoch();
-            // A point of another kernel's clock means nothing here: that clock began at another time.
+            // A point of another kernel's clock means nothing here: that clock began at another
+            // time.
             let kept = self.next.filter(|(_, of)| *of == kernel);
             let (due, _) = *self.next.insert(kept.unwrap_or((now, kernel)));
             let now = sleep_from(due - now, site).await?;

@@ -122,8 +122,8 @@ macro_rules! local {
             /// # });
             /// ```
             pub fn take(&'static self) -> Option<$pointer<T>> {
-                // `change` makes an entry in the table for a task that has none. There is nothing to
-                // remove from such a task, so it needs no entry.
+                // `change` makes an entry in the table for a task that has none. There is nothing
+                // to remove from such a task, so it needs no entry.
                 self.get()?;
                 let taken = write_locals(|values| replace(&mut values.$list, self.key(), None))?;
                 taken.map(Self::typed)

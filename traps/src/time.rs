@@ -138,7 +138,7 @@ impl fmt::Debug for Time {
 /// use traps::Time;
 ///
 /// let error = "1.5".parse::<Time>().unwrap_err();
-/// assert_eq!(error.to_string(), "expected seconds with six decimals, such as 1.250000, or `never`");
+/// assert!(error.to_string().starts_with("expected seconds with six decimals"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseTimeError;

@@ -86,7 +86,8 @@ pub fn channel<T: Clone>(n: usize) -> (Sender<T>, Receiver<T>) {
 /// # let ran = testing::run(async {
 /// let (sender, mut receiver) = broadcast::named("news", 16);
 /// let send = async { sender.send(7) };
-/// let (received, _) = traps::join(receiver.recv(), send).await; // waits: the log has `broadcast news`
+/// // The receiver waits first: the log has `broadcast news`.
+/// let (received, _) = traps::join(receiver.recv(), send).await;
 /// assert_eq!(received, Ok(7));
 /// # });
 /// # assert!(ran.trace.contains("broadcast news"), "{}", ran.trace);

@@ -7,7 +7,7 @@
 //! | [`oneshot`] | one | one | the receiver; there is only one item |
 //! | [`broadcast`] | many | many | each receiver that had subscribed before |
 //! | [`watch`] | one | many | each receiver; only the newest value is kept |
-//! | [`queue`] | any task | any task | the first task that takes it; there are no senders and receivers |
+//! | [`queue`] | any task | any task | the first task that takes it; each task can do both |
 //!
 //! All of them follow these rules:
 //!
@@ -15,9 +15,9 @@
 //! - An interrupted or dropped operation has had no effect: it has received or sent nothing. The
 //!   error of an interrupted send contains the item.
 //! - Waiters are served in the order of arrival. No task overtakes another.
-//! - A channel is closed once all its senders or all its receivers are gone. This wakes all waiters.
-//!   A receiver first gets everything that was sent before, and then [`Error::SendersGone`]. A
-//!   sender gets [`Error::ReceiversGone`].
+//! - A channel is closed once all its senders or all its receivers are gone. This wakes all
+//!   waiters. A receiver first gets everything that was sent before, and then
+//!   [`Error::SendersGone`]. A sender gets [`Error::ReceiversGone`].
 //! - Each has a constructor `named`, which takes a name for the log and for the table of tasks.
 //! - With the feature `stream`, a receiver is a stream from `futures_core`. The stream yields
 //!   results, so that the task sees an interrupt. Ending the stream instead would hide the
@@ -267,8 +267,8 @@ impl<C: Content> ReceiverOf<C> {
     }
 
     async fn recv_from(&mut self, site: Site) -> Result<C::Item, Error> {
-        // `poll_recv` may have left a wait of this receiver. It is earlier in the queue, so it would
-        // take the wake-up that the new wait needs.
+        // `poll_recv` may have left a wait of this receiver. It is earlier in the queue, so it
+        // would take the wake-up that the new wait needs.
         self.wait = None;
         loop {
             match self.try_recv() {

@@ -82,7 +82,8 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 /// # let ran = testing::run(async {
 /// let (sender, mut receiver) = mpsc::named("jobs", 16);
 /// let send = async { sender.send(7).await };
-/// let (received, _) = traps::join(receiver.recv(), send).await; // waits: the log has `mpsc jobs`
+/// // The receiver waits first: the log has `mpsc jobs`.
+/// let (received, _) = traps::join(receiver.recv(), send).await;
 /// assert_eq!(received, Ok(7));
 /// # });
 /// # assert!(ran.trace.contains("mpsc jobs"), "{}", ran.trace);

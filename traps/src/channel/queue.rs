@@ -156,8 +156,8 @@ impl<T, D: Discipline<T>> Content for Buffer<T, D> {
     fn receive(&self, _: &mut u64) -> Result<T, Error> {
         let item = self.pop().ok_or(Error::Empty)?;
         // Take the permit of the item. If a woken wait already has it, this takes the permit of a
-        // newer item. Only a wake-up is lost then, and the one receiver checks for an item before it
-        // waits.
+        // newer item. Only a wake-up is lost then, and the one receiver checks for an item before
+        // it waits.
         let _ = self.ready.try_take_permit();
         Ok(item)
     }
@@ -276,8 +276,8 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
         OrderedQueue::named("", usize::MAX)
     }
 
-    /// Makes a queue like [`bounded`](OrderedQueue::bounded), with a name for the log. A bound above
-    /// `u32::MAX` counts as none.
+    /// Makes a queue like [`bounded`](OrderedQueue::bounded), with a name for the log. A bound
+    /// above `u32::MAX` counts as none.
     ///
     /// ```
     /// use traps::channel::queue::FifoQueue;
@@ -285,7 +285,8 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// # let ran = testing::run(async {
     /// let jobs = FifoQueue::named("jobs", 16);
     /// let put = async { jobs.put(7).await };
-    /// let (got, _) = traps::join(jobs.get(), put).await; // waits: the log has `queue jobs`
+    /// // The get waits first: the log has `queue jobs`.
+    /// let (got, _) = traps::join(jobs.get(), put).await;
     /// assert_eq!(got, Ok(7));
     /// # });
     /// # assert!(ran.trace.contains("queue jobs"), "{}", ran.trace);

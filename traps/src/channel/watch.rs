@@ -65,7 +65,8 @@ pub fn channel<T>(initial: T) -> (Sender<T>, Receiver<T>) {
 /// # let ran = testing::run(async {
 /// let (level, mut receiver) = watch::named("level", 0);
 /// let send = async { level.send(7) };
-/// let (changed, _) = traps::join(receiver.changed(), send).await; // waits: the log has `watch level`
+/// // The receiver waits first: the log has `watch level`.
+/// let (changed, _) = traps::join(receiver.changed(), send).await;
 /// assert!(changed.is_ok());
 /// # });
 /// # assert!(ran.trace.contains("watch level"), "{}", ran.trace);

@@ -195,7 +195,8 @@ impl<T> OnceCell<T> {
     /// # let ran = testing::run(async {
     /// let cell = OnceCell::named("config");
     /// let make = async || yield_now().await.is_ok();
-    /// join(cell.get_or_init(make), cell.get_or_init(make)).await; // the log has `once_cell config`
+    /// // The second waits for the first: the log has `once_cell config`.
+    /// join(cell.get_or_init(make), cell.get_or_init(make)).await;
     /// # });
     /// # assert!(ran.trace.contains("once_cell config"), "{}", ran.trace);
     /// ```

@@ -511,8 +511,8 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits before
-    /// this one.
+    /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits
+    /// before this one.
     ///
     /// ```
     /// use traps::sync::RwLock;

@@ -309,8 +309,8 @@ impl WaitQueue {
         gate::post(Post::Wake(self.0.clone(), n));
     }
 
-    /// Hands a permit to the first waiter, or keeps it if there is none. No other task can take it on
-    /// the way. A `Drop` can call it.
+    /// Hands a permit to the first waiter, or keeps it if there is none. No other task can take it
+    /// on the way. A `Drop` can call it.
     ///
     /// ```
     /// let queue = traps::WaitQueue::new();
@@ -340,7 +340,8 @@ impl WaitQueue {
         self.0.permits.set(self.0.permits.get().saturating_add(n - handed));
     }
 
-    /// Returns the number of permits that are kept now. A permit on its way to a waiter is not kept.
+    /// Returns the number of permits that are kept now. A permit on its way to a waiter is not
+    /// kept.
     ///
     /// ```
     /// assert_eq!(traps::WaitQueue::with_permits(3).permits(), 3);

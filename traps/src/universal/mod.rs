@@ -2,8 +2,8 @@
 //! them.
 //!
 //! They are built from [`outside()`](crate::outside()) and one lock for each object. The kernel
-//! knows nothing of them. The timeouts of a thread are in real time, so they read the system's
-//! clock. The timeouts of a task are scopes, as everywhere.
+//! does not know them. A timeout of a thread is in real time, so it reads the system's clock. A
+//! timeout of a task is a scope, as everywhere.
 //!
 //! An *operation* is a put or a get. If it cannot be done at once, it joins the *waits* of its kind
 //! with a number and a `Waiter`. A later operation, or the close of the queue, serves it and wakes
@@ -50,8 +50,8 @@ mod queue_tests;
 /// trap and no system call. It takes one operation from the task's budget, and a lock.
 ///
 /// Tasks and threads wait together: in one list for items, and in another for room. An item or room
-/// that becomes free is handed to the first waiter, and no later waiter overtakes it. An item counts
-/// until its receiver has it, so the bound is exact.
+/// that becomes free is handed to the first waiter, and no later waiter overtakes it. An item
+/// counts until its receiver has it, so the bound is exact.
 ///
 /// No interrupt loses an item. If a get gives up after it was handed an item, the item goes back to
 /// its position in the order. (So it can be received after a younger item that another get was
@@ -62,23 +62,25 @@ mod queue_tests;
 /// the virtual clock stands still. Between tasks of one kernel, the queue is as reproducible as any
 /// trap.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use traps::universal::UniversalQueue;
 ///
+/// # testing::run(async {
 /// let queue = UniversalQueue::bounded(16);
 /// let theirs = queue.clone();
-/// std::thread::spawn(move || {
+/// let thread = std::thread::spawn(move || {
 ///     for n in 0..100 {
 ///         theirs.put_blocking(n).expect("the queue is open");
 ///     }
 ///     theirs.close();
 /// });
-/// while let Ok(n) = queue.get().await {
-///     println!("{n}");
+/// let mut sum = 0;
+/// while let Ok(n) = queue.get().external().await {
+///     sum += n;
 /// }
-/// # Ok(())
-/// # }
+/// assert_eq!(sum, 4950);
+/// # thread.join().unwrap();
+/// # });
 /// ```
 pub struct UniversalQueue<T> {
     queue: Arc<Locked<T>>,
@@ -99,6 +101,12 @@ impl<T> fmt::Debug for UniversalQueue<T> {
 impl<T> UniversalQueue<T> {
     /// Makes an empty queue for at most `n` items.
     ///
+    /// ```
+    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// assert!(queue.try_put("first").is_ok());
+    /// assert!(queue.try_put("second").is_err());
+    /// ```
+    ///
     /// # Panics
     ///
     /// Panics if `n` is zero, because no item could ever be put.
@@ -109,12 +117,22 @@ impl<T> UniversalQueue<T> {
     }
 
     /// Returns the number of items. An item on its way to a waiting get counts.
+    ///
+    /// ```
+    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// queue.try_put(7).unwrap();
+    /// assert_eq!(queue.len(), 1);
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.with(|contents| contents.len())
     }
 
     /// Returns whether there are no items.
+    ///
+    /// ```
+    /// assert!(traps::universal::UniversalQueue::<u32>::bounded(16).is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -122,12 +140,33 @@ impl<T> UniversalQueue<T> {
 
     /// Returns the number of waiting puts and gets, for tests and reports. It can be out of date at
     /// once.
+    ///
+    /// ```
+    /// use traps::universal::UniversalQueue;
+    /// use traps::{spawn, yield_now};
+    ///
+    /// # testing::run(async {
+    /// let queue = UniversalQueue::<u32>::bounded(16);
+    /// let theirs = queue.clone();
+    /// let getter = spawn("getter", async move { theirs.get().await }).await;
+    /// yield_now().await.unwrap();
+    /// assert_eq!(queue.waiting(), 1);
+    /// getter.cancel().await.unwrap();
+    /// assert_eq!(queue.waiting(), 0);
+    /// # });
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.with(|contents| contents.puts.len() + contents.gets.len())
     }
 
     /// Returns whether the queue was closed.
+    ///
+    /// ```
+    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// queue.close();
+    /// assert!(queue.is_closed());
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.with(|contents| contents.closed)
@@ -135,6 +174,17 @@ impl<T> UniversalQueue<T> {
 
     /// Closes the queue for puts. Waiting puts get their items back. Gets still take the remaining
     /// items, and fail after that. Closing a closed queue has no effect.
+    ///
+    /// ```
+    /// use traps::Error;
+    ///
+    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// queue.try_put(7).unwrap();
+    /// queue.close();
+    /// assert!(queue.try_put(8).is_err());
+    /// assert_eq!(queue.try_get(), Ok(7));
+    /// assert_eq!(queue.try_get(), Err(Error::Closed));
+    /// ```
     pub fn close(&self) {
         self.queue.with(|contents| contents.closed = true);
     }
@@ -145,6 +195,15 @@ impl<T> UniversalQueue<T> {
     }
 
     /// Puts an item if there is room. Can be called from anywhere. Never blocks.
+    ///
+    /// ```
+    /// use traps::Error;
+    ///
+    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// queue.try_put(7).unwrap();
+    /// let rejected = queue.try_put(8).unwrap_err();
+    /// assert_eq!((rejected.item, rejected.why), (Some(8), Error::Full));
+    /// ```
     ///
     /// # Errors
     ///
@@ -157,6 +216,13 @@ impl<T> UniversalQueue<T> {
 
     /// Takes the oldest item that is not reserved for a waiting get. Can be called from anywhere.
     /// Never blocks.
+    ///
+    /// ```
+    /// use traps::Error;
+    ///
+    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// assert_eq!(queue.try_get(), Err(Error::Empty));
+    /// ```
     ///
     /// # Errors
     ///
@@ -173,6 +239,19 @@ impl<T> UniversalQueue<T> {
     /// takes the item back. Otherwise the put has succeeded, and the task's next blocking trap gets
     /// the interrupt.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::timeout_after;
+    /// use traps::universal::UniversalQueue;
+    ///
+    /// # testing::run(async {
+    /// let queue = UniversalQueue::bounded(1);
+    /// queue.put("first").await.unwrap();
+    /// let second = timeout_after(Duration::from_secs(1), queue.put("second"));
+    /// assert_eq!(second.await.unwrap_err().item, Some("second")); // the queue stayed full
+    /// # });
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the item with [`Error::Interrupt`] or [`Error::Closed`].
@@ -182,6 +261,16 @@ impl<T> UniversalQueue<T> {
     }
 
     /// Takes the oldest item. *Blocks* the task while there is none.
+    ///
+    /// ```
+    /// use traps::universal::UniversalQueue;
+    ///
+    /// # testing::run(async {
+    /// let queue = UniversalQueue::bounded(16);
+    /// queue.put(7).await.unwrap();
+    /// assert_eq!(queue.get().await, Ok(7));
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -199,6 +288,17 @@ impl<T> UniversalQueue<T> {
 
     /// Puts an item. Blocks this thread while there is no room.
     ///
+    /// ```
+    /// use std::thread;
+    /// use traps::universal::UniversalQueue;
+    ///
+    /// let queue = UniversalQueue::bounded(1);
+    /// let theirs = queue.clone();
+    /// let putter = thread::spawn(move || (1..=3).try_for_each(|n| theirs.put_blocking(n)));
+    /// assert_eq!([(); 3].map(|()| queue.get_blocking().unwrap()), [1, 2, 3]);
+    /// putter.join().unwrap().unwrap();
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the item with [`Error::Closed`].
@@ -213,6 +313,16 @@ impl<T> UniversalQueue<T> {
     /// Puts an item like [`UniversalQueue::put_blocking`], but waits at most for `span` in real
     /// time.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::Error;
+    ///
+    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// queue.try_put(7).unwrap();
+    /// let late = queue.put_blocking_timeout(8, Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!((late.item, late.why), (Some(8), Error::TimedOut));
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns the item with [`Error::TimedOut`] or [`Error::Closed`].
@@ -225,6 +335,13 @@ impl<T> UniversalQueue<T> {
     }
 
     /// Takes the oldest item. Blocks this thread while there is none.
+    ///
+    /// ```
+    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// let theirs = queue.clone();
+    /// std::thread::spawn(move || theirs.put_blocking(7));
+    /// assert_eq!(queue.get_blocking(), Ok(7));
+    /// ```
     ///
     /// # Errors
     ///
@@ -240,6 +357,15 @@ impl<T> UniversalQueue<T> {
     /// Takes an item like [`UniversalQueue::get_blocking`], but waits at most for `span` in real
     /// time.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use traps::Error;
+    ///
+    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// let late = queue.get_blocking_timeout(Duration::from_millis(1));
+    /// assert_eq!(late, Err(Error::TimedOut));
+    /// ```
+    ///
     /// # Errors
     ///
     /// Returns [`Error::TimedOut`] or [`Error::Closed`].
@@ -253,9 +379,31 @@ impl<T> UniversalQueue<T> {
 }
 
 /// The future of [`UniversalQueue::put`].
+///
+/// ```
+/// use traps::universal::{Put, UniversalQueue};
+///
+/// # testing::run(async {
+/// let queue = UniversalQueue::bounded(16);
+/// let put: Put<u32> = queue.put(7);
+/// put.await.unwrap();
+/// assert_eq!(queue.try_get(), Ok(7));
+/// # });
+/// ```
 pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
 
 /// The future of [`UniversalQueue::get`].
+///
+/// ```
+/// use traps::universal::{Get, UniversalQueue};
+///
+/// # testing::run(async {
+/// let queue = UniversalQueue::bounded(16);
+/// queue.try_put(7).unwrap();
+/// let get: Get<u32> = queue.get();
+/// assert_eq!(get.await, Ok(7));
+/// # });
+/// ```
 pub type Get<T> = Waiting<T, Result<T, Error>>;
 
 fn finish_put<T>(item: Option<T>, ended: Outcome) -> Result<(), Rejected<T>> {
@@ -270,19 +418,20 @@ fn finish_get<T>(item: Option<T>, ended: Outcome) -> Result<T, Error> {
 ///
 /// Clones share one event; send one to a thread. Setting the flag wakes its waiters in the order in
 /// which they arrived. A woken wait ends even if the flag is cleared at once. A wait that is
-/// interrupted, dropped or timed out leaves nothing behind.
+/// interrupted, dropped or timed out is removed from the waits at once.
 ///
 /// On the simulated machine, mark a wait for a real thread as [`external`](WaitEvent::external).
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), traps::Interrupt> {
+/// ```
 /// use traps::universal::UniversalEvent;
 ///
+/// # testing::run(async {
 /// let ready = UniversalEvent::new();
 /// let theirs = ready.clone();
 /// std::thread::spawn(move || theirs.set());
-/// ready.wait().await
-/// # }
+/// ready.wait().external().await.unwrap();
+/// assert!(ready.is_set());
+/// # });
 /// ```
 #[derive(Clone)]
 pub struct UniversalEvent {
@@ -305,6 +454,10 @@ impl fmt::Debug for UniversalEvent {
 
 impl UniversalEvent {
     /// Makes a flag that is not set.
+    ///
+    /// ```
+    /// assert!(!traps::universal::UniversalEvent::new().is_set());
+    /// ```
     #[must_use]
     pub fn new() -> UniversalEvent {
         UniversalEvent::default()
@@ -312,28 +465,71 @@ impl UniversalEvent {
 
     /// Sets the flag, and wakes all waiters in the order in which they arrived. Can be called from
     /// anywhere. Never blocks.
+    ///
+    /// ```
+    /// let event = traps::universal::UniversalEvent::new();
+    /// event.set();
+    /// assert!(event.is_set());
+    /// ```
     pub fn set(&self) {
         self.queue.close();
     }
 
     /// Clears the flag. Can be called from anywhere. Never blocks.
+    ///
+    /// ```
+    /// let event = traps::universal::UniversalEvent::new();
+    /// event.set();
+    /// event.clear();
+    /// assert!(!event.is_set());
+    /// ```
     pub fn clear(&self) {
         self.queue.reopen();
     }
 
     /// Returns whether the flag is set.
+    ///
+    /// ```
+    /// assert!(!traps::universal::UniversalEvent::new().is_set());
+    /// ```
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.queue.is_closed()
     }
 
     /// Returns the number of waiters, for tests and reports. It can be out of date at once.
+    ///
+    /// ```
+    /// use traps::universal::UniversalEvent;
+    /// use traps::{spawn, yield_now};
+    ///
+    /// # testing::run(async {
+    /// let event = UniversalEvent::new();
+    /// let theirs = event.clone();
+    /// spawn("waiter", async move { theirs.wait().await }).detached().await;
+    /// yield_now().await.unwrap();
+    /// assert_eq!(event.waiting(), 1);
+    /// event.set();
+    /// # });
+    /// ```
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
     /// Waits until the flag is set. *Blocks* the task, unless it is set.
+    ///
+    /// ```
+    /// use traps::spawn;
+    /// use traps::universal::UniversalEvent;
+    ///
+    /// # testing::run(async {
+    /// let event = UniversalEvent::new();
+    /// let theirs = event.clone();
+    /// spawn("setter", async move { theirs.set() }).detached().await;
+    /// event.wait().await.unwrap();
+    /// # });
+    /// ```
     ///
     /// # Errors
     ///
@@ -348,6 +544,14 @@ impl UniversalEvent {
 
     /// Waits until the flag is set. Blocks this thread, unless it is set.
     ///
+    /// ```
+    /// let event = traps::universal::UniversalEvent::new();
+    /// let theirs = event.clone();
+    /// std::thread::spawn(move || theirs.set());
+    /// event.wait_blocking();
+    /// assert!(event.is_set());
+    /// ```
+    ///
     /// # Panics
     ///
     /// Panics inside a task. Also panics if it has to wait on a thread on which a kernel runs.
@@ -358,6 +562,13 @@ impl UniversalEvent {
     /// Waits like [`UniversalEvent::wait_blocking`], but at most for `span` in real time. Returns
     /// whether the flag was set.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let event = traps::universal::UniversalEvent::new();
+    /// assert!(!event.wait_blocking_timeout(Duration::from_millis(1)));
+    /// ```
+    ///
     /// # Panics
     ///
     /// Panics in the same cases as [`UniversalEvent::wait_blocking`].
@@ -367,11 +578,33 @@ impl UniversalEvent {
 }
 
 /// The future of [`UniversalEvent::wait`].
+///
+/// ```
+/// use traps::universal::{UniversalEvent, WaitEvent};
+///
+/// # testing::run(async {
+/// let event = UniversalEvent::new();
+/// event.set();
+/// let wait: WaitEvent = event.wait();
+/// wait.await.unwrap();
+/// # });
+/// ```
 pub type WaitEvent = Waiting<Infallible, Result<(), Interrupt>>;
 
 /// The wait of a task for an operation on a queue of `T`: a [`Put`], a [`Get`] or a [`WaitEvent`].
 ///
 /// If it is dropped while it waits, the operation has had no effect.
+///
+/// ```
+/// use traps::universal::{UniversalQueue, Waiting};
+///
+/// # testing::run(async {
+/// let queue = UniversalQueue::<u32>::bounded(16);
+/// let get: Waiting<_, _> = queue.get();
+/// drop(get);
+/// assert_eq!(queue.waiting(), 0);
+/// # });
+/// ```
 #[must_use = "futures do nothing unless awaited"]
 pub struct Waiting<T, R> {
     queue: Arc<Locked<T>>,
@@ -382,7 +615,7 @@ pub struct Waiting<T, R> {
     finish: Finish<T, R>,
 }
 
-/// The difference if the wake of a thread is in a record.
+/// The text of the error if a replay comes to the wake of a thread.
 const NO_VALUES: &str = "\
 the program waits at a queue or an event that a thread has used: a replay has no values of threads";
 
@@ -402,6 +635,20 @@ impl<T, R> Waiting<T, R> {
     }
 
     /// States that a real thread will end the wait. A virtual clock stands still until then.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use traps::clock;
+    /// use traps::universal::UniversalEvent;
+    ///
+    /// # testing::run(async {
+    /// let event = UniversalEvent::new();
+    /// let theirs = event.clone();
+    /// thread::spawn(move || theirs.set());
+    /// event.wait().external().await.unwrap();
+    /// assert_eq!(clock().await.as_micros(), 0); // the virtual clock stood still
+    /// # });
+    /// ```
     pub fn external(mut self) -> Waiting<T, R> {
         self.wait.external = true;
         if let Parked::Universal(act, _) = self.wait.what {
@@ -562,7 +809,8 @@ impl<T> Operation<T> {
     /// `None` if it has to wait, or to wait on. If `waiter` is given, the operation then waits with
     /// that waiter.
     fn advance(&mut self, queue: &Locked<T>, waiter: Option<Waiter>) -> Option<Outcome> {
-        // A waiter that is left in this variable is dropped after the lock is released.
+        // A waiter that is not used, or that is replaced, stays in this variable, so that it is
+        // dropped after the lock is released: its drop can run code of the kernel.
         let mut waiter = waiter;
         queue.with(|contents| {
             let Some(number) = self.number else {
@@ -688,7 +936,7 @@ impl<T> Contents<T> {
     fn hand_over(&mut self) -> Vec<Waiter> {
         let mut woken = Vec::new();
         if self.puts.is_empty() && self.gets.is_empty() {
-            // The usual case. Returning early keeps the lock short.
+            // No operation waits, which is the usual case.
             return woken;
         }
         if self.closed {
@@ -737,7 +985,8 @@ impl<T> Contents<T> {
         }
     }
 
-    /// Ends a wait that is over: takes the operation's item, if it has one, and returns the outcome.
+    /// Ends a wait that is over: takes the operation's item, if it has one, and returns the
+    /// outcome.
     fn take_outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Outcome {
         let Some(place) = find(self.waits(operation.kind), number) else {
             // The put was admitted.
@@ -749,7 +998,8 @@ impl<T> Contents<T> {
             operation.item = self.items.remove(place).map(|(_, item)| item);
             return Ok(());
         }
-        // Only a put has an item under its own number.
+        // The queue was closed. A refused put takes its item back; items have the numbers of their
+        // puts, so a get finds none under its own number.
         operation.item = remove(&mut self.items, number);
         Err(Error::Closed)
     }
