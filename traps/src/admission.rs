@@ -88,7 +88,7 @@ impl AdmissionLimit {
     }
 
     /// Admits the caller, or refuses at once. The caller counts until the returned [`Admission`] is
-    /// dropped. Neither traps nor blocks; holds a lock for a few instructions.
+    /// dropped. Does not trap or block; holds a lock for a few instructions.
     ///
     /// The first refusal after an admission logs a `cap` line, unless the last such line is less
     /// than ten seconds old. If there were more refusals, the next admission logs a `cap` line with

@@ -294,6 +294,8 @@ impl<A: Future, B: Future> Future for Race<A, B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if this.a.as_mut().poll(cx) {
+            // Drop the loser now, while its task runs: its wait is withdrawn at once, not only when
+            // the caller drops this future.
             this.b.project().branch.set(None);
             return Poll::Ready(Either::Left(this.a.take_output()));
         }

@@ -69,40 +69,40 @@ impl Time {
 
 /// Converts a duration to whole microseconds. Rounds up and saturates.
 #[inline]
-pub(crate) fn micros(span: Duration) -> u64 {
-    let whole = span.as_secs().saturating_mul(1_000_000);
-    whole.saturating_add(u64::from(span.subsec_nanos().div_ceil(1_000)))
+pub(crate) fn micros(duration: Duration) -> u64 {
+    let whole = duration.as_secs().saturating_mul(1_000_000);
+    whole.saturating_add(u64::from(duration.subsec_nanos().div_ceil(1_000)))
 }
 
 impl Add<Duration> for Time {
     type Output = Time;
 
     #[inline]
-    fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(micros(span)))
+    fn add(self, duration: Duration) -> Time {
+        Time(self.0.saturating_add(micros(duration)))
     }
 }
 
 impl AddAssign<Duration> for Time {
-    fn add_assign(&mut self, span: Duration) {
-        *self = *self + span;
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
     }
 }
 
-/// Returns the point that is `span` earlier, or [`Time::ZERO`] if there is none. Rounds the
+/// Returns the point that is `duration` earlier, or [`Time::ZERO`] if there is none. Rounds the
 /// duration **down**, so that nothing fires early. [`Time::NEVER`] stays `NEVER`.
 impl Sub<Duration> for Time {
     type Output = Time;
 
-    fn sub(self, span: Duration) -> Time {
-        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    fn sub(self, duration: Duration) -> Time {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         if self == Time::NEVER { self } else { Time(self.0.saturating_sub(micros)) }
     }
 }
 
 impl SubAssign<Duration> for Time {
-    fn sub_assign(&mut self, span: Duration) {
-        *self = *self - span;
+    fn sub_assign(&mut self, duration: Duration) {
+        *self = *self - duration;
     }
 }
 
@@ -191,15 +191,15 @@ pub enum Limit {
 }
 
 impl From<Duration> for Limit {
-    fn from(span: Duration) -> Limit {
-        Limit::After(span)
+    fn from(duration: Duration) -> Limit {
+        Limit::After(duration)
     }
 }
 
 /// Converts a duration to [`Limit::After`], and `None` to [`Limit::Never`].
 impl From<Option<Duration>> for Limit {
-    fn from(span: Option<Duration>) -> Limit {
-        span.map_or(Limit::Never, Limit::After)
+    fn from(duration: Option<Duration>) -> Limit {
+        duration.map_or(Limit::Never, Limit::After)
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_round_up_and_saturate() {
+    fn durations_round_up_and_saturate() {
         assert_eq!(Time::ZERO + Duration::from_nanos(1), Time(1));
         assert_eq!(Time::ZERO + Duration::from_nanos(1_000), Time(1));
         assert_eq!(Time(7) + Duration::MAX, Time::NEVER);

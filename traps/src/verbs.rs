@@ -209,7 +209,7 @@ pub fn remaining() -> Option<Duration> {
     Some(deadline.since(gate::now().unwrap_or_default()))
 }
 
-/// Waits until `span` has passed on the kernel clock, and returns the reading of the clock.
+/// Waits until `duration` has passed on the kernel clock, and returns the reading of the clock.
 /// *Blocks.*
 ///
 /// The duration counts from the first poll, and is rounded up to a microsecond. The sleep never
@@ -230,8 +230,8 @@ pub fn remaining() -> Option<Duration> {
 ///
 /// Returns the interrupt that ended the sleep.
 #[track_caller]
-pub fn sleep(span: Duration) -> Sleep {
-    sleep_from(span, Location::caller())
+pub fn sleep(duration: Duration) -> Sleep {
+    sleep_from(duration, Location::caller())
 }
 
 /// Sleeps like [`sleep`], for a wrapper that passes its caller's location.
@@ -251,8 +251,8 @@ pub fn sleep(span: Duration) -> Sleep {
 /// assert_eq!(minutes(2).await.unwrap().as_micros(), 120_000_000);
 /// # });
 /// ```
-pub fn sleep_from(span: Duration, site: Site) -> Sleep {
-    Sleep { span: micros(span), until: Time::NEVER, call: Call::from(site) }
+pub fn sleep_from(duration: Duration, site: Site) -> Sleep {
+    Sleep { duration: micros(duration), until: Time::NEVER, call: Call::from(site) }
 }
 
 /// The future of [`sleep`].
@@ -270,7 +270,7 @@ pub fn sleep_from(span: Duration, site: Site) -> Sleep {
 #[must_use = "a trap that is not awaited is never made"]
 pub struct Sleep {
     /// The duration in microseconds.
-    span: u64,
+    duration: u64,
     /// The end of the sleep. The first poll sets it, and it stays if another task polls the future.
     /// In another kernel, the sleep begins again.
     until: Time,
@@ -282,13 +282,13 @@ impl Future for Sleep {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Sleep { span, until, call } = &mut *self;
+        let Sleep { duration, until, call } = &mut *self;
         let filed = call.ticket();
         let request = || {
             if !filed.is_some_and(gate::is_of_this_kernel) {
-                *until = gate::now().unwrap_or_default() + Duration::from_micros(*span);
+                *until = gate::now().unwrap_or_default() + Duration::from_micros(*duration);
             }
-            Trap::Sleep { span: *span, until: *until }
+            Trap::Sleep { span: *duration, until: *until }
         };
         call.poll(cx, request).map(|reply| match reply {
             Reply::Time(time) => Ok(time),

@@ -41,11 +41,30 @@ use super::{Content, ReceiverOf, SenderOf, ends, queue_of};
 use crate::{Error, Rejected};
 
 /// Sends items to all receivers of a channel. Clones send to the same receivers.
+///
+/// ```
+/// use traps::channel::broadcast;
+///
+/// let (sender, mut receiver) = broadcast::channel(16);
+/// let clone: broadcast::Sender<&str> = sender.clone();
+/// drop(sender);
+/// clone.send("hello").unwrap(); // the channel is open as long as one sender exists
+/// assert_eq!(receiver.try_recv(), Ok("hello"));
+/// ```
 #[derive(Clone)]
 pub struct Sender<T: Clone>(SenderOf<RefCell<Newest<T>>>);
 
 /// Receives the items of a channel. A clone continues at the same item;
 /// [`subscribe`](Sender::subscribe) makes a receiver for new items only.
+///
+/// ```
+/// use traps::channel::broadcast;
+///
+/// let (sender, mut one) = broadcast::channel(16);
+/// sender.send(7).unwrap();
+/// let mut two: broadcast::Receiver<u32> = one.clone();
+/// assert_eq!((one.try_recv(), two.try_recv()), (Ok(7), Ok(7)));
+/// ```
 #[derive(Clone)]
 pub struct Receiver<T: Clone>(ReceiverOf<RefCell<Newest<T>>>);
 

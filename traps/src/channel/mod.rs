@@ -1,7 +1,7 @@
 //! Channels between the tasks of one kernel, and queues as in Curio. They are built from
 //! [`WaitQueue`] alone.
 //!
-//! | module | senders | receivers | who gets an item |
+//! | module | senders | receivers | each item goes to |
 //! |---|---|---|---|
 //! | [`mpsc`] | many | one | the receiver |
 //! | [`oneshot`] | one | one | the receiver; there is only one item |

@@ -35,9 +35,35 @@ use super::{ReceiverOf, SenderOf, ends};
 use crate::{Error, Rejected};
 
 /// Sends items into a channel. Clones send to the same receiver.
+///
+/// ```
+/// use traps::channel::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel(16);
+/// let clone: mpsc::Sender<&str> = sender.clone();
+/// sender.try_send("one").unwrap();
+/// clone.try_send("two").unwrap();
+/// assert_eq!(receiver.len(), 2);
+/// ```
 pub struct Sender<T>(SenderOf<Buffer<T, Fifo>>);
 
 /// Receives the items of a channel. Dropping it drops the items that were not received.
+///
+/// ```
+/// use traps::Error;
+/// use traps::channel::mpsc;
+///
+/// /// Takes the items that are there now.
+/// fn drain(receiver: &mut mpsc::Receiver<u32>) -> Vec<u32> {
+///     std::iter::from_fn(|| receiver.try_recv().ok()).collect()
+/// }
+///
+/// let (sender, mut receiver) = mpsc::channel(16);
+/// (1..=3).for_each(|n| sender.try_send(n).unwrap());
+/// assert_eq!(drain(&mut receiver), [1, 2, 3]);
+/// drop(receiver);
+/// assert_eq!(sender.try_send(4).unwrap_err().why, Error::ReceiversGone);
+/// ```
 pub struct Receiver<T>(ReceiverOf<Buffer<T, Fifo>>);
 
 /// Makes a channel that holds at most `bound` items.

@@ -21,10 +21,42 @@ use super::{Content, ReceiverOf, SenderOf, ends, queue_of, until};
 use crate::{Error, Interrupt};
 
 /// Sends the value of a channel.
+///
+/// ```
+/// use traps::Error;
+/// use traps::channel::oneshot;
+///
+/// # testing::run(async {
+/// let (sender, receiver): (oneshot::Sender<u32>, _) = oneshot::channel();
+/// drop(sender); // without a value
+/// assert_eq!(receiver.await, Err(Error::SendersGone));
+/// # });
+/// ```
 pub struct Sender<T>(SenderOf<Cell<Option<T>>>);
 
 /// Receives the value of a channel. It is also a future; then the log shows the call site that made
 /// the channel. After it has returned the value, it returns only [`Error::SendersGone`].
+///
+/// ```
+/// use traps::channel::oneshot;
+///
+/// /// A request, with the channel for its answer.
+/// struct Request {
+///     n: u32,
+///     answer: oneshot::Sender<u32>,
+/// }
+///
+/// fn ask(n: u32) -> (Request, oneshot::Receiver<u32>) {
+///     let (answer, receiver) = oneshot::channel();
+///     (Request { n, answer }, receiver)
+/// }
+///
+/// # testing::run(async {
+/// let (request, answer) = ask(7);
+/// request.answer.send(request.n * 2).unwrap();
+/// assert_eq!(answer.await, Ok(14));
+/// # });
+/// ```
 pub struct Receiver<T>(ReceiverOf<Cell<Option<T>>>);
 
 /// Makes a channel for one value.

@@ -42,22 +42,66 @@ use crate::sync::OnDrop;
 use crate::{Error, Interrupt, Rejected, WaitQueue};
 
 /// The order in which a queue returns its items.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use traps::channel::queue::{Discipline, OrderedQueue};
+///
+/// /// Even numbers before odd numbers.
+/// struct EvenFirst;
+///
+/// impl Discipline<u32> for EvenFirst {
+///     fn insert(items: &mut VecDeque<u32>, item: u32) {
+///         let index = items.partition_point(|older| older % 2 <= item % 2);
+///         items.insert(index, item);
+///     }
+/// }
+///
+/// let queue = OrderedQueue::<u32, EvenFirst>::unbounded();
+/// [1, 2, 3, 4].map(|n| queue.try_put(n).unwrap());
+/// assert_eq!([(); 4].map(|()| queue.try_get().unwrap()), [2, 4, 1, 3]);
+/// ```
 pub trait Discipline<T> {
-    /// Inserts an item at its position in `items`. The first item of `items` is returned first.
+    /// Inserts an item at its position in `items`. The first item of `items` is returned first. Must
+    /// add this item and change nothing else, because the queue counts one item for each call.
     fn insert(items: &mut VecDeque<T>, item: T) {
         items.push_back(item);
     }
 }
 
 /// The discipline of a [`FifoQueue`]: first in, first out.
+///
+/// ```
+/// use traps::channel::queue::{Fifo, OrderedQueue};
+///
+/// let queue = OrderedQueue::<_, Fifo>::unbounded();
+/// [1, 2].map(|n| queue.try_put(n).unwrap());
+/// assert_eq!(queue.try_get(), Ok(1));
+/// ```
 #[derive(Debug)]
 pub struct Fifo;
 
 /// The discipline of a [`LifoQueue`]: last in, first out.
+///
+/// ```
+/// use traps::channel::queue::{Lifo, OrderedQueue};
+///
+/// let queue = OrderedQueue::<_, Lifo>::unbounded();
+/// [1, 2].map(|n| queue.try_put(n).unwrap());
+/// assert_eq!(queue.try_get(), Ok(2));
+/// ```
 #[derive(Debug)]
 pub struct Lifo;
 
 /// The discipline of a [`PriorityQueue`]: the smallest item first; if equal, the oldest one.
+///
+/// ```
+/// use traps::channel::queue::{OrderedQueue, SmallestFirst};
+///
+/// let queue = OrderedQueue::<_, SmallestFirst>::unbounded();
+/// [2, 1].map(|n| queue.try_put(n).unwrap());
+/// assert_eq!(queue.try_get(), Ok(1));
+/// ```
 #[derive(Debug)]
 pub struct SmallestFirst;
 
@@ -358,7 +402,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// let queue = FifoQueue::bounded(1);
     /// queue.put("first").await.unwrap();
     /// let second = timeout_after(Duration::from_secs(1), queue.put("second"));
-    /// assert_eq!(second.await.unwrap_err().item, Some("second")); // nobody took the first
+    /// assert_eq!(second.await.unwrap_err().item, Some("second")); // no task took the first
     /// # });
     /// ```
     ///

@@ -34,9 +34,34 @@ use crate::sync::OnDrop;
 use crate::{Error, Rejected};
 
 /// Changes the value of a channel.
+///
+/// ```
+/// use traps::channel::watch;
+///
+/// struct Thermostat {
+///     degrees: watch::Sender<i32>,
+/// }
+///
+/// let (degrees, receiver) = watch::channel(20);
+/// let thermostat = Thermostat { degrees };
+/// thermostat.degrees.send_modify(|degrees| *degrees += 1);
+/// assert_eq!(*receiver.borrow(), 21);
+/// ```
 pub struct Sender<T>(SenderOf<Value<T>>);
 
 /// Waits for changes of a channel's value. A clone counts the same changes as seen.
+///
+/// ```
+/// use traps::channel::watch;
+///
+/// # testing::run(async {
+/// let (sender, receiver) = watch::channel(0);
+/// sender.send(7).unwrap();
+/// let mut clone: watch::Receiver<u32> = receiver.clone();
+/// drop(receiver);
+/// clone.changed().await.unwrap(); // the clone has not seen the change either
+/// # });
+/// ```
 pub struct Receiver<T>(ReceiverOf<Value<T>>);
 
 /// The value of a channel, and its version.

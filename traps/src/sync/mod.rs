@@ -465,6 +465,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // Release first, so that the log shows the release before the wake of the next holder.
         self.queue.release(self.task);
         if self.returns {
             self.queue.give_permit();
@@ -472,7 +473,8 @@ impl Drop for Held {
     }
 }
 
-/// A guard that calls its function on drop, unless the function was taken out before.
+/// A guard that calls its function on drop, also if a panic or a dropped future is the cause. Take
+/// the function out to disarm the guard.
 pub(crate) struct OnDrop<F: FnOnce()>(pub(crate) Option<F>);
 
 impl<F: FnOnce()> Drop for OnDrop<F> {

@@ -310,7 +310,7 @@ impl<T> UniversalQueue<T> {
         block(&self.queue, Operation::put(item), finish_put, None)
     }
 
-    /// Puts an item like [`UniversalQueue::put_blocking`], but waits at most for `span` in real
+    /// Puts an item like [`UniversalQueue::put_blocking`], but waits at most for `duration` in real
     /// time.
     ///
     /// ```
@@ -330,8 +330,8 @@ impl<T> UniversalQueue<T> {
     /// # Panics
     ///
     /// Panics in the same cases as [`UniversalQueue::put_blocking`].
-    pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), Rejected<T>> {
-        block(&self.queue, Operation::put(item), finish_put, Some(span))
+    pub fn put_blocking_timeout(&self, item: T, duration: Duration) -> Result<(), Rejected<T>> {
+        block(&self.queue, Operation::put(item), finish_put, Some(duration))
     }
 
     /// Takes the oldest item. Blocks this thread while there is none.
@@ -354,8 +354,8 @@ impl<T> UniversalQueue<T> {
         block(&self.queue, Operation::get(), finish_get, None)
     }
 
-    /// Takes an item like [`UniversalQueue::get_blocking`], but waits at most for `span` in real
-    /// time.
+    /// Takes an item like [`UniversalQueue::get_blocking`], but waits at most for `duration` in
+    /// real time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -373,8 +373,8 @@ impl<T> UniversalQueue<T> {
     /// # Panics
     ///
     /// Panics in the same cases as [`UniversalQueue::put_blocking`].
-    pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, Error> {
-        block(&self.queue, Operation::get(), finish_get, Some(span))
+    pub fn get_blocking_timeout(&self, duration: Duration) -> Result<T, Error> {
+        block(&self.queue, Operation::get(), finish_get, Some(duration))
     }
 }
 
@@ -559,8 +559,8 @@ impl UniversalEvent {
         let Err(_closed) = self.queue.get_blocking();
     }
 
-    /// Waits like [`UniversalEvent::wait_blocking`], but at most for `span` in real time. Returns
-    /// whether the flag was set.
+    /// Waits like [`UniversalEvent::wait_blocking`], but at most for `duration` in real time.
+    /// Returns whether the flag was set.
     ///
     /// ```
     /// use std::time::Duration;
@@ -572,8 +572,8 @@ impl UniversalEvent {
     /// # Panics
     ///
     /// Panics in the same cases as [`UniversalEvent::wait_blocking`].
-    pub fn wait_blocking_timeout(&self, span: Duration) -> bool {
-        self.queue.get_blocking_timeout(span) == Err(Error::Closed)
+    pub fn wait_blocking_timeout(&self, duration: Duration) -> bool {
+        self.queue.get_blocking_timeout(duration) == Err(Error::Closed)
     }
 }
 
@@ -615,7 +615,7 @@ pub struct Waiting<T, R> {
     finish: Finish<T, R>,
 }
 
-/// The text of the error if a replay comes to the wake of a thread.
+/// The text of the error if a replay reaches the wake of a thread.
 const NO_VALUES: &str = "\
 the program waits at a queue or an event that a thread has used: a replay has no values of threads";
 
@@ -718,7 +718,7 @@ impl<T, R> Drop for Waiting<T, R> {
     }
 }
 
-/// Does an operation on this thread, and blocks the thread for `span` at most.
+/// Does an operation on this thread, and blocks the thread for `duration` at most.
 ///
 /// # Panics
 ///
@@ -727,10 +727,12 @@ fn block<T, R>(
     queue: &Locked<T>,
     mut operation: Operation<T>,
     finish: Finish<T, R>,
-    span: Option<Duration>,
+    duration: Option<Duration>,
 ) -> R {
     let rule = "rule: a task does not block its kernel's thread; await the operation";
     assert!(gate::task().is_none(), "{rule}");
+    // Try without a waiter first: an operation that need not wait is allowed even on a thread with
+    // a kernel, outside its tasks.
     let mut ended = operation.advance(queue, None);
     if ended.is_none() {
         let rule =
@@ -738,7 +740,7 @@ fn block<T, R>(
         assert!(gate::epoch() == 0, "{rule}");
         ended = operation.advance(queue, Some(Waiter::Thread(thread::current())));
     }
-    let deadline = span.and_then(|span| Instant::now().checked_add(span));
+    let deadline = duration.and_then(|duration| Instant::now().checked_add(duration));
     let mut in_time = true;
     while ended.is_none() && in_time {
         in_time = park(deadline);

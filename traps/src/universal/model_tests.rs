@@ -58,7 +58,7 @@ pub(super) fn park(deadline: Option<Instant>) -> bool {
     true
 }
 
-const SPAN: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Checks a model of three threads. It bounds the preemptions, because all interleavings would take
 /// minutes.
@@ -121,7 +121,7 @@ fn an_item_of_a_get_that_gives_up_goes_to_the_next_get() {
     loom::model(|| {
         let queue = UniversalQueue::bounded(1);
         let theirs = queue.clone();
-        let hasty = thread::spawn(move || theirs.get_blocking_timeout(SPAN).ok());
+        let hasty = thread::spawn(move || theirs.get_blocking_timeout(SECOND).ok());
         queue.put_blocking(7).unwrap();
         let got = hasty.join().unwrap();
         assert_eq!(got.or_else(|| queue.try_get().ok()), Some(7));
@@ -134,7 +134,7 @@ fn a_patient_get_has_the_item_that_a_hasty_get_gives_back() {
     model(|| {
         let queue = UniversalQueue::bounded(1);
         let (one, two) = (queue.clone(), queue.clone());
-        let hasty = thread::spawn(move || one.get_blocking_timeout(SPAN).is_ok());
+        let hasty = thread::spawn(move || one.get_blocking_timeout(SECOND).is_ok());
         let patient = thread::spawn(move || two.get_blocking());
         queue.put_blocking(7).unwrap();
         if hasty.join().unwrap() {
@@ -151,7 +151,7 @@ fn a_put_that_gives_up_has_its_item_or_a_get_has_it() {
         let queue = UniversalQueue::bounded(1);
         queue.try_put(1).unwrap();
         let theirs = queue.clone();
-        let hasty = thread::spawn(move || theirs.put_blocking_timeout(2, SPAN));
+        let hasty = thread::spawn(move || theirs.put_blocking_timeout(2, SECOND));
         assert_eq!(queue.get_blocking(), Ok(1));
         match hasty.join().unwrap() {
             Ok(()) => assert_eq!(queue.try_get(), Ok(2)),
@@ -189,7 +189,7 @@ fn a_set_event_ends_every_wait_though_it_is_cleared_at_once() {
     model(|| {
         let event = UniversalEvent::new();
         let (one, two) = (event.clone(), event.clone());
-        let hasty = thread::spawn(move || one.wait_blocking_timeout(SPAN));
+        let hasty = thread::spawn(move || one.wait_blocking_timeout(SECOND));
         let setter = thread::spawn(move || two.set());
         event.wait_blocking();
         event.clear();
