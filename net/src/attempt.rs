@@ -60,11 +60,11 @@ pub(crate) fn tell(site: Site) {
 }
 
 /// Repeats `attempt` until it does not return `None`, and waits before each retry. If `waits_first`
-/// is set, the caller knows that the first attempt would find nothing, and the wait comes first.
+/// is set, the caller knows that the first attempt would find nothing, so the function waits first.
 /// Takes one operation from the budget.
 ///
 /// No state survives a wait that was interrupted or dropped. The next operation tries first, so it
-/// finds what the readiness of the lost wait announced.
+/// finds the bytes whose readiness the lost wait announced.
 #[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 #[inline]
 pub(crate) fn until_done<T, W, U, E>(
@@ -96,7 +96,7 @@ where
 
 /// Makes a future with `make`, and polls it once. Returns its output, or `None` if the future would
 /// wait. A future that would wait is dropped and its requests are withdrawn, as if it had never
-/// been made. The future is only ever on the stack.
+/// been made. The future stays on the stack.
 pub(crate) async fn now<F: Future>(make: impl FnOnce() -> F) -> Option<F::Output> {
     let mut make = Some(make);
     poll_fn(|cx| {

@@ -58,8 +58,8 @@ pub(crate) struct BackOff {
     pub(crate) row: u32,
     /// The number of back-offs since the last log line about the end of an episode.
     count: u64,
-    /// The clock that gives the time of an episode's last log line. Set while the log has the
-    /// episode's first line only.
+    /// The clock for the time of an episode's last log line. Set while the log has only the
+    /// episode's first line.
     clock: Option<ConnectionDeadline>,
     /// The time of the last log line about a back-off, at the start or the end of an episode.
     said_at: Option<Time>,

@@ -41,7 +41,7 @@ pub struct BufReader<S> {
     room: Vec<u8>,
     start: Cell<usize>,
     end: usize,
-    /// The size to which `room` shrinks when it becomes empty.
+    /// The size of `room` after it has become empty.
     capacity: usize,
 }
 
@@ -263,8 +263,8 @@ impl<S: Stream> Lines<'_, S> {
 impl<S: Stream> Stream for BufReader<S> {
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
         if self.buffer().is_empty() && !buf.is_empty() {
-            // The buffer is empty, so order is no concern: a large read goes past it and saves a
-            // copy.
+            // The buffer is empty, so a large read can bypass it without changing the order of
+            // bytes. That saves a copy.
             if buf.len() >= self.capacity {
                 return self.stream.read_from(buf, site).await;
             }
@@ -274,8 +274,8 @@ impl<S: Stream> Stream for BufReader<S> {
     }
 
     /// Takes bytes from the buffer, or tries to read from the stream if the buffer is empty.
-    /// `Stream::read` would begin with a wait if the socket is known to be empty; a direct try
-    /// looks into the socket.
+    /// `Stream::read` would begin with a wait if the socket is known to be empty; a direct try asks
+    /// the system.
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         if self.buffer().is_empty() && !buf.is_empty() {
             return self.stream.try_read(buf, cx);

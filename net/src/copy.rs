@@ -47,7 +47,7 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
 /// Copies in both directions at the same time, in one task. When one stream ends, the other is shut
 /// down after the last byte, and the other direction continues. When both directions have ended,
 /// returns the number of bytes from `a` to `b` and from `b` to `a`. *Blocks*. If both directions
-/// can continue, `a` to `b` goes first.
+/// can continue, `a` to `b` is served first.
 ///
 /// # Errors
 ///
@@ -87,9 +87,9 @@ pub fn copy_bidirectional(
 async fn direction(mut from: impl Stream, mut to: impl Stream, site: Site) -> io::Result<u64> {
     let copied = copy_from(&mut from, &mut to, site).await?;
     match to.shutdown() {
-        // The peer of `to` has gone already, so it needs no end.
+        // The peer of `to` has already gone, so it needs no end.
         Err(error) if error.kind() != ErrorKind::NotConnected => Err(error),
-        // The end can be held back, too.
+        // The end message can be held back too.
         _ => to.flush().await.map(|()| copied),
     }
 }

@@ -172,9 +172,9 @@ impl<F: Family> DatagramSocket<F> {
         DatagramSocket { io: Io::new(socket), len: Cell::new(0), family: PhantomData }
     }
 
-    /// Repeats `send` until it does not fail with `EAGAIN`. While there is no room, tries again
-    /// every 5 ms as well: the system reports room in the receiver's queue only if this socket is
-    /// connected to the receiver.
+    /// Repeats `send` until it does not fail with `EAGAIN`. While there is no room, also tries
+    /// again every 5 ms, because the system reports room in the receiver's queue only if this
+    /// socket is connected to the receiver.
     pub(crate) async fn send_by(
         &self,
         buf: &[u8],

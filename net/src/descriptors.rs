@@ -1,7 +1,7 @@
-//! Descriptors: sockets of the standard library as ours and back, and the descriptor of a socket
-//! for other libraries.
+//! Descriptors: the conversion of sockets from and to the standard library, and the descriptor of a
+//! socket for other libraries.
 //!
-//! In a replayed run a socket has no descriptor. There, other libraries get a stand-in.
+//! In a replayed run a socket has no descriptor. There, other libraries get a *placeholder*.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -34,8 +34,9 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
-/// Returns the descriptor of a socket, or the stand-in of a replayed one: an unconnected socket of
-/// the same type, which all replayed sockets of the process share. So options can be set there too.
+/// Returns the descriptor of a socket. For a replayed socket, returns the placeholder: an
+/// unconnected socket of the same type, shared by all replayed sockets of the process. So options
+/// can be set there too.
 fn lend<const KIND: char>(handle: &Handle<KIND>, kind: SocketType) -> BorrowedFd<'_> {
     static STAND_INS: [OnceLock<OwnedFd>; 2] = [OnceLock::new(), OnceLock::new()];
     let make = || {
@@ -49,12 +50,12 @@ fn lend<const KIND: char>(handle: &Handle<KIND>, kind: SocketType) -> BorrowedFd
 }
 
 /// The descriptor of the connection, for other libraries: `socket2::SockRef` has the options that
-/// have no method here. Do not close it, and leave it in non-blocking mode. From the first call on,
-/// closing the connection costs one system call more, because a duplicate may exist.
+/// have no method here. Do not close it, and leave it in non-blocking mode. After the first call,
+/// closing the connection costs one more system call, because a duplicate may exist.
 ///
 /// In a [replayed](traps::tape) run there is no connection, and this is the descriptor of an
-/// unconnected socket. Options can be set. A result that the program reads by this descriptor is
-/// not in the record, so it must not change what the program does.
+/// unconnected socket. Options can be set. Results that the program reads through this descriptor
+/// are not in the record, so the program must not depend on them.
 ///
 /// ```
 /// use std::io;
@@ -82,14 +83,14 @@ impl<F: Family> AsFd for StreamSocket<F> {
     }
 }
 
-/// The descriptor of the listener, as that of a [`StreamSocket`].
+/// The descriptor of the listener, like that of a [`StreamSocket`].
 impl<F: Family> AsFd for Listener<F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         lend(&self.io, SocketType::STREAM)
     }
 }
 
-/// The descriptor of the socket, as that of a [`StreamSocket`].
+/// The descriptor of the socket, like that of a [`StreamSocket`].
 impl<F: Family> AsFd for DatagramSocket<F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         lend(&self.io, SocketType::DGRAM)
@@ -109,7 +110,7 @@ macro_rules! conversions {
             type Error = io::Error;
 
             /// Takes over a socket of the standard library, and puts it into non-blocking mode. Its
-            /// other options stay: `TCP_NODELAY`, for example, is not set.
+            /// other options do not change. For example, `TCP_NODELAY` is not set.
             fn try_from(socket: $std) -> io::Result<$ours<$family>> {
                 let taken = door::call("std", || {
                     socket.set_nonblocking(true)?;
@@ -125,13 +126,13 @@ macro_rules! conversions {
             ///
             /// # Errors
             ///
-            /// Returns the system's error, and `Unsupported` in a replayed run. Then the socket is
-            /// closed.
+            /// Returns the system's error, and `Unsupported` in a replayed run. After an error the
+            /// socket is closed.
             pub fn into_std(self) -> io::Result<$std> {
                 if tape::answers() {
                     return Err(ErrorKind::Unsupported.into());
                 }
-                // The kernel closes the original, once it has let go of it.
+                // The kernel closes the original once it has unregistered it.
                 Ok(self.as_fd().try_clone_to_owned()?.into())
             }
         }

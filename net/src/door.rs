@@ -1,10 +1,10 @@
-//! The doors to the system: every system call whose result the program can see goes through one.
+//! The record/replay boundary: every system call whose result the program can observe is made here.
 //!
-//! A door asks the tape of the thread. Without a tape it makes the system call. With a tape that
-//! records, it writes down the result of the call, the bytes that were read, and a hash of the
-//! bytes that were sent. With a tape that plays, it makes no system call, because the record has
-//! the result. Then no descriptor exists either, and a [`Handle`] is empty. So a call without a
-//! door fails with `EBADF`, and touches nothing.
+//! Each function here is a *door*: it first consults the tape of the thread. Without a tape it
+//! makes the system call. With a tape that records, it also writes down the result of the call, the
+//! bytes that were read, and a hash of the bytes that were sent. With a tape that plays, it makes
+//! no system call, because the record has the result. Then no descriptor exists either, and a
+//! [`Handle`] is empty. So a system call made elsewhere fails with `EBADF`, and changes nothing.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,7 +20,7 @@ use traps::tape::{self, Answer, Words, escaped, input, unescaped};
 /// The result of an attempt: `None` if the operation would block.
 pub(crate) type Attempt<T> = Option<io::Result<T>>;
 
-/// The number of bytes that a report shows of what was sent.
+/// The number of sent bytes that a report shows.
 const MOST_SHOWN: usize = 100;
 
 /// An owned descriptor, or none while a record is played. `KIND` is the letter of its alias in the
@@ -195,7 +195,7 @@ pub(crate) fn call<T: Told>(
     input(kind, live, |done, words| words.result(done, T::put), |answer| answer.result(T::get))
 }
 
-/// Makes an attempt that may find that it would block.
+/// Makes an attempt that returns `None` if it would block.
 pub(crate) fn attempted<T: Told>(
     kind: &'static str,
     live: impl FnOnce() -> Attempt<T>,
@@ -239,7 +239,7 @@ pub(crate) fn received<T: Told>(
                 tape::differ(&how, &format!("the record has {n} bytes, and {} fit", buf.len()));
             }
         }
-        // The run goes on up to the next line of its log.
+        // The run continues up to the next line of its log.
         (n.min(buf.len()), more)
     };
     attempted_with(kind, live, put, get)
@@ -360,7 +360,7 @@ mod tests {
             all
         };
         let (first, second, text) = twice(run);
-        // The live attempts leave bytes in the buffer where they fail; a replay leaves none.
+        // A live attempt that fails leaves bytes in the buffer; a replayed one leaves none.
         assert_eq!((&first[1], &first[2..]), (&second[1], &second[2..]), "{text}");
         assert_eq!(first[2], "Some(Ok(3)) Some([0, 255, 10, 0, 0])");
         assert!(

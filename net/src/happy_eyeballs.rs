@@ -1,8 +1,8 @@
 //! Connecting to one of several addresses: the first that succeeds wins (RFC 8305, "happy
 //! eyeballs").
 //!
-//! A name often has addresses of both IP versions, and one version might fail on this network. To
-//! try the addresses one by one would wait for a whole connect timeout at each dead address. So the
+//! A name often has addresses of both IP versions, and one version might fail on this network.
+//! Trying the addresses one by one would cost a whole connect timeout for each dead address. So the
 //! attempts overlap: the next address is tried as soon as an attempt fails, or [`ATTEMPT_DELAY`]
 //! (250 ms) after the last attempt began. Earlier attempts continue.
 //!
@@ -15,8 +15,8 @@
 //! 280 ms  c4 connects: a6 is dropped, b6 and d4 are never tried
 //! ```
 //!
-//! Each attempt is a branch of the calling task, not a task of its own. So an interrupt of the
-//! caller ends all of them, and no attempt can outlive the call.
+//! Each attempt is a branch of the calling task, not a separate task. So an interrupt of the caller
+//! ends all of them, and no attempt can outlive the call.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -68,8 +68,8 @@ pub(crate) async fn first<T, F: Future<Output = io::Result<T>>>(
 }
 
 /// Interleaves the addresses of the two IP versions; each version keeps its order. The version of
-/// the first address goes first: the resolver knows best which one works here (RFC 8305, section
-/// 4).
+/// the first address goes first, because the resolver knows best which version works here (RFC
+/// 8305, section 4).
 fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (count, is_six) = (addresses.len(), addresses.first().is_some_and(SocketAddr::is_ipv6));
     let (first, second): (Vec<_>, Vec<_>) =

@@ -27,8 +27,8 @@ pub enum Inherited {
 /// descriptors, and `LISTEN_PID` is the process that they are meant for. If `LISTEN_FDS` is not
 /// set, returns no listeners.
 ///
-/// Both variables are removed, so that no other process takes the descriptors for its own. The
-/// caller owns the listeners: a second call returns none. Call this function before the process
+/// Both variables are removed, so that no child process takes the descriptors for its own. The
+/// caller owns the listeners, so a second call returns none. Call this function before the process
 /// starts other threads. The listeners are in non-blocking mode, and child processes do not inherit
 /// them.
 ///

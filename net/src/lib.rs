@@ -7,8 +7,8 @@
 //! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
-//! - Other libraries: `interop`, with the features `futures-io` and `hyper`, converts streams both
-//!   ways. So TLS by rustls goes under everything here, and hyper over every stream.
+//! - Other libraries: `interop`, with the features `futures-io` and `hyper`, converts streams in
+//!   both directions. So everything here can run over TLS by rustls, and hyper over every stream.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes.
@@ -26,9 +26,10 @@
 //!
 //! Every operation is tried first, and traps only if it would block (`attempt.rs`). A function that
 //! can wait is a plain function that returns a future, so that the log names the line of its
-//! caller. The exceptions are [`http`], [`serve`](serve()) and [`WriteDeadline`]. Their waits
-//! belong to a phase, not to one call: reading a body, for example, may first have to write earlier
-//! responses. For these waits the log names the line in this crate, which identifies the phase.
+//! caller. The exceptions are [`http`], [`serve`](serve()) and [`WriteDeadline`]. They wait on
+//! behalf of a phase of the connection rather than of one call. For example, reading a body may
+//! first have to write earlier responses. For these waits the log names the line in this crate,
+//! which identifies the phase.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

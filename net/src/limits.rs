@@ -5,7 +5,7 @@ use std::time::Duration;
 use traps::Time;
 
 /// The largest number of bytes offered to a stream at once under a write deadline. Progress within
-/// a piece is seen at its end at the latest.
+/// a piece is noticed at the end of the piece at the latest.
 pub(crate) const PIECE: usize = 1 << 20;
 
 /// The length of a listener's first back-off, when descriptors or memory have run out.
@@ -28,7 +28,7 @@ pub(crate) const EMPTY_LINES: usize = 8;
 /// chunks of some kilobytes, but not on each of many small ones.
 pub(crate) const EXTENSIONS: u32 = 4096;
 
-/// The number of bytes of data in a chunk for which one byte of an extension is not counted.
+/// The number of bytes of data in a chunk for each byte of an extension that is not counted.
 pub(crate) const PER_EXTENSION: u64 = 8;
 
 /// The largest number of bytes in all trailer fields of a body together.
@@ -62,8 +62,8 @@ pub(crate) const BACK_OFF_PAUSE: Duration = Duration::from_secs(10);
 /// The shortest time between two lines in the log about the same limit, or about failures of peers.
 pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Returns whether a line of the log is younger than [`CAP_PAUSE`]. A line in the future was
-/// stamped by the clock of an earlier kernel.
+/// Returns whether a line of the log is younger than [`CAP_PAUSE`]. If its time is in the future,
+/// it comes from the clock of an earlier kernel.
 pub(crate) fn is_recent(line: Time, now: Time) -> bool {
     line <= now && now.since(line) < CAP_PAUSE
 }
@@ -72,8 +72,8 @@ pub(crate) fn is_recent(line: Time, now: Time) -> bool {
 /// the reason.
 pub(crate) const TURNED_AWAY: usize = 1024;
 
-/// The time that a new connection has to send its first byte once the server drains: its first
-/// request may be under way.
+/// The time that a new connection has to send its first byte once the server drains, because its
+/// first request may be under way.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 
 /// The length of each wait for a peer once the grace of a drain is over: for a piece of a body, or
@@ -84,7 +84,7 @@ pub(crate) const DRAIN_WAIT: Duration = Duration::from_secs(2);
 /// sending side only.
 pub(crate) const LEFT: Duration = Duration::from_millis(250);
 
-/// The time for which a client that holds memory may be slow while others wait for memory.
+/// How long a client that holds memory may be slow while others wait for memory.
 pub(crate) const SLOW: Duration = Duration::from_millis(250);
 
 /// The number of bytes of a file that are read at a time.

@@ -24,8 +24,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Returns how long the next wait may last if the peer is to keep to the rate `least`. This
-    /// rate can differ from the rate of the last call, but its window must be the same.
+    /// Returns the longest wait that still satisfies the minimum rate `least`. This rate can differ
+    /// from the rate of the last call, but its window must be the same.
     pub(crate) fn patience(&mut self, least: MinRate) -> Duration {
         let rate = match &mut self.rate {
             Some(rate) => {
@@ -115,12 +115,11 @@ impl Slowness {
 }
 
 /// Writes some of the slices, and waits until there is room. Returns `None` if the peer took too
-/// few bytes, if it must make room for other peers, or if it takes nothing until `last`, which is
-/// asked with the time at which the wait began.
+/// few bytes, if it must make room for other peers, or if it takes nothing until the time that
+/// `last` returns for the beginning of the wait.
 ///
 /// Also tries again at intervals within the limit. The system reports room only when a third of its
-/// buffer is free, and reports nothing about room that appears right after a write has filled the
-/// buffer.
+/// buffer is free, and sends no event if room appears immediately after a write fills the buffer.
 pub(crate) async fn write_until_stalled<S: Stream>(
     stream: &mut S,
     bufs: &[IoSlice<'_>],
@@ -157,9 +156,9 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     }
 }
 
-/// Waits until the stream holds back no bytes. If that takes a wait, `begin` is called with the
-/// time, and returns the end of the wait, and a value to drop then. Returns `None` if that end has
-/// passed.
+/// Waits until the stream holds back no bytes. If that takes a wait, calls `begin` with the time;
+/// `begin` returns the end of the wait, and a value to drop after it. Returns `None` if that end
+/// has passed.
 pub(crate) async fn flush_within<S: Stream, B>(
     stream: &mut S,
     deadline: &ConnectionDeadline,
@@ -188,8 +187,8 @@ where
 {
     deadline.phase(phase);
     match until {
-        // Pass a span: a guard until `Time::NEVER` opens no scope, and then a timeout of an outer
-        // scope would look like the guard's own.
+        // Pass a duration, because a guard until `Time::NEVER` opens no scope, and then the timeout
+        // of an outer scope would look like that of the guard.
         Time::NEVER => deadline.guard(Duration::MAX, wait),
         until => deadline.guard(until, wait),
     }
@@ -207,7 +206,7 @@ async fn write_now<S: Stream>(
         if take_budget() {
             return Ok(None);
         }
-        // Other parts of the task have spent the budget, so this is no fault of the peer.
+        // Other parts of the task have spent the budget, so the peer is not at fault.
         yield_now().await?;
     }
 }

@@ -1,7 +1,7 @@
 //! A pipe in memory: a [`Stream`] without a socket, for protocol code on a simulated machine.
 //!
-//! Its operations wait in queues. So a kernel in which nothing else runs can detect that no bytes
-//! will ever arrive.
+//! Its operations wait in queues, not for descriptors. So if nothing else runs, the kernel can
+//! detect that no bytes will ever arrive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -128,8 +128,7 @@ fn shortened(bytes: usize) -> usize {
     bytes - draw(Liberty::Lengths, bytes.saturating_sub(1) as u64) as usize
 }
 
-/// Repeats `attempt` until it does not return `None`, and waits in the queue `line` before each
-/// retry.
+/// Repeats `attempt` until it returns `Some`, and waits in the queue `line` before each retry.
 fn operation<T>(
     line: &WaitQueue,
     site: Site,

@@ -10,8 +10,8 @@ use traps::{Interruptible, tape};
 
 use crate::door;
 
-/// An address, or a name that has addresses, with a port: a text such as `localhost:80`, `[::1]:80`
-/// or `[fe80::1%eth0]:80`, a [`SocketAddr`], or a pair of a host and a port.
+/// An address or a name, with a port: a text such as `localhost:80`, `[::1]:80` or
+/// `[fe80::1%eth0]:80`, a [`SocketAddr`], or a pair of a host and a port.
 ///
 /// ```
 /// use std::io;
@@ -95,7 +95,7 @@ pub fn resolve<A: ToAddress>(
 }
 
 /// Parses an IP address and port. Asks the system for the zone of an IPv6 address, which is the
-/// name of an interface, but looks no host up.
+/// name of an interface, but does not look up host names.
 pub(crate) fn ip_address(text: &str) -> io::Result<SocketAddr> {
     let no_address = "expected an IP address and a port; resolve a name first";
     let wrong = || io::Error::new(ErrorKind::InvalidInput, no_address);
@@ -114,8 +114,8 @@ fn is_v6(host: &str) -> bool {
     address.parse::<Ipv6Addr>().is_ok()
 }
 
-/// Splits `HOST:PORT`. Removes the brackets around an IPv6 address, because the system looks up
-/// what is inside.
+/// Splits `HOST:PORT`. Removes the brackets around an IPv6 address, because the system expects
+/// none.
 fn host_and_port(name: &str) -> Option<(&str, u16)> {
     let (host, port) = name.rsplit_once(':')?;
     let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -146,7 +146,7 @@ impl Error for Failed {
 
 /// Wraps an error in another error of the same kind, which names the failed action.
 pub(crate) fn failed(what: String, error: io::Error) -> io::Error {
-    // Keep an interrupt as it is: a closing scope must find it.
+    // Keep an interrupt as it is, because a closing scope must find it.
     if error.interrupt().is_some() {
         return error;
     }

@@ -20,21 +20,21 @@ use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
 use crate::throttle::Throttle;
 
 /// Accepts connections, and serves each one in its own task. Serves at most `limit` connections at
-/// a time: while all slots are taken it does not accept, and clients wait in the backlog. *Blocks*
+/// a time. While all slots are taken it does not accept, so clients wait in the backlog. *Blocks*
 /// until `accept` returns `None`. The remaining connections then continue, and each one holds up
 /// the [shutdown](traps::shutdown) until it has ended.
 ///
 /// `accept` returns the next stream, or `None` to end the server, as
 /// [`accept_until_shutdown`](crate::TcpListener::accept_until_shutdown) does once the shutdown has
-/// begun. If `accept` still returns streams then, the server serves at most `limit` more. `accept`
-/// also decides which errors end the server: a [`TcpListener`] waits and tries again if descriptors
-/// run out, and skips failed connections.
+/// begun. If `accept` still returns streams after that, the server serves at most `limit` more.
+/// `accept` also decides which errors end the server: a [`TcpListener`] waits and tries again if
+/// descriptors run out, and skips failed connections.
 ///
-/// A connection that fails ends alone and frees its slot. Its error becomes a `warn` line in the
-/// log, with the address of the peer if `accept` returns it too, as
-/// [`accept_peer_until_shutdown`](crate::TcpListener::accept_peer_until_shutdown) does. Clients can
-/// cause failures as often as they like, so there is at most one line a second, which counts those
-/// before it. The tasks are named `conn-1` and so on.
+/// If a connection fails, its slot is freed, and the others continue. Its error becomes a `warn`
+/// line in the log, with the address of the peer if `accept` returns it too, as
+/// [`accept_peer_until_shutdown`](crate::TcpListener::accept_peer_until_shutdown) does. Because
+/// clients can cause failures at will, there is at most one line a second, which counts the
+/// failures since the previous line. The tasks are named `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -143,7 +143,7 @@ impl Failures {
 
 impl Drop for Failures {
     fn drop(&mut self) {
-        // The server is over, and so are its other connections.
+        // The server and its other connections have ended.
         if Rc::strong_count(&self.0) == 1 {
             self.0.sum_up(None);
         }
@@ -157,7 +157,7 @@ impl Drop for Failures {
 /// released when it is dropped, so a task that keeps the stream keeps the slot too.
 #[derive(Debug)]
 pub struct Connection<S> {
-    // Dropped first: the next connection may need its descriptor.
+    // Dropped first, because the next connection may need its descriptor.
     stream: S,
     /// The slot, which two halves share. A whole connection needs no allocation for it.
     slot: Either<Slot, Rc<Slot>>,

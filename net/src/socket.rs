@@ -38,10 +38,10 @@ pub(crate) struct Socket {
     /// - Bytes that arrive between the event and the read are taken by the read. Their edge is
     ///   remembered, and the next wait ends without bytes. This costs one extra try, and loses
     ///   nothing.
-    /// - **An end that came together with the bytes** makes no edge of its own: one event reports
-    ///   both, and the wait for the bytes has used it up. This is safe for one reason only: the
-    ///   event has the flag `EPOLLRDHUP`, and once the kernel has seen the peer's end on a handle,
-    ///   it ends every later wait on it at once.
+    /// - **An end that arrived together with the bytes** makes no separate edge: one event reports
+    ///   both, and the wait for the bytes has consumed it. This is safe only because the event has
+    ///   the flag `EPOLLRDHUP`, and once the kernel has seen the peer's end on a handle, it ends
+    ///   every later wait on it at once.
     /// - The first wait on a socket registers it, and registering reports the present state, an end
     ///   included.
     ///
@@ -51,20 +51,20 @@ pub(crate) struct Socket {
     ///
     /// [`StreamSocket::reader`]: crate::stream_socket::StreamSocket::reader
     pub(crate) drained: Cell<bool>,
-    /// Whether an event reported TCP urgent data (`EPOLLPRI`). A read stops short in front of it,
-    /// so no short read is trusted until a try finds nothing.
+    /// Whether an event reported TCP urgent data (`EPOLLPRI`). A read stops in front of urgent
+    /// data, so no short read proves the socket empty until a try finds nothing.
     urgent: Cell<bool>,
     /// Whether the last write filled the socket, so that the next write waits without trying. The
-    /// system makes an edge for a socket that was refused room, and a short write was refused the
-    /// rest. A wait clears this flag when it begins.
+    /// system makes an edge only after it has refused bytes, and a short write means that the rest
+    /// was refused. A wait clears this flag when it begins.
     pub(crate) full: Cell<bool>,
-    /// Always true. Because this is no `Cell`, an `Option` of a socket is as small as a socket.
+    /// Always true. Because this field is not a `Cell`, an `Option` of a socket is as small as a
+    /// socket.
     _is_here: bool,
 }
 
-/// The bit of [`Socket::written`] that says that other code has had the descriptor, so that the
-/// socket may have a duplicate. The bit costs no memory, and the paths that count do not look at
-/// it.
+/// The bit of [`Socket::written`] that is set once other code has had the descriptor, so that the
+/// socket may have a duplicate. The bit takes no extra memory, and the hot paths never test it.
 const LENT: u64 = 1 << 63;
 
 impl Socket {
@@ -140,7 +140,7 @@ pub(crate) fn receive(
     let Socket { fd, drained, urgent, .. } = &**io;
     let live =
         |buf: &mut [u8]| attempt(|| recv(fd.get()?, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
-    // A tape or the log.
+    // A tape or the log is on.
     let done = if is_traced() {
         told(io, Direction::Read, site, || read_by(buf, live))
     } else {
@@ -157,7 +157,7 @@ pub(crate) fn receive(
     done
 }
 
-/// Moves bytes at a call site, if it is known, and logs how many.
+/// Transfers bytes on behalf of a call site, if it is known, and logs how many.
 #[cold]
 fn told(
     io: &Io<Socket>,
@@ -179,7 +179,7 @@ pub(crate) fn read(
     buf: &mut [u8],
     site: Site,
 ) -> impl Future<Output = io::Result<usize>> {
-    // A read into an empty buffer has nothing to wait for.
+    // A read into an empty buffer must not wait.
     let waits_first = !buf.is_empty() && io.drained.get();
     until_done(
         waits_first,
@@ -195,12 +195,13 @@ fn ready_to_read(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
     io.ready(Direction::Read, site)
 }
 
-/// The future of a wait for bytes to read. It is small, because many connections wait at a time.
+/// The future of a wait for bytes to read. It is kept small, because many connections wait at the
+/// same time.
 pub(crate) enum Readable<'a> {
-    /// The state before the first look into the socket.
+    /// The state before the first try.
     New(&'a Io<Socket>, Site),
     /// The state after the budget was spent. The future ends when the budget is renewed, without a
-    /// look, so a read may still wait.
+    /// try, so a read may still wait.
     Spent(Budget),
     Wait(Ready<'a, Socket>),
 }
@@ -214,7 +215,7 @@ impl<'a> Readable<'a> {
         }
     }
 
-    /// Looks into the socket, and begins to wait if it is empty.
+    /// Checks whether the socket has bytes, and begins to wait if it has none.
     #[cold]
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         *self = match self {
@@ -236,7 +237,7 @@ impl<'a> Readable<'a> {
 impl Future for Readable<'_> {
     type Output = io::Result<()>;
 
-    // Inlined into the guard that polls it: a call would cost as much as its work.
+    // Inlined into the guard that polls it, because a call would cost as much as its work.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
@@ -334,7 +335,7 @@ pub(crate) fn shutdown(io: &Io<Socket>, how: Shutdown) -> io::Result<()> {
 /// Waits until the peer has closed its side, or the connection has failed.
 pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     loop {
-        // Wait first, so that no system call is made while nothing arrives.
+        // Wait first, to save the system call while nothing arrives.
         ready_to_read(io, site).await?;
         if is_any(&io.fd, PollFlags::RDHUP)? {
             return Ok(());
@@ -350,9 +351,9 @@ pub(crate) fn has_failed(io: &Io<Socket>) -> bool {
 
 /// Waits until all written bytes have been sent.
 pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
-    // From now on the system reports room only if no written byte is unsent.
+    // From now on the system reports room only when every written byte has been sent.
     match door::call("notsent", || SockRef::from(&io.fd.get()?).set_tcp_notsent_lowat(1)) {
-        // Not TCP: written bytes reach the peer at once.
+        // Not TCP, so written bytes reach the peer at once.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => return Ok(()),
         set => set?,
     }

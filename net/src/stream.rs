@@ -40,8 +40,8 @@ pub trait Stream {
         self.read_from(buf, Location::caller())
     }
 
-    /// Reads like `read`, for a wrapper that passes on its own caller's location, which the log
-    /// shows. A stream that cannot pass the location on shows its own.
+    /// Reads like `read`, for a wrapper that passes on the location of its caller, which the log
+    /// shows. If a stream cannot pass the location on, the log shows that of the stream.
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize>;
 
     /// Fills all of `buf`, and waits when there is nothing to read.
@@ -146,15 +146,14 @@ pub trait Stream {
     }
 
     /// Waits until the stream holds back no written bytes. A socket or a pipe passes its bytes on
-    /// at once, so it does not wait. A TLS stream may hold back bytes for which its socket had no
-    /// room.
+    /// at once, so it does not wait. A TLS stream may hold back bytes if its socket had no room for
+    /// them.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }
 
-    /// Waits until there are bytes to read, or the end of the stream, but does not read. So a
-    /// waiting connection needs no buffer. This wait may end early, so the next read may still
-    /// wait.
+    /// Waits for bytes or for the end of the stream, but does not read, so a waiting connection
+    /// needs no buffer. This wait may end early, so the next read may still wait.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
     /// Reads the bytes that have already arrived. Returns `None` if a read would wait. `cx` is the
@@ -164,8 +163,8 @@ pub trait Stream {
         Some(done)
     }
 
-    /// Writes as many bytes as there is room for already. Returns `None` if a write would wait.
-    /// `cx` is the context of the current poll.
+    /// Writes as many bytes as there is room for now. Returns `None` if a write would wait. `cx` is
+    /// the context of the current poll.
     fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         let Poll::Ready(done) = pin!(self.write(buf)).poll(cx) else { return None };
         Some(done)
@@ -178,16 +177,16 @@ pub trait Stream {
     /// Returns the system's error.
     fn shutdown(&mut self) -> io::Result<()>;
 
-    /// Returns whether the end of the stream is a message, as the `close_notify` of TLS. Without a
-    /// [`shutdown`](Stream::shutdown), the peer of such a stream takes the end for a cut. The end
-    /// of a socket or a pipe is no message, so it is enough to drop the stream. A wrapper must
-    /// return the value of its stream.
+    /// Returns whether the end of the stream is a message, like the `close_notify` of TLS. Without
+    /// a [`shutdown`](Stream::shutdown), the peer of such a stream must assume that the data was
+    /// cut off. The end of a socket or a pipe is not a message, so it is enough to drop the stream.
+    /// A wrapper must return the value of its stream.
     fn has_end_message(&self) -> bool {
         false
     }
 
-    /// Abandons the stream. Bytes that the peer has not taken yet may be discarded. The peer meets
-    /// a reset, never an end that it could take for the end of a complete message. Drop the stream
+    /// Abandons the stream. Bytes that the peer has not taken yet may be discarded. The peer gets a
+    /// reset, never an end that it could take for the end of a complete message. Drop the stream
     /// soon, because a socket sends its reset when it is closed. A stream without resets is shut
     /// down instead.
     ///
@@ -206,15 +205,15 @@ pub trait Stream {
     }
 
     /// Returns whether the connection has failed, for example by a reset, so that no byte written
-    /// from now on can reach the peer. A peer that has only closed its side is no failure. Never
-    /// waits. Returns `false` for a stream that cannot detect a failure.
+    /// from now on can reach the peer. If the peer has only closed its side, that is not a failure.
+    /// Never waits. Returns `false` for a stream that cannot detect a failure.
     fn has_failed(&self) -> bool {
         false
     }
 
     /// Waits until the system has sent all written bytes to the peer. A stream that cannot detect
-    /// this does not wait. After this call, a TCP connection has room for more only while no byte
-    /// is unsent.
+    /// this does not wait. After this call, a TCP connection has room for more only when every byte
+    /// has been sent.
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }
@@ -243,11 +242,11 @@ pub(crate) async fn read_to_end(
 }
 
 /// Reads the bytes that have arrived. Returns `None` if there are none. Unlike `try_read`, does not
-/// take a spent budget for an empty stream: it yields, and looks again.
+/// take a spent budget for an empty stream, but yields and tries again.
 pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         let found = poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await;
-        // If some budget is left, the try was a real one.
+        // If some budget is left, the try did ask the system.
         if found.is_some() || take_budget() {
             return found.transpose();
         }

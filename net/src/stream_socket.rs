@@ -22,10 +22,11 @@ use crate::stream::Stream;
 
 /// A connection of an address family: a [`TcpStream`](crate::TcpStream) or a
 /// [`UnixStream`](crate::UnixStream). It is a [`Stream`]. `read` and `write_all`, which are enough
-/// for a small program, are methods of its own as well.
+/// for a small program, are also inherent methods.
 ///
 /// Dropping it closes the connection, as soon as the kernel has released the descriptor. Written
-/// bytes still go out, unless there are bytes left to read: then the system resets the connection.
+/// bytes are still sent, unless there are bytes left to read. In that case the system resets the
+/// connection.
 #[derive(Debug)]
 pub struct StreamSocket<F> {
     pub(crate) io: Io<Socket>,
@@ -86,8 +87,8 @@ impl<F: Family> StreamSocket<F> {
         socket::write_all(&self.io, buf, Location::caller())
     }
 
-    /// Returns the number of bytes that the system has taken in all. This number shows how far a
-    /// failed `write_all` got.
+    /// Returns the number of bytes that the system has taken so far. It shows how much of a failed
+    /// `write_all` was written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.io.written()
@@ -229,14 +230,14 @@ impl<F: Family> Stream for StreamSocket<F> {
 pub struct ReadHalf<C>(pub(crate) C);
 
 /// The writing half of a connection, borrowed or owned. It is a [`Stream`] whose reads all fail
-/// with `Unsupported`. It cannot reset: only the whole connection can.
+/// with `Unsupported`. It cannot reset the connection; only the whole connection can do that.
 #[derive(Debug)]
 pub struct WriteHalf<C>(pub(crate) C);
 
-/// The reading half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
+/// The reading half of a connection, for a separate task. Made by [`StreamSocket::into_split`].
 pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;
 
-/// The writing half of a connection, for a task of its own. Made by [`StreamSocket::into_split`].
+/// The writing half of a connection, for a separate task. Made by [`StreamSocket::into_split`].
 /// Dropping it shuts the writing direction down.
 pub type OwnedWriteHalf<F> = WriteHalf<WriteSide<F>>;
 
@@ -253,7 +254,7 @@ impl<F: Family> Deref for WriteSide<F> {
 
 impl<F: Family> Drop for WriteSide<F> {
     fn drop(&mut self) {
-        // This fails if the connection has failed. Then the peer has met an end already.
+        // This fails if the connection has failed. In that case the peer has already seen an end.
         let _ = self.0.iter().try_for_each(|both| socket::shutdown(&both.io, Shutdown::Write));
     }
 }
@@ -290,7 +291,7 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
         Readable::new(self.0.reader(), Location::caller())
     }
 
-    /// Does nothing: this half writes nothing.
+    /// Does nothing, because this half writes nothing.
     fn shutdown(&mut self) -> io::Result<()> {
         Ok(())
     }

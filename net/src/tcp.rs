@@ -20,7 +20,8 @@ use crate::stream_socket::StreamSocket;
 /// A TCP connection.
 ///
 /// Dropping it closes the connection, as soon as the kernel has released the descriptor. Written
-/// bytes still go out, unless there are bytes left to read: then the system resets the connection.
+/// bytes are still sent, unless there are bytes left to read. In that case the system resets the
+/// connection.
 pub type TcpStream = StreamSocket<Inet>;
 
 impl StreamSocket<Inet> {
@@ -81,7 +82,7 @@ async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
     }
     loop {
         stream.io.ready(Direction::Write, site).await?;
-        // The error of the connection is the result, so that the record has it as one.
+        // The result is the error of the connection, so that the record stores it as an error.
         door::call("connected", || {
             SockRef::from(&stream.io.fd.get()?).take_error()?.map_or(Ok(()), Err)
         })?;

@@ -1,4 +1,4 @@
-//! A throttle for the messages that peers can cause as often as they like.
+//! A throttle for messages that peers can cause at will.
 
 use std::fmt::Display;
 use std::mem;
@@ -42,8 +42,8 @@ impl Throttle {
         self.said().more > 0
     }
 
-    /// Logs the last message that was left out, if the pause is over at `now`. `None` is the end,
-    /// when no more messages come.
+    /// Logs the last message that was left out, if the pause is over at `now`. `None` means that
+    /// there will be no more messages.
     pub(crate) fn sum_up(&self, now: Option<Time>) {
         let line = self.said().rest(now);
         if let Some(line) = line {

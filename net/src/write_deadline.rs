@@ -20,17 +20,17 @@ use crate::stream::Stream;
 ///
 /// The limit starts again whenever the stream has taken some bytes, and during a large write after
 /// 1 MiB at the latest. So a peer that does not read can hold up a write for `span`, or an eighth
-/// more at most. The size of the write does not matter, and neither does how often a timeout breaks
-/// the write off and the caller tries again. A peer that reads is not cut off if the stream takes
-/// some bytes in each span. TCP does not take bytes each time the peer reads some: its buffers get
-/// room in steps of up to some hundred kilobytes.
+/// more at most. The size of the write does not matter. Timeouts after which the caller tries again
+/// do not matter either. A peer that reads is not cut off if the stream takes some bytes in each
+/// `span`. TCP does not take bytes each time the peer reads some, because its buffers free room in
+/// steps of up to some hundred kilobytes.
 ///
 /// Use one deadline per stream: time spent waiting for one stream would count for another. As for
 /// every stream, only one task writes at a time. A writer that finds another one writing under the
 /// same deadline gets `ResourceBusy`, writes nothing, and does not move the deadline.
 ///
 /// Costs nothing while the stream takes the bytes at once. The first wait makes one allocation.
-/// Each wait costs as much as a guard of [`ConnectionDeadline`], and no trap of its own.
+/// Each wait costs as much as a guard of [`ConnectionDeadline`], and no separate trap.
 ///
 /// ```no_run
 /// # async fn example(mut stream: net::TcpStream) -> std::io::Result<()> {
@@ -50,7 +50,7 @@ impl WriteDeadline {
     /// The default limit: 30 s.
     pub const SPAN: Duration = Duration::from_secs(30);
 
-    /// Makes a write deadline with its own connection deadline. Does not wait. A span of zero has
+    /// Makes a write deadline with its own connection deadline. Does not wait. A `span` of zero has
     /// passed at once, and `Duration::MAX` never passes.
     #[track_caller]
     pub fn new(span: Duration) -> impl Future<Output = WriteDeadline> {
@@ -72,9 +72,9 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     ///
     /// # Errors
     ///
-    /// Returns `ConnectionReset` if there was no room in time. Then the stream was reset: drop it.
-    /// Returns `ResourceBusy` if another task is writing, the stream's error if it fails, and the
-    /// interrupt that ended the wait. Then nothing was written.
+    /// Returns `ConnectionReset` if there was no room in time. The stream has then been reset, so
+    /// drop it. Returns `ResourceBusy` if another task is writing, the stream's error if it fails,
+    /// and the interrupt that ended the wait. Then nothing was written.
     pub async fn write_vectored<S: Stream>(
         &self,
         stream: &mut S,

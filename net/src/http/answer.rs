@@ -2,8 +2,8 @@
 //!
 //! A [`Response`] is bytes in memory. A [`Writer`] writes it through the transport, once for each
 //! request. The head of a streamed response is kept until the first piece of the body or the end.
-//! If something fails before that, the client still gets a response of its own with a status that
-//! says so.
+//! If something fails before that, the client still gets a separate response whose status reports
+//! the failure.
 //!
 //! This module writes. It must not read.
 
@@ -57,7 +57,7 @@ impl Response {
     ///
     /// # Panics
     ///
-    /// If `status` is not from 200 to 599: interim responses are the server's.
+    /// If `status` is not from 200 to 599, because only the server sends interim responses.
     pub fn new(status: u16) -> Response {
         assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
         Response {
@@ -71,7 +71,7 @@ impl Response {
         }
     }
 
-    /// Makes a stand-in for a response that was streamed.
+    /// Makes a placeholder for a response that was streamed.
     pub(crate) fn sent() -> Response {
         Response { sent: true, ..Response::new(200) }
     }
@@ -181,7 +181,7 @@ impl Response {
         if refusal.status == 503 { response.ask_again() } else { response }
     }
 
-    /// Drops the response, and gives the memory of a large body back to the system.
+    /// Drops the response, and returns the memory of a large body to the system.
     #[inline]
     pub(crate) fn free(self) {
         if let Cow::Owned(body) = self.body {
@@ -194,8 +194,8 @@ impl Response {
         !matches!(self.status, 204 | 205 | 304)
     }
 
-    /// The framing field of a response whose status allows no body. A 205 announces a length of
-    /// zero, because the client would otherwise read a body.
+    /// The framing field of a response with a status that allows no body. A 205 announces a length
+    /// of zero, because the client would otherwise read a body.
     pub(crate) fn no_body_field(&self) -> BodyField {
         if self.status == 205 { BodyField::Length(0) } else { BodyField::None }
     }
@@ -236,7 +236,7 @@ impl Response {
 /// The field that frames the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyField {
-    /// No field, because there is no body, or the body ends with the connection.
+    /// No field, because the response has no body or its body ends with the connection.
     None,
     Length(u64),
     Chunked,
@@ -328,7 +328,7 @@ impl std::error::Error for Gone {}
 
 /// The error of a handler, or of one of its helpers, that refuses the request. The client gets the
 /// status and the sentence, in the form of the [error page](super::Request::set_error_page). The
-/// connection continues, and the log has no line, because the client is at fault.
+/// connection continues. The rejection is not logged, because the client is at fault.
 ///
 /// ```
 /// use std::io;
@@ -384,7 +384,7 @@ impl From<Rejection> for io::Error {
 /// A function that makes the response to an error from a status and a sentence.
 pub type ErrorPage = fn(u16, &str) -> Response;
 
-/// Makes an error response whose body is the sentence `why`, as `text/plain`.
+/// Makes an error response with the sentence `why` as its body, as `text/plain`.
 fn text_page(status: u16, why: &str) -> Response {
     Response::new(status).with_text(why.to_owned())
 }
@@ -410,8 +410,8 @@ pub(crate) enum Streamed {
     Chunked,
     /// The body ends with the connection.
     UntilClose,
-    /// The response has no body (HEAD, 204, 205, 304). Up to this many bytes that the handler still
-    /// writes are thrown away.
+    /// The response has no body (HEAD, 204, 205, 304). If the handler still writes a body, up to
+    /// this many bytes are thrown away.
     Nothing(usize),
     /// The response is complete.
     Done,
@@ -492,7 +492,7 @@ impl<S: Stream> Writer<'_, S> {
             Ok(response) => Ok(match self.streamed {
                 Streamed::No => Some(response),
                 Streamed::Done => Some(Response::sent()),
-                // The response broke off, and the client can tell.
+                // The response broke off, and the client can detect that.
                 _ => None,
             }),
             Err(error) if is_lost => Err(error),
@@ -513,7 +513,7 @@ impl<S: Stream> Writer<'_, S> {
             }
             Some(Gone::Panicked) | None => {}
         }
-        // The client asked for no body, by HEAD. That may be the only fault.
+        // The request was HEAD; the handler may have failed only because its body was refused.
         if self.fault.is_none() && is_unwanted(error) {
             match self.streamed {
                 Streamed::Nothing(0) => return Some(Response::sent()),
@@ -521,8 +521,7 @@ impl<S: Stream> Writer<'_, S> {
                 _ => {}
             }
         }
-        // A fault of the connection or of the request has no line: a client can cause it as often
-        // as it likes. A `Gone` has its line already.
+        // Do not log failures that a client can cause at will. `Gone` was logged when it occurred.
         let is_open = self.streamed == Streamed::No;
         let is_refused = matches!(self.fault, Some(Fault::Refused(_)))
             || is_open && Rejection::of(error).is_some();
@@ -559,10 +558,10 @@ impl<S: Stream> Writer<'_, S> {
         error
     }
 
-    /// Sends `100 Continue` to a client that waits for it. Uses a write of its own, because a
-    /// client may take the 100 and the bytes that come with it for one response. Sends the 100 once
-    /// at most, before the head of the response. If the body is already here (`comes`), sends none,
-    /// because the client has not waited.
+    /// Sends `100 Continue` to a client that waits for it. Uses a separate write, because a client
+    /// may take the 100 and the bytes that arrive with it for one response. Sends the 100 at most
+    /// once, before the head of the response. If the body is already arriving (`comes`), sends
+    /// none, because the client has not waited.
     pub(crate) async fn go_on(&mut self, comes: bool) -> io::Result<()> {
         let waits = std::mem::take(&mut self.expects);
         if !waits || comes || !self.is_open() {
@@ -625,7 +624,8 @@ impl<S: Stream> Writer<'_, S> {
         self.begun = Some(transport.end());
         let Transport { out, room, .. } = &mut *transport;
         if let Some(room) = room {
-            // The body of the request is gone, except the bytes that the response is made of.
+            // The body of the request has been dropped, except the bytes that the response is made
+            // of.
             room.complete();
             room.shrink(body.len() as u64);
         }
@@ -664,10 +664,11 @@ impl<S: Stream> Writer<'_, S> {
         self.transport.borrow_mut().out.extend_from_slice(bytes);
     }
 
-    /// Writes a piece that is too large to copy, after the gathered bytes. The write is in a box,
+    /// Writes a piece that is too large to copy, after the gathered bytes. The write is boxed,
     /// because few responses have such a piece.
     pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // If a timeout of the handler drops or interrupts this half-way, the response stays cut.
+        // If a timeout of the handler drops or interrupts this write half-way, the response stays
+        // cut.
         let before = self.fault.replace(Fault::Cut);
         let mut transport = self.transport.borrow_mut();
         let sent = Box::pin(transport.write_through(bytes, self.config)).await;
@@ -677,15 +678,16 @@ impl<S: Stream> Writer<'_, S> {
         Ok(())
     }
 
-    /// Gathers or writes one piece of a streamed body. A piece costs an operation, however small it
-    /// is: a handler can make thousands of pieces before they fill a buffer.
+    /// Gathers or writes one piece of a streamed body. Each piece costs an operation of the budget,
+    /// however small it is, because a handler can make thousands of pieces before they fill a
+    /// buffer.
     pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
         self.check()?;
         budget().await?;
         self.put_piece(piece).await
     }
 
-    /// Gathers or writes one piece of a streamed body, which has cost its operation already.
+    /// Gathers or writes one piece of a streamed body, which has already cost its operation.
     pub(crate) async fn put_piece(&mut self, piece: &[u8]) -> io::Result<()> {
         self.check()?;
         if self.is_full() {
@@ -697,8 +699,8 @@ impl<S: Stream> Writer<'_, S> {
         self.release();
         match &mut self.streamed {
             Streamed::Nothing(left) => {
-                // The client has all that it wants. A handler that would write forever gets an
-                // error, as if the client had left.
+                // The client has everything that it asked for. A handler that would write forever
+                // gets an error, as if the client had left.
                 *left = left.saturating_sub(piece.len());
                 if *left == 0 { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
             }
@@ -729,7 +731,7 @@ impl<S: Stream> Writer<'_, S> {
             Streamed::Length(_) | Streamed::UntilClose | Streamed::Nothing(_) => {}
             Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
         }
-        // A response that was cut is never complete, whatever was written later.
+        // A response that was cut is never complete, even if more was written later.
         if self.check().is_ok() {
             if self.streamed == Streamed::UntilClose {
                 self.set_until_close(UntilClose::Complete);
@@ -762,7 +764,7 @@ impl<S: Stream> Writer<'_, S> {
     }
 }
 
-/// Whether `error` may come from writing a body that the client does not want.
+/// Whether `error` may be the result of writing a body that the client does not want.
 fn is_unwanted(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Unsupported)
 }

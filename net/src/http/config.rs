@@ -29,8 +29,8 @@ pub struct Config {
     /// The deadlines of the phases of a connection.
     pub deadlines: Deadlines,
     /// Whether a line of a head can end in LF alone (RFC 9112, 2.2). If off, such a head is
-    /// refused: a proxy in front may see another request there. The lines of a chunked body must
-    /// always end in CRLF.
+    /// refused, because a proxy in front may read it as a different request. The lines of a chunked
+    /// body must always end in CRLF.
     pub bare_lf: bool,
     /// Whether the server responds to a client that has closed its sending side, however long the
     /// response takes. If off, the server assumes that such a client has left, and cancels the
@@ -63,19 +63,19 @@ impl Config {
         Config { limits, deadlines, ..Config::default() }
     }
 
-    /// Reports every response to `tell`, for an access log: when the stream has taken the whole
-    /// response, or when it takes no more. If the stream has taken none of the response, the status
-    /// is 499. `tell` runs in the task of the connection, so it must not block.
+    /// Calls `tell` for every response, for an access log, when the stream has taken the whole
+    /// response or takes no more. If the stream has taken none of the response, the status is 499.
+    /// `tell` runs in the task of the connection, so it must not block.
     pub fn on_answer(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
         self.on_answer = OnAnswer(Some(Box::new(tell)));
     }
 
     /// Begins to close all connections, for a server that stops. Idle connections close at once.
-    /// New connections close if they send nothing within half a second, the *grace*. A request that
-    /// was sent before gets its response, with `Connection: close`. A head that is not whole when
-    /// the grace ends is refused with 503 and `Retry-After`. From then on, a wait for a piece of a
-    /// body, for room in memory, or for a client to take some of its response lasts two seconds at
-    /// most, and then ends as if its own deadline had passed. Does not trap.
+    /// New connections close if they send nothing within half a second, the *grace*. A request sent
+    /// before then gets its response, with `Connection: close`. A head that is not whole when the
+    /// grace ends is refused with 503 and `Retry-After`. From then on, a wait for a piece of a
+    /// body, for room in memory, or for a client to take some of its response lasts at most two
+    /// seconds, and then ends as if its deadline had passed. Does not trap.
     #[track_caller]
     pub fn drain(&self) {
         self.open.drain();
@@ -110,7 +110,7 @@ impl Config {
     }
 }
 
-/// The status in the access log if no response was sent, because the client left before.
+/// The status in the access log if the client left before any of the response was sent.
 pub(crate) const NONE_SENT: u16 = 499;
 
 /// A request and its response, as an access log shows them.
@@ -124,8 +124,8 @@ pub struct Exchange<'a> {
     /// The status that was sent. 499 if the client left before the stream took anything of the
     /// response.
     pub status: u16,
-    /// The number of bytes of the body that the stream has taken, without the framing of chunks. If
-    /// a response in chunks breaks off, this may be a few less.
+    /// The number of bytes of the body that the stream has taken, without the framing of chunks.
+    /// For a chunked response that breaks off, the count may be a few bytes low.
     pub length: u64,
 }
 
@@ -134,19 +134,19 @@ pub struct Exchange<'a> {
 /// The end of a response head: the `Date` field, and the empty line.
 pub(crate) type Tail = [u8; 39];
 
-/// The place of the date in the tail: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// The position of the date in the tail: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE: Range<usize> = 6..35;
 
 /// The last second that the format of the date can write, on 31 December 9999.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// The cached tail of a response head, and the time in which its date is right.
+/// The cached tail of a response head, and the period in which its date is right.
 #[derive(Debug)]
 pub(crate) struct Date {
     tail: Cell<Tail>,
-    /// The time at which the time of day was read, by the clock of the kernel that ran.
+    /// The reading of the kernel's clock when the time of day was read.
     asked: Cell<Time>,
-    /// The time at which the next second begins, by the clock of that kernel.
+    /// The reading of the kernel's clock when the next second begins.
     until: Cell<Time>,
 }
 
@@ -158,13 +158,13 @@ impl Default for Date {
 }
 
 impl Date {
-    /// Whether the date is right at `now`, a time of the kernel. If `now` is before the date was
-    /// read, it is the time of another kernel, and the date is not right.
+    /// Whether the date is right at `now`, a time of the kernel. If `now` is earlier than the
+    /// reading of the date, it is the time of another kernel, and the date is not right.
     pub(crate) fn is_right(&self, now: Time) -> bool {
         (self.asked.get()..self.until.get()).contains(&now)
     }
 
-    /// Marks the cached date as stale, because another kernel may run now.
+    /// Marks the cached date as stale, because the kernel that runs now may be another one.
     pub(crate) fn forget(&self) {
         self.until.set(Time::ZERO);
     }
@@ -234,11 +234,11 @@ impl Pool {
     }
 }
 
-/// The smallest room, in bytes, for which a read is worth a system call.
+/// The smallest room, in bytes, that makes a read worth a system call.
 const WORTH: usize = 4096;
 
-/// The input buffer of a connection, with the bytes that have come in. The head of the request in
-/// hand stays where it is, at `start`.
+/// The input buffer of a connection, with the bytes that have arrived. The head of the current
+/// request stays at `start`.
 #[derive(Debug)]
 pub(crate) struct Input {
     buffer: Vec<u8>,
@@ -265,7 +265,7 @@ impl Input {
         self.next == self.end
     }
 
-    /// The bytes that have come in and are not used yet.
+    /// The bytes that have arrived and are not used yet.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer[self.next..self.end]
     }
@@ -326,7 +326,7 @@ impl Input {
 
     /// Makes room after the unused bytes, and returns it. If the room would be small, the bytes
     /// before `start` are dropped. A full buffer grows, up to `most` bytes beyond its usual size.
-    /// If it is full at that size, there is no room, and the caller reads nothing.
+    /// If it is full at that size, the room is empty, and the caller reads nothing.
     #[inline]
     pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
         if self.buffer.len() - self.end < WORTH {
@@ -358,14 +358,14 @@ impl Input {
         self.end += n;
     }
 
-    /// The request line without its end, as far as it has come, at most `most` bytes.
+    /// The part of the request line that has arrived, without its end, at most `most` bytes.
     pub(crate) fn first_line(&self, most: usize) -> &[u8] {
         let bytes = &self.buffer[self.start..self.end.min(self.start.saturating_add(most))];
         let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
-    /// Whether the unused bytes begin with a HEAD request, whose response has no body.
+    /// Whether the unused bytes begin with a HEAD request, which gets no body.
     pub(crate) fn asks_for_none(&self) -> bool {
         self.rest().starts_with(b"HEAD ")
     }
@@ -392,7 +392,7 @@ mod tests {
         date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900), at(5_000));
         assert!(date.is_right(at(5_000)) && date.is_right(at(5_099)));
         assert!(!date.is_right(at(5_100)));
-        // The clock of a kernel that began later, or whose turn it is again.
+        // The clock of another kernel: one that began later, or that runs again.
         assert!(!date.is_right(at(0)) && !date.is_right(at(60_000)));
         date.forget();
         assert!(!date.is_right(at(5_000)));

@@ -27,32 +27,32 @@
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. Inside a head, `deadlines.head`: 408, the end of the grace: 503, the server needs the place for another connection: 503 and TurnedAway, and the peer's end: 400; in front of one: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
+//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. With part of a head read: 408 at `deadlines.head`, 503 at the end of the grace, 503 and TurnedAway if the server needs the place for another connection, and 400 if the peer closes. Before its first byte, all these: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
 //! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
 //! | Leaving | the next run of its task | One last look in Head |
-//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has left for a moment: Asked, without a response |
-//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503 and TurnedAway. Then Sending. If the body is thrown away, the response of the handler stands |
+//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has been gone for `LEFT`: Asked, no response |
+//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503 and TurnedAway. Then Sending. If the body is thrown away, the response of the handler is still sent |
 //! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
-//! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has come. TurnedAway: its place is needed |
+//! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has arrived. TurnedAway: its place is needed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
 //! other states have a pair of buffers from a pool, and one allocation. A request may also have
 //! room in memory.
 //!
 //! Once some of a response has gone out, the connection breaks it off instead of sending a status.
-//! It ends with a reset if only a reset tells the peer so. The cancellation of the task ends every
-//! state; a request whose response has not begun gets 503 first. A wait for the peer to stop
-//! sending is in a shield, because it is the clean-up of the connection. An error of the stream
-//! ends every state, too.
+//! It resets the stream if nothing else would tell the peer that the response is incomplete. The
+//! cancellation of the task ends every state; a request whose response has not begun gets 503
+//! first. A wait for the peer to stop sending is in a shield, because it is the clean-up of the
+//! connection. An error of the stream also ends every state.
 //!
-//! During a wait in Head or Request, the entry in the server's list shows what it is for: Partial,
-//! Body, Room or Write.
+//! During a wait in Head or Request, the entry in the server's list shows the kind of the wait:
+//! Partial, Body, Room or Write.
 //!
 //! Every status that is the server's own, and why:
 //!
 //! | status | why | where |
 //! |---|---|---|
-//! | 100 | the client waits to be told to send its body, and the handler reads it | `answer` |
+//! | 100 | the client waits for permission to send its body, and the handler reads it | `answer` |
 //! | 400 | the head or the body breaks a rule, or breaks off | here, `head`, `request` |
 //! | 408 | the head or the body takes too long, and no response has begun to go out | here, `request` |
 //! | 413 | the body is too long | `head`, `request` |
@@ -96,8 +96,8 @@ use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_A
 use crate::pace::is_timeout;
 use crate::stream::Stream;
 
-/// Serves one connection until it ends: by the peer, by a deadline, or by a response that closes
-/// it. Must run in a task of its own, because a deadline interrupts all waits of its task.
+/// Serves one connection until the peer, a deadline or a response closes it. Must run in a separate
+/// task, because a deadline interrupts all waits of its task.
 ///
 /// Pipelined requests are answered in order, and their responses are gathered into one write. While
 /// the connection waits for a request it owns no buffer.
@@ -118,10 +118,11 @@ pub async fn serve_connection<S: Stream, H: Handler>(
 /// Answers a connection with 503 and `Retry-After: 1`, whatever the client requests, because there
 /// are too many connections. Closes the connection so that the peer reads the response.
 /// [`serve`](super::serve) does this above [`Limits::connections`](super::Limits::connections). Use
-/// this function with an accept loop of your own. Must run in a task of its own, as
-/// [`serve_connection`](super::serve_connection).
+/// this function with your own accept loop. Like [`serve_connection`](super::serve_connection), it
+/// must run in a separate task.
 ///
-/// Blocks while the peer takes the response, and while it still sends, each under a deadline.
+/// Blocks while the peer takes the response, and then while the peer still sends, each time under a
+/// deadline.
 ///
 /// # Errors
 ///
@@ -151,7 +152,7 @@ where
 #[derive(Debug)]
 pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
     stream: S,
-    /// The address of the peer, for an access log. In a box, because few servers have a log.
+    /// The address of the peer, for an access log. Boxed, because few servers have a log.
     peer: Option<Box<SocketAddr>>,
     entry: Rc<Entry>,
     config: C,
@@ -160,7 +161,7 @@ pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
 /// Makes the entry of a new connection.
 pub(super) fn open(config: &Config) -> Rc<Entry> {
     if config.connections() == 0 {
-        // Another kernel may run now.
+        // The kernel that runs now may be another one.
         config.date.forget();
     }
     config.open.add()
@@ -179,7 +180,7 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
         Connection::opened(accepted, (open(&config), config))
     }
 
-    /// Makes a connection that has an entry already.
+    /// Makes a connection that already has an entry.
     pub(super) fn opened(
         (stream, peer): (S, Option<SocketAddr>),
         (entry, config): (Rc<Entry>, C),
@@ -200,8 +201,8 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
         }
     }
 
-    /// Sends the end of a stream whose end is a message. A connection that lingered has sent it
-    /// already; one that failed or was cancelled must not wait for it.
+    /// Sends the end message of a stream that has one. A connection that lingered has already sent
+    /// it; a connection that failed or was cancelled must not wait for it.
     fn end(&mut self) {
         if self.stream.has_end_message() && self.entry.until_close.get() == UntilClose::Out {
             let _ = self.stream.shutdown();
@@ -211,8 +212,8 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     fn drop(&mut self) {
-        // A clean close would look like the end of the response, which is not whole. Only a reset
-        // tells the peer. The connection ends in either case.
+        // To the peer, a clean close would look like the end of the response. Only a reset shows
+        // that the response is incomplete. The connection ends in either case.
         if self.entry.until_close.get() != UntilClose::Out {
             let _ = self.stream.reset();
         }
@@ -238,12 +239,12 @@ where
     async move {
         connection.make_deadline().await;
         let ended = loop {
-            // In a box, so that a waiting connection is small. `Box::pin` would copy the future.
+            // Boxed, so that a waiting connection is small. `Box::pin` would copy the future.
             let place = Box::new_uninit();
             match Box::into_pin(Box::write(place, busy(&mut connection, &*handler))).await {
                 Ok(State::Closed) => break Ok(()),
                 Ok(_) => {}
-                // The log has a line already.
+                // It is already in the log.
                 Err(error) if Expired::is(&error) => break Ok(()),
                 Err(error) => break Err(error),
             }
@@ -251,7 +252,7 @@ where
                 if !is_timeout(&error) {
                     break Err(error);
                 }
-                // A byte may have come in the meantime, so there is one last look.
+                // A byte may have arrived in the meantime, so check once more.
                 connection.entry.leaves.set(true);
             }
         };
@@ -267,7 +268,7 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
         let deadline = entry.deadline();
         let span = match (entry.has_asked(), config.is_draining()) {
             (true, false) => config.deadlines.idle,
-            // The drain has begun since this connection last looked.
+            // The drain has begun since the last check.
             (true, true) => Duration::ZERO,
             (false, false) => config.deadlines.head,
             (false, true) => config.deadlines.head.min(FIRST_BYTE),
@@ -296,7 +297,7 @@ where
     let is_first = entry.state.get() == State::New;
     let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
     if is_first && !config.is_draining() {
-        // The time of the first head has been running since the connection opened.
+        // The deadline of the first head has been running since the connection opened.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
     let end = busy.serve(handler).await;
@@ -330,7 +331,7 @@ impl<S: Stream> Busy<'_, S> {
         }
     }
 
-    /// Reads more of a head, or refuses it. Returns the next state. In a box, because few requests
+    /// Reads more of a head, or refuses it. Returns the next state. Boxed, because few requests
     /// need this.
     fn after_stop(&mut self, stop: Stop) -> Pin<Box<dyn Future<Output = io::Result<State>> + '_>> {
         match stop {
@@ -342,7 +343,7 @@ impl<S: Stream> Busy<'_, S> {
     /// Answers the request in hand. Returns the next state.
     async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         self.config.open.enter(self.entry, State::Request);
-        // The peer does not read the responses before this one, and will not read this one.
+        // The peer does not read the earlier responses, so it will not read this one.
         if self.is_deserted() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -455,7 +456,7 @@ const NO_LINE: Refusal = Refusal::bad("there is no request line\n");
 
 impl<S: Stream> Busy<'_, S> {
     /// Reads the next head if it can be read without a wait. Returns the next state, or the reason
-    /// why there is no head.
+    /// why no head was read.
     fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Result<State, Stop>> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
@@ -478,7 +479,7 @@ impl<S: Stream> Busy<'_, S> {
     }
 
     /// Skips empty lines, and parses the head in the input. Returns the next state, or the reason
-    /// why there is no head.
+    /// why no head was read.
     fn whole_head(&mut self) -> Result<State, Stop> {
         let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
@@ -504,7 +505,7 @@ impl<S: Stream> Busy<'_, S> {
         }
     }
 
-    /// Reads more of a head, or looks for input a last time before the connection closes. Returns
+    /// Reads more of a head, or checks for input a last time before the connection closes. Returns
     /// the next state.
     async fn read_on(&mut self) -> io::Result<State> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
@@ -593,15 +594,15 @@ pub trait Handler {
     /// read.
     ///
     /// A handler must pass on an error of reading the body or writing the response. Such an error
-    /// belongs to the connection and has no line in the log. Any other error leads to a response
-    /// with 500, or breaks off a response that has begun to go out. It has a `warn` line, `a
-    /// handler failed: ...`, as a panic has. So respond with 400 or 404, not with an error, if any
-    /// client can cause it. A timeout that the handler sets itself and passes on is such an error
-    /// too. An interrupt from further out ends the connection.
+    /// belongs to the connection and is not logged. Any other error leads to a response with 500,
+    /// or breaks off a response that has begun to go out. Like a panic, it has a `warn` line, `a
+    /// handler failed: ...`. So if any client can cause a failure, respond with 400 or 404, not
+    /// with an error. A timeout that the handler sets itself and passes on counts as a failure too.
+    /// An interrupt from further out ends the connection.
     ///
-    /// If its client leaves, or [`Deadlines::handler`](super::Deadlines::handler) passes, a handler
-    /// is cancelled: its wait ends with an interrupt, so that it can still clean up. Put whatever
-    /// must not be interrupted into a [shield](traps::shield()).
+    /// If the client leaves, or [`Deadlines::handler`](super::Deadlines::handler) passes, the
+    /// handler is cancelled: its wait ends with an interrupt, so that it can still clean up. Put
+    /// code that must not be interrupted into a [shield](traps::shield()).
     fn handle<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
@@ -636,15 +637,16 @@ impl<H: Handler> Handler for &H {
 
 /// Runs the handler of a request. While the handler waits for something other than this client:
 ///
-/// - The responses before its own go out.
-/// - Its deadline runs. The time starts again after each read from the client and each write to it.
-///   While the handler waits for the client, the deadline of that wait runs instead.
-/// - The connection watches the client for its end. Once the client has left, the handler has a
-///   moment to finish, because the client may only have closed its sending side.
+/// - Earlier responses go out.
+/// - The deadline of the handler runs. It starts again after each read from the client and each
+///   write to it. While the handler waits for the client, the deadline of that wait runs instead.
+/// - The connection checks whether the client closes. Once the client has left, the handler has the
+///   time `LEFT` to finish, because the client may only have closed its sending side.
 ///
 /// When the time of a handler is over, the deadline of the connection cancels it by an interrupt of
-/// its wait. A panic becomes an error, with a line in the log. By then all that the handler owned
-/// is dropped, also its borrows of the transport, so the connection can still respond.
+/// its wait. A panic becomes an error, with a line in the log. By then everything that the handler
+/// owned has been dropped, including its borrows of the transport, so the connection can still
+/// respond.
 pub(super) async fn handle<S: Stream, H: Handler>(
     handler: &H,
     request: &mut Request<'_, S>,
@@ -806,7 +808,7 @@ impl<S: Stream> Request<'_, S> {
     /// next state.
     pub(super) async fn finish(&mut self, response: &Response) -> io::Result<State> {
         let doubt = self.has_doubt();
-        // A head that is out already has said that the connection continues.
+        // A head that has already been sent promised that the connection continues.
         let stops = !response.sent && self.writer.config.is_draining() && self.is_last();
         self.writer.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
@@ -833,7 +835,7 @@ impl<S: Stream> Request<'_, S> {
         })
     }
 
-    /// Whether no bytes of another request have come after this request.
+    /// Whether no bytes of another request have arrived after this request.
     fn is_last(&self) -> bool {
         !matches!(self.body, Body::End) || self.input.is_empty()
     }
@@ -888,9 +890,9 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Whether the connection must close because the start of the next request is not certain, or
-    /// is too many bytes away. The result depends on what the client has announced and not on what
-    /// has come, so that the response does not depend on how the body was cut. A body in chunks is
-    /// read up to the bound, and the connection closes if there is more.
+    /// is too many bytes away. The result depends on what the client has announced and not on how
+    /// much has arrived, so that the response does not depend on how the body was split. A chunked
+    /// body is read up to the bound, and the connection closes if there is more.
     fn has_doubt(&self) -> bool {
         let is_long = match self.body {
             Body::Length(left) => left > self.writer.config.limits.drain,
@@ -918,9 +920,8 @@ impl<S: Stream> Request<'_, S> {
     }
 }
 
-/// Whether an interrupt from outside the connection ended the handler. If a handler passes on a
-/// timeout that it has set itself, or the cancellation of another task, that is a failure of the
-/// handler.
+/// Whether an interrupt from outside the connection ended the handler. A timeout that the handler
+/// set itself, or the cancellation of another task, does not count: it is a failure of the handler.
 fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
@@ -930,12 +931,12 @@ fn is_from_outside(error: &io::Error) -> bool {
 impl<S: Stream> Busy<'_, S> {
     /// Sends the response that reports a refusal, and lingers.
     async fn refuse(&mut self, refusal: Refusal, end: State) -> io::Result<State> {
-        // A refusal is no work that a shutdown should wait for.
+        // A shutdown should not wait for a refusal.
         self.entry.let_go();
         if let Some(cap) = refusal.cap {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
         }
-        // The bytes of the request stay in front, for the log.
+        // Keep the bytes of the request, for the log.
         let no_body = refusal != NO_LINE && self.buffers.input.asks_for_none();
         self.buffers.head = Head { no_body, ..Head::REFUSED };
         let (head, input) = (&self.buffers.head, &mut self.buffers.input);
@@ -947,11 +948,11 @@ impl<S: Stream> Busy<'_, S> {
         self.linger(end).await
     }
 
-    /// Ends the connection so that the peer reads what was written. If a stream is closed with
-    /// input that is not read, it resets, and so does a closed stream when more input comes.
+    /// Ends the connection so that the peer reads what was written. The system resets a stream that
+    /// is closed with unread input, or that gets more input after it was closed.
     ///
     /// So wait until the peer has everything, and then until it stops sending, each under a
-    /// deadline. Skip this if little was written and nothing has come.
+    /// deadline. Skip this if little was written and nothing has arrived.
     async fn linger(&mut self, end: State) -> io::Result<State> {
         // A connection that gives way no longer counts as served.
         let end = if self.entry.gives_way() { State::TurnedAway } else { end };
@@ -979,8 +980,8 @@ impl<S: Stream> Busy<'_, S> {
         let until = transport.entry.now() + self.config.deadlines.linger;
         // The request of a refused connection is not read, and there may be many such connections.
         let mut left = if end == State::TurnedAway { self.config.limits.drain } else { LINGER };
-        // In a shield: this is the clean-up of the connection, for which no hold delays the
-        // shutdown.
+        // In a shield, because this is the clean-up of the connection, and no hold delays the
+        // shutdown for it.
         shield(async {
             while left > 0 {
                 input.clear();

@@ -1,7 +1,7 @@
-//! The open connections of a server: the state of each, and which of them close when there is no
-//! room or when the server stops.
+//! The open connections of a server: the state of each, and the choice of the connections that
+//! close when there is no room or when the server stops.
 //!
-//! This module knows a connection by its deadline. It must not touch a stream.
+//! This module closes a connection through its deadline. It must not touch a stream.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -15,7 +15,7 @@ use super::limits::Caps;
 use super::queues::{Queue, Queues};
 use crate::limits::{DRAIN_WAIT, FIRST_BYTE, SLOW, TURNED_AWAY};
 
-/// The state of a connection. The head of `connection` draws the states, and says what ends each.
+/// The state of a connection. The head of `connection` draws the states, and lists what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     /// The connection waits for its handshake, or for the first byte of its first request.
@@ -29,7 +29,7 @@ pub(crate) enum State {
     Head,
     /// The connection waits for the rest of a head.
     Partial,
-    /// The connection has a request: its handler runs, its body comes, or its response goes out.
+    /// The connection has a request: its handler runs, its body arrives, or its response goes out.
     Request,
     /// The connection waits for a piece of a body.
     Body,
@@ -39,12 +39,12 @@ pub(crate) enum State {
     Write,
     /// The connection lingers because no request came. It owes no further response.
     Silent,
-    /// The connection lingers after the last response, because the peer asked for the end or is
-    /// lost.
+    /// The connection lingers after the last response, because the client sent `Connection: close`
+    /// or is gone.
     Asked,
     /// The connection lingers after the last response, and the peer may still be sending.
     Sending,
-    /// The connection is one too many, or had to give way. It gets 503 if it can, and lingers.
+    /// The connection is over the limit, or had to give way. It gets 503 if it can, and lingers.
     TurnedAway,
     /// The connection is over.
     Closed,
@@ -96,7 +96,7 @@ pub(crate) struct Connections {
     /// The number of connections that were turned away.
     turned_away: Cell<usize>,
     draining: Cell<bool>,
-    /// The end of the grace of a drain. Set by the first look at the clock.
+    /// The end of the grace of a drain. Set when the clock is first read.
     grace: Cell<Option<Time>>,
     /// The number of connections so far, closed ones included.
     numbers: Cell<u64>,
@@ -115,7 +115,7 @@ pub(crate) struct Entry {
     pub(crate) until_close: Cell<UntilClose>,
     /// Whether the connection closes as soon as it has nothing left to do.
     pub(crate) leaves: Cell<bool>,
-    /// Whether so much was written that the peer may lack some of it.
+    /// Whether enough was written that the peer may not have received all of it.
     pub(crate) much: Cell<bool>,
     /// The number of requests on this connection so far.
     requests: Cell<u64>,
@@ -185,7 +185,7 @@ impl Connections {
         }
     }
 
-    /// Counts a change between two states of which one is not served.
+    /// Counts a change between a state that is served and one that is not.
     #[cold]
     fn count(&self, before: State, state: State) {
         for (counter, counted) in
@@ -224,7 +224,7 @@ impl Connections {
         Shown { open: self, entry, before, during }
     }
 
-    /// The time until which a drain allows a wait in `state` that began at `begun`.
+    /// The end of the time that a drain allows for a wait in `state` that began at `begun`.
     pub(crate) fn bound(&self, state: State, begun: Time) -> Time {
         match (self.is_draining(), state) {
             (false, _) => Time::NEVER,
@@ -283,7 +283,7 @@ impl Connections {
 
     /// Makes room for another connection. Returns the connection that gives way, if there is one.
     ///
-    /// The order of the choice, each time the connection whose wait began first:
+    /// The order of the choice (within each kind, the connection that has waited longest):
     ///
     /// 1. a new connection that has waited for half a second for its first byte;
     /// 2. a connection that waits for its next request;
@@ -292,8 +292,8 @@ impl Connections {
     ///    for its peer to take some of a response;
     /// 5. any new connection: its bytes may be on their way.
     ///
-    /// `span` is the whole time that a new connection has for its first byte. The first two close
-    /// without a word, and so does the last. The others get 503, if their response has not begun.
+    /// `span` is the whole time that a new connection has for its first byte. The first two kinds
+    /// and the last close without a response. The others get 503, if their response has not begun.
     #[track_caller]
     pub(crate) fn give_way(&self, span: Duration) -> Option<Rc<Entry>> {
         self.close_waiting(span).or_else(|| self.cut_waiting()).or_else(|| self.close_new(None))
@@ -341,7 +341,7 @@ impl Connections {
         Some(entry)
     }
 
-    /// The connection whose wait in `state` began first, and the time of that.
+    /// The connection that has waited longest in `state`, and the time at which its wait began.
     fn first(&self, state: State) -> Option<(Rc<Entry>, Time)> {
         let queue = state.queue().expect("a queue for each wait");
         let (entries, mut queues) = (self.entries.borrow(), self.queues.borrow_mut());
@@ -350,15 +350,15 @@ impl Connections {
             if entry.state.get() == state {
                 return Some((entry.clone(), since));
             }
-            // Its wait was over before.
+            // Its wait was already over.
             queues.leave(place);
         }
         None
     }
 
     /// Ends one connection because the process has run out of descriptors, unless one is closing
-    /// already. The choice is the same as at the connection limit, but a refused peer that does not
-    /// read its response comes before those that would be refused.
+    /// already. The choice is the same as at the connection limit, except that refused peers that
+    /// do not read their response are chosen before any others are refused.
     #[track_caller]
     pub(crate) fn make_room(&self, span: Duration) {
         if self.leaving.get() == 0 {
@@ -382,14 +382,14 @@ impl Connections {
         for _ in 0..most {
             let Some((entry, _)) = self.first(State::TurnedAway) else { break };
             entry.deadline.get().map(ConnectionDeadline::fire);
-            // The next call chooses another one.
+            // The next call must choose another connection.
             self.enter(&entry, State::TurnedAway);
         }
         most > 0
     }
 
-    /// Marks a connection as refused, because it is one too many. If `most` refused connections are
-    /// open already, their waits end.
+    /// Marks a connection as refused, because it is over the limit. If `most` refused connections
+    /// are already open, their waits end.
     #[track_caller]
     pub(crate) fn refuse(&self, entry: &Entry, most: usize) {
         if entry.state.get() == State::TurnedAway {
@@ -420,7 +420,7 @@ impl Entry {
         self.deadline().now()
     }
 
-    /// The point in time for which the deadline was armed last.
+    /// The time for which the deadline was last armed.
     pub(crate) fn until(&self) -> Time {
         self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
     }
@@ -435,8 +435,8 @@ impl Entry {
         drop(self.hold.0.take());
     }
 
-    /// Whether the connection must end for another one: it was one too many, or was chosen to give
-    /// way.
+    /// Whether the connection must end for another one, because it is over the limit or was chosen
+    /// to give way.
     pub(crate) fn gives_way(&self) -> bool {
         self.state.get() == State::TurnedAway
     }
@@ -454,7 +454,8 @@ impl Entry {
         self.requests.get() > 0
     }
 
-    /// Notes that all gathered bytes are out, so a complete response has no bytes left to send.
+    /// Notes that all gathered bytes have been sent, so a complete response has no bytes left to
+    /// send.
     pub(crate) fn flushed(&self) {
         if self.until_close.get() == UntilClose::Complete {
             self.until_close.set(UntilClose::Out);
@@ -486,7 +487,7 @@ mod tests {
         entry
     }
 
-    /// The numbers of the connections that close, one for each newcomer, until none is left.
+    /// The numbers of the connections that close, one for each new connection, until none is left.
     fn closed(open: &Connections) -> Vec<u64> {
         std::iter::from_fn(|| Some(open.give_way(10 * SECOND)?.number)).collect()
     }
@@ -567,7 +568,7 @@ mod tests {
             assert_eq!(late.until(), late.now() + SECOND / 2);
             assert_eq!(busy.until(), busy.now() + 10 * SECOND);
             assert!(is_over(&idle));
-            // All of them belong to this task, which it would interrupt.
+            // All of them belong to this task, so firing one would interrupt it.
             idle.deadline().disarm();
             let until = late.until();
             sleep(SECOND / 5).await.unwrap();

@@ -1,9 +1,10 @@
-//! The handshake of a connection: a function of the program makes its stream of the accepted one.
+//! The handshake of a connection, in which a function of the program turns the accepted stream into
+//! another one.
 //!
 //! For HTTP, a handshake is a part of the wait for the first byte of a request. So its connection
-//! is `New`, or `TurnedAway`, until it is over: the same deadline, drain and choice of the
-//! connection that closes for another one apply to a client that is silent, whether it owes a
-//! handshake or a request.
+//! is `New`, or `TurnedAway`, until the handshake is over. The same deadline, drain and choice of a
+//! connection to close therefore apply to every silent client, whether it owes a handshake or a
+//! request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +25,7 @@ use crate::tcp::TcpStream;
 /// A connection whose handshake is not over. It counts as open.
 pub(super) struct Opening<C: Deref<Target = Config>> {
     accepted: Option<(TcpStream, Option<SocketAddr>)>,
-    /// `None` once the connection has taken it over.
+    /// `None` once the connection has taken the entry over.
     place: Option<(Rc<Entry>, C)>,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A *head* is the request line, the field lines and the empty line (RFC 9112, 2 to 6). [`parse`]
 //! reads it in one pass, strictly. The result, [`Head`], keeps offsets into the bytes and copies
-//! nothing. What breaks a rule is a [`Refusal`]: the status that the server answers with.
+//! nothing. A head that breaks a rule becomes a [`Refusal`], which has the status of the server's
+//! response.
 //!
 //! Pure functions over bytes. They must not read, write or wait.
 
@@ -14,11 +15,11 @@ use crate::limits::FIELDS;
 
 /// A method that the server knows. Any other method is answered with 501.
 ///
-/// There is no HEAD. A handler sees [`Method::Get`], and the connection leaves out the body of the
-/// response.
+/// HEAD is not listed: the handler sees [`Method::Get`], and the connection leaves out the body of
+/// the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// GET, which asks for a resource. Also stands for HEAD.
+    /// GET, which asks for a resource. Also used for HEAD.
     Get,
     /// POST, which submits data.
     Post,
@@ -87,7 +88,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// A stand-in for a head that was refused.
+    /// A placeholder for a head that was refused.
     pub(crate) const REFUSED: Head = Head {
         len: 0,
         method: Method::Get,
@@ -123,7 +124,7 @@ pub(crate) fn query_pairs(
 }
 
 /// The part of a path that a parameter of its route matches, not decoded. A parameter is a whole
-/// segment: `{name}`, or at the end `{*name}` for all segments that are left.
+/// segment: `{name}`, or, at the end, `{*name}` for all remaining segments.
 pub(crate) fn param<'p>(route: &str, path: &'p str, name: &str) -> Option<&'p str> {
     let mut rest = path;
     for segment in route.split('/') {
@@ -187,11 +188,11 @@ impl Refusal {
     }
 }
 
-/// The refusal of a request that comes after the grace of a drain, or that the end of the drain
+/// The refusal of a request that arrives after the grace of a drain, or that the end of the drain
 /// cuts off.
 pub(crate) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 
-/// The refusal of a connection that is one too many. It has no body: the server has not read
+/// The refusal of a connection over the limit. It has no body, because the server has not read
 /// whether the request is a HEAD.
 pub(crate) const FULL: Refusal = Refusal::new(503, "");
 
@@ -210,7 +211,7 @@ pub(crate) fn check(holds: bool, otherwise: Refusal) -> Result<(), Refusal> {
 pub(crate) const TOKEN: u8 = 1;
 /// The class of the bytes of a field value, or of text in quotes (RFC 9110, 5.5).
 pub(crate) const TEXT: u8 = 2;
-/// The class of the bytes that a request line takes for its target, allowed in a target or not.
+/// The class of the bytes that the parser of the request line counts as the target, valid or not.
 pub(crate) const WORD: u8 = 4;
 /// The class of the bytes of a target (RFC 9112, 3.2). Of visible ASCII, only `#` is not allowed.
 pub(crate) const TARGET: u8 = 8;
@@ -267,7 +268,7 @@ const NOT_CHUNKED: Refusal =
 const UNKNOWN_CODING: Refusal = Refusal::new(501, "no transfer coding but chunked is known here\n");
 const UNEXPECTED: Refusal = Refusal::new(417, "the expectation is not known here\n");
 
-/// The content of the fields that the server itself interprets, as far as they are read.
+/// The content of the fields that the server itself interprets, as far as they have been read.
 #[derive(Default)]
 pub(crate) struct Seen {
     host: bool,
@@ -282,7 +283,7 @@ pub(crate) struct Seen {
     keep_alive: bool,
     /// Whether the client waits for a `100 Continue`.
     pub(crate) expects: bool,
-    /// The refusal for the first rule that a field breaks, if there is one.
+    /// The refusal for the first rule that a field breaks, if any.
     pub(crate) wrong: Option<Refusal>,
 }
 
@@ -335,7 +336,7 @@ impl Seen {
         let keep_alive = !self.close && (is_new || self.keep_alive);
         if self.codings > 0 {
             check(self.length.is_none(), TWO_FRAMINGS)?;
-            // Otherwise the end of the body is not known (RFC 9112, 6.3).
+            // Otherwise the end of the body would not be known (RFC 9112, 6.3).
             check(self.ends_chunked && self.chunked == 1, NOT_CHUNKED)?;
             // `identity` was a coding until RFC 7230 and is none now (RFC 9112, 7).
             check(self.codings == 1, UNKNOWN_CODING)?;
@@ -469,8 +470,8 @@ impl From<Refusal> for Stop {
 /// Parses the head at the beginning of `bytes`. The caller must remove the empty lines that it
 /// allows (RFC 9112, 2.2).
 ///
-/// The result does not depend on how the bytes were cut: the shortest prefix that decides a refusal
-/// gives the reason.
+/// The result does not depend on how the bytes were split, because the shortest prefix that decides
+/// a refusal also decides its reason.
 pub(crate) fn parse(bytes: &[u8], limits: &Limits, bare_lf: bool) -> Result<Head, Stop> {
     if let [b'\n', ..] | [b'\r'] | [b'\r', b'\n', ..] = bytes {
         return Err(Stop::Partial);

@@ -31,26 +31,25 @@ pub struct Limits {
     /// The largest number of bytes that the server keeps in memory for all its connections
     /// together: for the bodies that [`body_to_vec`](super::Request::body_to_vec) reads, for the
     /// responses that handlers make in memory, for the pieces of [files](crate::web::Files), and
-    /// for the read buffers of long heads. A body takes room as it comes, and doubles it whenever
-    /// it needs more; a head does likewise. The first 16 KiB of each need no room: in addition to
-    /// this memory, each busy connection has a read buffer of that size. A body that is longer than
-    /// the memory is refused with 413. Default 256 MiB.
+    /// for the read buffers of long heads. A body takes room as it arrives, and doubles its room
+    /// whenever it needs more; so does a head. The first 16 KiB of each need no room: in addition
+    /// to this memory, each busy connection has a read buffer of that size. A body that is longer
+    /// than the memory is refused with 413. Default 256 MiB.
     ///
-    /// A response of more than 16 KiB exists when it is counted. So it never waits, and the sum can
-    /// go beyond this limit; slow clients then give way.
+    /// A response of more than 16 KiB already exists when it is counted. So it never waits, and the
+    /// sum can exceed this limit; slow clients then give way.
     ///
-    /// A head that finds no room, or comes while a body waits for room, gets 503.
+    /// A head that finds no room, or arrives while a body waits for room, gets 503.
     ///
-    /// A body that finds no room waits, the one that needs least first. One body at a time may use
-    /// the last part of the memory until all of it has come. That part is as large as a body may
-    /// be, but half of the memory at most. A body waits for
-    /// [`Deadlines::body`](super::Deadlines::body) at most, and then gets 503. In the meantime its
-    /// rate does not count, and the time of its handler does not run.
+    /// Bodies that find no room wait, smallest need first. One body at a time may use a reserve
+    /// until it is complete. The reserve is as large as the largest body, but at most half of the
+    /// memory. A body waits for at most [`Deadlines::body`](super::Deadlines::body), and then gets
+    /// 503. While it waits, its rate does not count, and the time of its handler does not run.
     ///
     /// While a body waits, a slow one gives way: the one that has cost most, in bytes times time. A
     /// client is slow if it has let the server wait for a quarter of a second without moving a
-    /// sixteenth of what it holds. A body gives way with 503, a response by the end of the
-    /// connection.
+    /// sixteenth of what it holds. A body that gives way is refused with 503; a response that gives
+    /// way ends with its connection.
     pub memory: u64,
     /// The largest number of bytes of a body that the server reads and throws away to keep the
     /// connection, if the handler has not read them. If more is left, the connection closes.
@@ -88,8 +87,8 @@ impl Default for Limits {
 
 /// The limits that were hit on the connections of a server, by name.
 ///
-/// Each limit has at most one line a second, which counts the hits since the line before. So a peer
-/// cannot fill the log by hitting a limit often, on any number of connections.
+/// Each limit has at most one line a second, which counts the hits since the previous line. So a
+/// peer cannot fill the log by hitting a limit often, on any number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Caps(RefCell<Vec<Hit>>);
 
@@ -153,8 +152,8 @@ impl Caps {
         (!is_recent(hit.said, now)).then(|| hit.line(now))
     }
 
-    /// Logs the hits that were only counted, for each limit whose last log line is old enough, or
-    /// for all limits if `at_end` is set.
+    /// Logs the hits that were only counted: for each limit that was not logged in the last second,
+    /// or for all limits if `at_end` is set.
     #[inline]
     pub(crate) fn sum_up(&self, now: Time, at_end: bool) {
         if !self.0.borrow().is_empty() {
@@ -173,13 +172,13 @@ impl Caps {
 
 /// The time that each phase of a connection may take. Zero has passed at once; `Duration::MAX`
 /// never passes. A deadline is noticed within a tick of the kernel. In the turn that notices it,
-/// the deadline wins against bytes that the peer sent, except in the wait for a request to begin: a
-/// request that is there is answered.
+/// the deadline wins against bytes that the peer sent. Only in the wait for a request to begin do
+/// the bytes win, and the request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// The time for a whole head, from its first byte. For the first request of a connection, the
     /// time runs from the start of the task. After this time, the client gets 408. If no byte has
-    /// come, the connection closes silently. Default 10 s.
+    /// arrived, the connection closes silently. Default 10 s.
     pub head: Duration,
     /// The time for each wait for a piece of a body. After this time, the client gets 408, or the
     /// connection ends if some of a response has gone out. Also the time for each wait for room in
@@ -187,8 +186,9 @@ pub struct Deadlines {
     /// 30 s.
     pub body: Duration,
     /// The rate, in bytes a second, at which a peer must send a body while the server waits for it,
-    /// in every `body_window`. So a byte now and then does not keep a body alive. A body that is
-    /// too slow ends like a late body (see `body`). Zero switches the rate off. Default 240.
+    /// in every `body_window`. So a client cannot keep a body alive with an occasional byte. A body
+    /// that is too slow ends like a late body (see `body`). Zero switches the rate off. Default
+    /// 240.
     pub body_rate: u64,
     /// The time over which `body_rate` counts. Default 5 s.
     pub body_window: Duration,
@@ -196,8 +196,8 @@ pub struct Deadlines {
     /// with a length or in chunks. The bytes so far divided by this time are the rate at which the
     /// rest must come, if that is more than `body_rate`. The length of a response made of the body
     /// divided by this time is the rate at which the peer must take it, if that is more than
-    /// `write_rate`. Default 5 min: 3.5 kB/s when 1 MiB has come, 28 kB/s at the end of 8 MiB and
-    /// for its response.
+    /// `write_rate`. Default 5 min: 3.5 kB/s after 1 MiB, 28 kB/s at the end of 8 MiB and for its
+    /// response.
     pub body_whole: Duration,
     /// The time for a handler, while it waits for something other than its client or room in memory
     /// for the body. The time runs from the head, from the last piece of the body that the handler
@@ -207,11 +207,11 @@ pub struct Deadlines {
     /// waits without a trap, is cancelled only inside [`foreign`](traps::foreign()). Default 30 s.
     pub handler: Duration,
     /// The time over which `write_rate` counts; its end may come up to an eighth later. If the peer
-    /// has taken too few bytes, the connection closes. It is not reset, unless only a reset can
-    /// tell that the response is not whole: what the system has taken by then is still sent. The
-    /// rate is that of the bytes that the system takes. Its buffers hold some megabytes and have
-    /// room again in steps of up to some hundred kilobytes, so this time must be longer than a slow
-    /// reader needs for such a step. Default 30 s.
+    /// has taken too few bytes, the connection closes. The socket is closed, not reset, so that
+    /// data already accepted by the system is still sent; it is reset only if the client could
+    /// otherwise take the response for complete. The rate counts the bytes that the system accepts.
+    /// The buffers of the system hold some megabytes and free room in steps of up to some hundred
+    /// kilobytes, so this time must be longer than a slow reader needs for one step. Default 30 s.
     pub write: Duration,
     /// The rate, in bytes a second, at which the peer must take a response while the server waits
     /// for it, in every period of `write`. Zero switches the rate off. Default 20.
@@ -288,13 +288,14 @@ pub(crate) enum Phase {
     DrainWrite,
     /// A wait for the peer that ended because another connection needs the place.
     Seat,
-    /// The wait for the peer to take some of the response, which ended for the same reason.
+    /// A wait for the peer to take some of the response that ended because another connection needs
+    /// the place.
     SeatWrite,
 }
 
 impl Phase {
-    /// The phase for a wait that ended before its own limit: because the connection gives way to
-    /// another one, or because the server drains.
+    /// The phase for a wait that ended before its limit, because the connection gives way to
+    /// another one or the server drains.
     pub(crate) fn cut(self, gives_way: bool) -> Phase {
         match self {
             Phase::Write | Phase::SlowWrite(_) if gives_way => Phase::SeatWrite,
@@ -308,8 +309,8 @@ impl Phase {
         }
     }
 
-    /// The name and the value of the limit, as a `cap` line shows them. `None` for a phase that is
-    /// no fault of the peer.
+    /// The name and the value of the limit, as a `cap` line shows them. `None` for a phase that
+    /// does not end by a fault of the peer.
     pub(crate) fn limit(
         self,
         limits: &Limits,

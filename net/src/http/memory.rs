@@ -1,41 +1,39 @@
 //! The bound on the memory that clients make a server keep, and how the connections share it.
 //!
 //! A connection has a [`Room`] while it keeps a body, or the response made of it. It takes room as
-//! bytes come. A body that outgrows its room doubles it, as the buffer that holds the body does, so
-//! the room is always what the buffer uses.
+//! bytes arrive. A body that outgrows its room doubles the room, as the buffer of the body doubles,
+//! so the room always equals the size of the buffer.
 //!
-//! That alone would end in a deadlock: bodies with a part each would wait for each other. So, in
-//! one sentence: **a body that finds no room waits, the one that needs least first, and one body at
-//! a time may use the last part of the memory, until all of it has come.** The last part is as
-//! large as a body may be, so this body always ends, and gives its room to the others.
+//! With this rule alone, incomplete bodies could fill the memory and wait for each other: a
+//! deadlock. So: **Bodies that find no room wait, smallest need first. One body at a time may use a
+//! reserve until it is complete.** The reserve is as large as the largest body, so this body always
+//! ends, and releases its room to the others.
 //!
 //! For example, the bound is 100 MB and a body may have 8 MB. Then 92 MB are for all bodies. Say 40
-//! clients send 8 MB each, and fill these. One of them gets the last 8 MB, reaches its end and
-//! gives its room back; then the next one does. If the memory is too small for such a last part,
-//! half of it is the last part. Bodies may then block each other after all, and the one that finds
-//! this out is refused at once.
+//! clients send 8 MB each, and fill the 92 MB. One of them gets the last 8 MB, completes its body
+//! and releases its room; then the next one does. If the memory is too small for such a reserve,
+//! half of it is the reserve. Bodies can then block each other after all, and the body that detects
+//! this is refused at once.
 //!
-//! The order is not first come, first served. The body that needs least waits least, so that a
-//! small body does not queue after large ones.
+//! The order is by need, not by arrival, so that a small body does not queue after large ones.
 //!
-//! A slow client would still hold room that others wait for, as long as its rate is allowed. So, in
-//! another sentence: **while a body waits for room, the slow one that has cost most gives way.** A
-//! client is slow if it has let the server wait for a quarter of a second without moving a
-//! sixteenth of what it holds. Its cost is what it holds times how long it has been slow. A body
-//! that gives way gets 503, and a response breaks off. So a client that holds much must be fast, 2
-//! MB a second for 8 MB, but only while others want the room.
+//! A slow client that keeps to its rate could still hold room that others wait for. So: **While a
+//! body waits for room, the slow one that has cost most gives way.** A client is slow if it has let
+//! the server wait for a quarter of a second without moving a sixteenth of what it holds. Its cost
+//! is what it holds times how long it has been slow. A body that gives way gets 503, and a response
+//! breaks off. So a client that holds a lot must be fast, 2 MB a second for 8 MB, but only while
+//! others need the room.
 //!
 //! A body that waits for room makes no progress either, whatever its client does. It is slow after
-//! the same time, but only for a body that needs at most half of what it holds. Otherwise a crowd
-//! of large bodies would keep small ones waiting, until each of the large ones had used the last
-//! part in its turn.
+//! the same time, but only for a body that needs at most half of what it holds. Otherwise many
+//! large bodies would keep small ones waiting, until each large body had used the reserve in turn.
 //!
 //! A head that outgrows its read buffer takes room for the rest, but it never waits: **if there is
 //! no room for it, or a body waits for room, it is refused.** Such heads are rare, and they need
-//! less than most bodies. If they waited too, a crowd of heads without end would always be before
-//! an honest body.
+//! less than most bodies. If they waited too, a flood of unfinished heads would always be served
+//! before an honest body.
 //!
-//! This module keeps numbers, and no bytes.
+//! This module stores numbers, not bytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -56,7 +54,7 @@ pub(crate) struct Memory {
     used: Cell<u64>,
     /// The share of each connection that keeps something in memory, by its number.
     shares: RefCell<BTreeMap<u64, Rc<Share>>>,
-    /// The size of the room that has the last part of the memory, if a room has it.
+    /// The size of the room that has the reserve, if a room has it.
     last: Cell<Option<u64>>,
     /// The queue of waiters, the next waiter first.
     waiters: RefCell<BTreeMap<Key, Waiting>>,
@@ -69,12 +67,13 @@ pub(crate) struct Memory {
 /// The part of its room that a client must move, as a divisor. A client that moves less is slow.
 const FAST: u64 = 16;
 
-/// A waiting body gives way only if it holds at least this many times what the other body needs. A
-/// body that doubles needs as much as it holds, so bodies of one size never give way to each other.
+/// A waiting body gives way only if it holds at least this many times the need of the other body. A
+/// body that doubles needs as much as it holds, so bodies of equal size never give way to each
+/// other.
 const LARGER: u64 = 2;
 
 /// The key that orders the waiters: the number of bytes that a waiter needs, or zero if its room
-/// has the last part of the memory, and then the number of its wait.
+/// has the reserve, and then the number of its wait.
 type Key = (u64, u64);
 
 /// A waiter in the queue: the number of bytes that it needs in addition, and the means to wake it
@@ -85,15 +84,15 @@ struct Waiting {
     queue: WaitQueue,
 }
 
-/// The size, in bytes, from which the allocator of glibc asks the system for a block of its own.
+/// The size, in bytes, from which glibc's allocator gets a separate block from the system.
 const MAPPED: usize = 128 << 10;
 
 /// Frees the buffer of a body, so that its memory goes back to the system.
 ///
-/// When a block of its own is freed, glibc raises that size to the size of the block, and takes
-/// smaller blocks from its heap from then on. The bodies of many clients leave holes in that heap,
-/// so the process would have more memory than the account says, and keep it. A block that was
-/// shrunk before does not raise the size.
+/// When such a block is freed, glibc raises that size to the size of the block, and from then on
+/// takes smaller blocks from its heap. The bodies of many clients leave holes in the heap, so the
+/// process would use, and keep, more memory than is counted here. A block that was shrunk before it
+/// is freed does not raise the size.
 pub(crate) fn free(mut bytes: Vec<u8>) {
     if bytes.capacity() >= MAPPED {
         bytes.clear();
@@ -128,10 +127,10 @@ impl Memory {
     }
 
     /// Returns the part of the memory with room for `more` bytes, or the number of bytes that are
-    /// lacking. A room that has the last part (`is_last`) keeps it.
+    /// lacking. A room that has the reserve (`is_last`) keeps it.
     fn part_for(&self, more: u64, is_last: bool, limits: &Limits) -> Result<Part, u64> {
         let sum = self.used.get().saturating_add(more);
-        // The bytes set aside: the last part, or the rest of it for the room that has it.
+        // The bytes set aside: the reserve, or the rest of it for the room that has it.
         let last_part = limits.body.min(limits.memory / 2);
         let common = limits.memory - last_part.saturating_sub(self.last.get().unwrap_or(0));
         let may_be_last = is_last || self.last.get().is_none();
@@ -150,9 +149,9 @@ impl Memory {
             })
     }
 
-    /// Makes the slow bodies with the highest cost give way to a body that needs `more` bytes,
-    /// until the `bytes` bytes that are lacking will be free. Returns the time at which other
-    /// bodies may have become slow.
+    /// Makes slow bodies give way to a body that needs `more` bytes, those with the highest cost
+    /// first, until the missing `bytes` bytes will be free. Returns the time at which other bodies
+    /// may have become slow.
     fn push_out(&self, more: u64, bytes: u64, now: Time) -> Time {
         let shares = self.shares.borrow();
         let held = |share: &Rc<Share>| share.held.get();
@@ -196,7 +195,7 @@ impl Share {
         self.slowness.gives_way.get()
     }
 
-    /// How long the room has made no progress: its client has been slow, or it waits to grow.
+    /// How long the room has made no progress, because its client is slow or it waits to grow.
     fn slow_for(&self, now: Time) -> Duration {
         self.parked.get().map_or_else(|| self.slowness.slow_for(now), |since| now.since(since))
     }
@@ -211,14 +210,15 @@ impl Share {
     }
 }
 
-/// The memory that one connection uses. Dropping the room gives this memory back.
+/// The memory that one connection uses. Dropping the room releases the memory.
 #[derive(Debug)]
 pub(crate) struct Room {
     memory: Rc<Memory>,
     share: Rc<Share>,
-    /// Whether the room has the last part of the memory.
+    /// Whether the room has the reserve.
     is_last: Cell<bool>,
-    /// Whether the room is for a body, or a response made of it, whose client must keep to a rate.
+    /// Whether the room is for a body, or a response made of it. If so, the client must keep to a
+    /// rate.
     is_body: Cell<bool>,
 }
 
@@ -247,8 +247,8 @@ impl Room {
         self.is_body.set(true);
     }
 
-    /// Grows the room to `bytes` bytes, which exist already, whether or not there is memory for
-    /// them. If there is not, slow bodies and responses give way.
+    /// Grows the room to `bytes` bytes, which already exist, even if the bound is exceeded. Slow
+    /// bodies and responses then give way.
     pub(crate) fn force(&self, bytes: u64, limits: &Limits) {
         let more = bytes.saturating_sub(self.held());
         self.memory.used.set(self.memory.used.get() + more);
@@ -259,7 +259,7 @@ impl Room {
         }
     }
 
-    /// Whether the room must be given back: others wait for it, and the client is slow.
+    /// Whether the room must be released, because others wait for it and the client is slow.
     pub(crate) fn gives_way(&self) -> bool {
         self.share.gives_way()
     }
@@ -315,7 +315,7 @@ impl Room {
         }
     }
 
-    /// Leaves the last part of the memory to other rooms, because the whole body has come.
+    /// Leaves the reserve to other rooms, because the body is complete.
     pub(crate) fn complete(&self) {
         if self.is_last.replace(false) {
             self.memory.last.set(None);
@@ -323,7 +323,7 @@ impl Room {
         }
     }
 
-    /// Shrinks the room to `bytes` bytes, and gives the rest of its memory back.
+    /// Shrinks the room to `bytes` bytes, and releases the rest of its memory.
     pub(crate) fn shrink(&self, bytes: u64) {
         let less = self.held().saturating_sub(bytes);
         if less > 0 {
@@ -368,12 +368,12 @@ pub(crate) struct Waiter<'r> {
     pub(crate) queue: WaitQueue,
 }
 
-/// The result of a look at the memory.
+/// The result of an attempt to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// The room has grown.
     Grown,
-    /// The room must wait, and look again at this time.
+    /// The room must wait, and try again at this time.
     Wait(Time),
     /// The room cannot grow, because waiters hold all the memory, or it must give way.
     Stuck,

@@ -7,7 +7,7 @@
 //! without knowing which queue that is.
 //!
 //! Leaving is lazy. A connection whose wait is over stays in its queue until it waits again, is
-//! removed, or is met first in the queue: the hot path of a request pays for one move.
+//! removed, or is found first in the queue, so the hot path of a request pays for only one move.
 
 use std::mem;
 
@@ -51,7 +51,7 @@ impl Link {
 }
 
 impl Queues {
-    /// Makes a place behind all others, in no queue.
+    /// Adds a place after all others, in no queue.
     pub(crate) fn add(&mut self) {
         let at = u32::try_from(self.0.len()).expect("there are fewer descriptors");
         self.0.push(Link::alone(at));

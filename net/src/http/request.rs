@@ -35,7 +35,7 @@ pub struct Request<'r, S> {
     pub(crate) parts: RequestHead<'r>,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
-    /// The pace at which the body comes.
+    /// The pace at which the body arrives.
     pace: Pace,
     /// The number of bytes of the body that were read so far.
     pub(crate) read: u64,
@@ -65,9 +65,9 @@ impl<'r, S> DerefMut for Request<'r, S> {
 }
 
 impl<S> Request<'_, S> {
-    /// The value of the first trailer field called `name`. There are no trailer fields until the
-    /// whole body has been read. Trailer fields are not among [`RequestHead::headers`]. They must
-    /// not affect the framing, the route or the identity of the client (RFC 9110, 6.5.1).
+    /// The value of the first trailer field called `name`. Returns `None` until the whole body has
+    /// been read. Trailer fields are not among [`RequestHead::headers`]. They must not affect the
+    /// framing, the route or the identity of the client (RFC 9110, 6.5.1).
     #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
         self.trailers(name).next()
@@ -84,7 +84,7 @@ impl<S> Request<'_, S> {
 
     /// Sets the function that makes the response if the server responds for the handler: to a
     /// refused body, an error or a panic. The default is the sentence as `text/plain`. Can be
-    /// called after the failure too. A router sets that of the route.
+    /// called after the failure too. A router sets the function of the route.
     pub fn set_error_page(&mut self, page: ErrorPage) {
         self.writer.error_page = page;
     }
@@ -97,8 +97,8 @@ impl<S> Request<'_, S> {
 }
 
 impl<'r, S: Stream> Request<'r, S> {
-    /// Makes the response to a [`Rejection`] that a handler returned as its error. So a handler
-    /// around it can add fields to the response, or log it.
+    /// Makes the response to a [`Rejection`] that a handler returned as its error. So an outer
+    /// handler can add fields to the response, or log it.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<'r, S: Stream> Request<'r, S> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
 impl<'r, S: Stream> Request<'r, S> {
-    /// Reads the next piece of the body, of whatever size has come. Returns `None` at the end.
+    /// Reads the next piece of the body: the bytes that have arrived. Returns `None` at the end.
     ///
     /// Blocks until some of the body is there. The first call sends a 100 to a client that waits
     /// for it.
@@ -149,10 +149,10 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// Returns `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks
     /// off, `TimedOut` if it is late or too slow, and the error of a stream that
-    /// fails or of an interrupt. Pass the error on by `?`: the server sends a status if one can
-    /// still be sent, and the connection closes. A read that an interrupt ended took nothing and
-    /// can be made again. Returns `InvalidInput` after a [`body_to_vec`](Request::body_to_vec) that
-    /// lost a part.
+    /// fails or of an interrupt. Pass the error on by `?`. The server then sends a status if one
+    /// can still be sent, and closes the connection. A read that an interrupt ended took nothing
+    /// and can be repeated. Returns `InvalidInput` after a [`body_to_vec`](Request::body_to_vec)
+    /// that lost a part.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         none_lost(self.held)?;
         match self.next_piece().await? {
@@ -164,14 +164,15 @@ impl<'r, S: Stream> Request<'r, S> {
     /// Reads the rest of the body, at most `most` bytes, and no more than the
     /// [limits](super::Limits) of a body and of memory allow.
     ///
-    /// Also blocks until there is room in memory. The room is given back when the request has been
+    /// Also blocks until there is room in memory. The room is released when the request has been
     /// answered.
     ///
     /// # Errors
     ///
     /// Returns an error as [`Request::read_chunk`] does. A longer body is answered with 413. A body
-    /// that finds no room in time is answered with 503. An interrupt loses the bytes that have come
-    /// by then. If there were any, every later read of the body is an error that says how many.
+    /// that finds no room in time is answered with 503. An interrupt loses the bytes that have
+    /// arrived by then. If there were any, every later read of the body returns an error that says
+    /// how many.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let limits = &self.writer.config.limits;
@@ -187,7 +188,8 @@ impl<'r, S: Stream> Request<'r, S> {
             if len as u64 > most - body.len() as u64 {
                 return Err(self.refuse(body_too_long(most)));
             }
-            // Count the piece before the wait for room: an interrupt loses it, too.
+            // Count the piece before the wait for room, because an interrupt of that wait loses it
+            // too.
             self.held = body.len() + len;
             self.make_room(body, most).await?;
             body.extend_from_slice(self.parts.input.at(place));
@@ -206,7 +208,7 @@ impl<'r, S: Stream> Request<'r, S> {
         if self.held <= body.capacity() {
             return Ok(());
         }
-        // No more than the head has announced, if it has.
+        // At most the announced length, if the head has one.
         let most = if let Body::Length(left) = self.body { self.held as u64 + left } else { most };
         let size = (self.held.next_power_of_two() as u64).min(most).max(self.held as u64);
         if size > READ_BUFFER as u64 {
@@ -235,8 +237,9 @@ impl<'r, S: Stream> Request<'r, S> {
         held.map_err(|error| self.expired(error))
     }
 
-    /// Waits for the next piece of the body. Returns its place in the input. A piece costs an
-    /// operation, however small it is: a read can bring thousands of chunks of one byte.
+    /// Waits for the next piece of the body. Returns its place in the input. Each piece costs an
+    /// operation of the budget, however small it is, because one read can return thousands of
+    /// chunks of one byte.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         budget().await?;
         loop {
@@ -254,7 +257,7 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
-    /// Takes the next piece of the body, if it is in the input already. Returns its place in the
+    /// Takes the next piece of the body, if it is already in the input. Returns its place in the
     /// input.
     pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
         let place = match &mut self.body {
@@ -325,7 +328,7 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
-        // Note the fault here and not with the response, which may have begun already, or be over.
+        // Note the fault here and not with the response, which may have begun or ended already.
         if self.writer.fault.is_none() {
             self.writer.fault = Some(Fault::Refused(refusal));
             if let Some(cap) = refusal.cap {
@@ -356,7 +359,7 @@ fn invalid(refusal: Refusal) -> io::Error {
 // ---- Streamed responses -------------------------------------------------------------------------
 
 /// A streamed response, while it is being written. Return the result of [`Answer::finish`] from the
-/// handler. If this is dropped, the response breaks off and the connection closes.
+/// handler. If the `Answer` is dropped, the response breaks off and the connection closes.
 #[derive(Debug)]
 #[must_use = "an answer that is not finished breaks off"]
 pub struct Answer<'a, 'r, S> {
@@ -366,8 +369,8 @@ pub struct Answer<'a, 'r, S> {
 impl<'r, S: Stream> Request<'r, S> {
     /// Begins a streamed response: its head, with the fields of `response` and without its body.
     ///
-    /// With a [length](Response::with_length), the head announces it. Otherwise the body goes in
-    /// chunks. To a client of HTTP/1.0 it goes until the connection closes.
+    /// With a [length](Response::with_length), the head announces it. Otherwise the body is sent in
+    /// chunks. For a client of HTTP/1.0 it ends when the connection closes.
     ///
     /// Many clients send their whole body before they read. A handler that writes in the meantime
     /// must keep reading, or respond when it has the body ([`Request::body_to_vec`]). Otherwise
@@ -396,7 +399,7 @@ impl<'r, S: Stream> Request<'r, S> {
 impl<'r, S: Stream> Answer<'_, 'r, S> {
     /// Writes a piece of the body. Small pieces are gathered until the task waits.
     ///
-    /// Blocks while the peer does not read: this is the back-pressure. An interrupt before a small
+    /// Blocks while the peer does not read, which is the back-pressure. An interrupt before a small
     /// piece leaves it unwritten. An interrupt within a large piece cuts the response off.
     ///
     /// # Errors
@@ -425,7 +428,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     /// As for [`Answer::write`] and [`Request::read_chunk`].
     pub async fn forward(&mut self) -> io::Result<bool> {
         none_lost(self.request.held)?;
-        // Flush first: an interrupt after the piece was taken would lose it.
+        // Flush first, because an interrupt after the piece was taken would lose it.
         if self.request.writer.is_full() {
             self.request.writer.flush_gathered().await?;
         }
@@ -511,7 +514,7 @@ impl Extension {
     fn step(self, byte: u8) -> Option<At> {
         use Extension::*;
         Some(At::Extension(match (self, byte) {
-            // White space at the end of a line belongs to no rule.
+            // The grammar allows no trailing white space.
             (Name | Value | Closed, b'\r') => return Some(At::SizeLf),
             (AfterSize | Name | AfterName | Value | Closed | AfterValue, b';') => BeforeName,
             (AfterSize | BeforeName | AfterName | BeforeValue | AfterValue, b' ' | b'\t') => self,
@@ -536,7 +539,7 @@ pub(crate) struct Chunks {
     /// The number of bytes left in the chunk in hand.
     left: u64,
     digits: u8,
-    /// The number of bytes of extensions for which there was not enough data.
+    /// The number of bytes of extensions that exceeds what the data so far allows.
     extensions: u32,
     trailers: u32,
     /// Whether a trailer field may continue in a line that begins with white space.
@@ -546,7 +549,7 @@ pub(crate) struct Chunks {
 /// The next part of a chunked body, as [`Chunks::next`] finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// `skip` bytes of framing, then `len` bytes of data. There may be framing only.
+    /// `skip` bytes of framing, then `len` bytes of data. `len` may be zero.
     Data { skip: usize, len: usize },
     /// `skip` bytes of framing, and then the body is over. The bytes from `trailers` on are trailer
     /// fields.
@@ -768,7 +771,7 @@ mod tests {
         assert_eq!(decode(b"ffffffffffffffff\r\nx", 100), Err(0), "the most that fits");
     }
 
-    /// Each chunk of an upload that is signed piece by piece has a signature.
+    /// In an upload that is signed piece by piece, each chunk has a signature.
     #[test]
     fn extensions_may_be_on_any_number_of_chunks_that_are_large_enough() {
         let body = |count: usize, size: usize| {

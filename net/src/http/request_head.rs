@@ -45,14 +45,14 @@ pub struct RequestHead<'r> {
     pub(crate) input: &'r mut Input,
     /// The pattern of the route. Empty until a router has found it.
     route: &'static str,
-    /// Boxed and absent in most requests, so that a request is small and cheap to move.
+    /// Boxed, and absent in most requests, so that a request is small and cheap to move.
     rare: Option<Box<Rare>>,
 }
 
 /// The parts that few requests have.
 #[derive(Default)]
 struct Rare {
-    /// The data of the request, one value a type.
+    /// The data of the request, one value per type.
     data: Vec<Box<dyn Any>>,
     /// The trailer fields as whole lines, once the body is over.
     trailers: Vec<u8>,
@@ -120,9 +120,9 @@ impl<'r> RequestHead<'r> {
     /// The path as the client sent it: percent signs are not decoded. `*` asks about the server
     /// itself, as OPTIONS does for an absolute target without path and query.
     ///
-    /// The request lends the path, as it lends the results of all these functions. Reading the body
-    /// or starting the response needs the request itself, so copy what is needed (`to_owned`)
-    /// before.
+    /// The result borrows the request, as the results of all these functions do. Reading the body
+    /// or starting the response needs the request mutably, so copy what you need (`to_owned`)
+    /// first.
     #[must_use]
     pub fn path(&self) -> &str {
         std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
@@ -157,7 +157,7 @@ impl<'r> RequestHead<'r> {
     }
 
     /// The value of the first field called `name`, without white space around it. Searches the head
-    /// in one pass a call. Copy the value (`to_vec`) before the body is read, as for
+    /// once per call. Copy the value (`to_vec`) before the body is read, as for
     /// [`RequestHead::path`].
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&[u8]> {

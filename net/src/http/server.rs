@@ -38,10 +38,10 @@ fn has_capacity(config: &Config) -> bool {
 /// [drains](Config::drain) the connections, and returns. Each connection
 /// [holds](traps::shutdown::hold) the shutdown up until it has ended. *Blocks*.
 ///
-/// A connection that fails ends alone. An error of its stream, for example a reset in the middle of
-/// a body, is no news: the line of its task is `exit ok`, as of any task that returns. The log has
-/// what the server did: a `cap` line for each limit or deadline that was hit, and a `warn` line for
-/// each [handler](Handler::handle) that failed.
+/// If a connection fails, the others continue. An error of its stream, for example a reset in the
+/// middle of a body, is not logged; the task ends with `exit ok` like any other. The log shows what
+/// the server did: a `cap` line for each limit or deadline that was hit, and a `warn` line for each
+/// [handler](Handler::handle) that failed.
 ///
 /// Above [`Limits::connections`](super::Limits::connections), one connection closes for each new
 /// one: the longest silent one, if it has not sent a byte for half a second; otherwise the one that
@@ -50,8 +50,8 @@ fn has_capacity(config: &Config) -> bool {
 /// quarter of a second for its body, or for two seconds for its response to be taken. A request
 /// that gives way gets 503, or is cut off if its response has begun. The last choice is the longest
 /// silent connection of all. If there is none, the new one is refused with 503. When descriptors
-/// run out, one connection closes for each new one in the same order, but a peer that does not read
-/// why it was refused comes before those that would be refused.
+/// run out, one connection closes for each new one in the same order, but with refused peers that
+/// do not read their 503 chosen before any others are refused.
 ///
 /// A whole server, which a signal ends in phases:
 ///
@@ -110,13 +110,13 @@ pub async fn serve<H: Handler + 'static>(
 ///
 /// The handshake runs in the task of its connection, and is a part of the wait for the first byte
 /// of a request. So [`Deadlines::head`](super::Deadlines::head) bounds both together, a silent
-/// client gives its place to a new one, a [drain](Config::drain) waits half a second for the two,
-/// and a connection too many has its handshake before it gets 503. An error of `wrap` ends the
-/// connection without a log line, like an error of the stream. If you want it in the log, log it in
+/// client makes room for a new one, a [drain](Config::drain) waits half a second for both, and a
+/// connection over the limit completes its handshake before it gets 503. An error of `wrap` ends
+/// the connection without a log line, like an error of the stream. To have it in the log, log it in
 /// `wrap`.
 ///
 /// If the stream of `wrap` does not know its peer, the `cap` lines do not name it either; see
-/// `FromFutures::with_peer_addr`. An access log knows the peer in any case.
+/// `FromFutures::with_peer_addr`. An access log has the peer in any case.
 ///
 /// ```no_run
 /// use std::io;
@@ -158,7 +158,7 @@ where
         opening.hold(hold());
         let handler = handler.clone();
         async move {
-            // In a box, so that a waiting connection is small.
+            // Boxed, so that a waiting connection is small.
             match Box::pin(opening.wrap(&*wrap, State::New)).await? {
                 Some(connection) => live(connection, handler).await,
                 None => Ok(()),
@@ -180,8 +180,8 @@ where
 /// An accepted stream, with its peer for an access log.
 type Accepted = (TcpStream, Option<SocketAddr>);
 
-/// Accepts connections, as [`serve`] says. `live` is the life of a connection, and `refused` that
-/// of one too many.
+/// Accepts connections, as [`serve`] describes. `live` runs a connection, and `refused` runs one
+/// that is over the limit.
 async fn accept_all<L, R>(
     mut listener: TcpListener,
     config: Rc<Config>,
@@ -210,7 +210,7 @@ where
         config.open.caps.sum_up(clock.now(), false);
         let mut is_free = has_capacity(&config);
         if !is_free {
-            // Connections accepted in this turn have not run yet, and may turn out to be silent.
+            // Connections accepted in this turn have not run yet; they may be silent.
             yield_now().await?;
             is_free = has_capacity(&config);
         }
@@ -219,9 +219,9 @@ where
             continue;
         }
         served += 1;
-        // No task joins the connection, so its failures end with it.
+        // No task joins the connection, so no task sees its failure.
         let connection = live(accepted, config.clone());
-        // The number is for the log alone, and costs an allocation.
+        // Only the log shows the number, and making it costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
             true => format!("conn-{served}").into(),
             false => "conn".into(),
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
         let live = size(live::<TcpStream, Rc<Config>, Hello, Rc<Hello>>);
-        // Beside it the body of a task has 8 bytes for its cell, an entry 16 for its counts, and
-        // each allocation 8, in multiples of 16.
+        // In addition, the body of a task has 8 bytes for its cell, an entry has 16 for its counts,
+        // and each allocation has 8, rounded up to multiples of 16.
         assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (120, 96, 32));
     }
 
@@ -363,8 +363,8 @@ mod tests {
         }
     }
 
-    /// Each newcomer finds a seat, although a client has it with one byte of a request, and the
-    /// client is told why it loses its seat.
+    /// Each new connection is served, although clients that have sent one byte of a request hold
+    /// all places; such a client gets a response that says why it loses its place.
     #[test]
     fn a_client_that_begins_a_request_and_stops_gives_its_seat_to_a_newcomer() {
         let begun: [(&[u8], &str); 3] = [
@@ -410,8 +410,8 @@ mod tests {
         }
     }
 
-    /// The allocator of glibc keeps freed blocks of up to 1,032 bytes at hand. A larger block costs
-    /// each request 340 instructions more.
+    /// glibc's allocator caches freed blocks of up to 1,032 bytes. A larger block costs each
+    /// request 340 instructions more.
     #[test]
     fn a_busy_connection_with_a_handler_of_256_bytes_is_a_small_block() {
         struct Large;

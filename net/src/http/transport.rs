@@ -1,13 +1,13 @@
 //! The stream of a busy connection, the bytes to be written to it, and every wait for its peer.
 //!
-//! Responses are gathered in `out`. Before the task waits to read, it writes them: the peer may be
-//! waiting for them. A read is first tried without a wait. If it finds nothing, the task waits
-//! under the deadline of the phase, and an `Expired` error ends the wait when the deadline passes.
-//! A read that does not fill its buffer took everything, so `drained` skips the next try, which
-//! would cost a system call that fails with EAGAIN.
+//! Responses are gathered in `out`. Before the task waits to read, it writes them, because the peer
+//! may be waiting for them. A read is first tried without a wait. If there is nothing to read, the
+//! task waits under the deadline of the phase, and an `Expired` error ends the wait when the
+//! deadline passes. A read that does not fill its buffer took everything, so `drained` skips the
+//! next try, which would cost a system call that fails with EAGAIN.
 //!
-//! For example, two pipelined requests come in one read. Both responses go into `out`. The third
-//! head would have to be read, so the transport writes `out` in one call, and waits.
+//! For example, two pipelined requests arrive in one read. Both responses go into `out`. The third
+//! head has not arrived, so the transport writes `out` in one call, and waits.
 //!
 //! This layer deals in bytes and phases. It must not know requests or responses.
 
@@ -30,7 +30,7 @@ use crate::min_rate::MinRate;
 use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
 
-/// The error of a phase whose deadline passed: the peer was too slow.
+/// The error of a phase whose deadline passed because the peer was too slow.
 #[derive(Debug)]
 pub(crate) struct Expired(Phase);
 
@@ -58,9 +58,9 @@ impl std::error::Error for Expired {}
 pub(crate) struct Transport<S> {
     stream: S,
     pub(crate) entry: Rc<Entry>,
-    /// The gathered bytes of responses, which are to be written.
+    /// The gathered bytes of responses, not written yet.
     pub(crate) out: Vec<u8>,
-    /// The responses that are to be reported to an access log, if there is a log.
+    /// The responses to report to an access log, if there is a log.
     pub(crate) untold: Option<Box<Untold>>,
     /// The number of bytes that the stream has taken so far.
     pub(crate) taken: u64,
@@ -71,9 +71,10 @@ pub(crate) struct Transport<S> {
     pub(crate) head_until: Option<Time>,
     /// The pace at which the peer takes bytes.
     pace: Pace,
-    /// Whether the last read took all there was. If so, the next read would block.
+    /// Whether the last read took everything. If so, the next read would block.
     drained: bool,
-    /// Whether bytes may have come since the last read: time has passed, or something was written.
+    /// Whether bytes may have arrived since the last read, because time has passed or something was
+    /// written.
     stale: bool,
     /// Whether the peer has closed its sending side.
     pub(crate) ended: bool,
@@ -128,12 +129,12 @@ impl<S: Stream> Transport<S> {
         self.out.len() > GATHER || self.untold.as_deref().is_some_and(Untold::is_long)
     }
 
-    /// The number of bytes that the stream will have taken once all present bytes are out.
+    /// The number of bytes that the stream will have taken once all present bytes are written.
     pub(crate) fn end(&self) -> u64 {
         self.taken + (self.out.len() + self.beside) as u64
     }
 
-    /// Reports all responses so far to the access log. Bytes that the stream has not taken by now
+    /// Reports all responses so far to the access log. Bytes that the stream has not taken by then
     /// count as lost.
     pub(crate) fn tell(&mut self, config: &Config) {
         self.untold.iter_mut().for_each(|untold| untold.tell(config, self.taken));
@@ -145,7 +146,7 @@ impl<S: Stream> Transport<S> {
     }
 
     /// Whether the connection has failed, so that no response reaches the peer. Makes one system
-    /// call for all requests that came together.
+    /// call for all requests that arrived together.
     pub(crate) fn has_failed(&mut self) -> bool {
         self.is_alive = self.is_alive || !self.stream.has_failed();
         !self.is_alive
@@ -156,7 +157,7 @@ impl<S: Stream> Transport<S> {
         self.drained
     }
 
-    /// Whether the last read took everything and no bytes can have come since then.
+    /// Whether the last read took everything and no bytes can have arrived since then.
     pub(crate) fn is_current(&self) -> bool {
         self.drained && !self.stale
     }
@@ -194,7 +195,7 @@ impl<S: Stream> Transport<S> {
         io::Error::new(kind, Expired(phase))
     }
 
-    /// Notes that time passes or bytes go out, so that bytes may come or the connection may fail.
+    /// Notes that time passes or bytes go out, so bytes may arrive or the connection may fail.
     fn take_time(&mut self) {
         (self.stale, self.is_alive) = (true, false);
         if self.out.len() > GATHER {
@@ -272,7 +273,7 @@ impl<S: Stream> Transport<S> {
                 false => until,
             };
             let limit = (if is_head { "head" } else { "linger" }, bound);
-            // A head has no rate of its own.
+            // A head needs no minimum rate.
             let mut pace = Pace::default();
             let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
             let shown = is_head.then(|| config.open.wait(&self.entry, State::Partial));
@@ -293,7 +294,7 @@ impl<S: Stream> Transport<S> {
     // ---- Memory ---------------------------------------------------------------------------------
 
     /// Takes room in memory for a read buffer of `size` bytes, beyond the usual size. Fails if
-    /// there is none, or bodies wait for it: then the head is refused.
+    /// there is none, or if bodies wait for it. Then the head is refused.
     pub(crate) fn hold_head(&mut self, size: usize, config: &Config) -> io::Result<()> {
         let bytes = (size - READ_BUFFER) as u64;
         if !self.room(config).grow_if_unwanted(bytes, &config.limits) {
@@ -306,13 +307,13 @@ impl<S: Stream> Transport<S> {
     /// Returns the room of the connection. The first call of a request makes it.
     fn room(&mut self, config: &Config) -> &mut Room {
         if self.room.is_none() {
-            // The response will have a rate of its own.
+            // The rate of the response is checked separately.
             self.pace = Pace::default();
         }
         self.room.get_or_insert_with(|| Room::new(&config.memory, &self.entry))
     }
 
-    /// Takes room in memory for `bytes` bytes in all, besides those of a long head. Waits for the
+    /// Takes room in memory for `bytes` bytes in all, in addition to a long head. Waits for the
     /// room until `until` at most.
     pub(crate) async fn hold(
         &mut self,
@@ -341,7 +342,7 @@ impl<S: Stream> Transport<S> {
     ) -> io::Result<()> {
         let held = self.room(config).held();
         self.grow(held + bytes, until, config).await?;
-        // The last part of the memory is for bodies that come to an end.
+        // The reserve of the memory is for bodies, which end.
         self.room.iter().for_each(Room::complete);
         Ok(())
     }
@@ -351,8 +352,8 @@ impl<S: Stream> Transport<S> {
         self.room(config).force(bytes, &config.limits);
     }
 
-    /// Waits for room in memory. If the peer closes its side in the meantime, the wait lasts only a
-    /// moment longer, as that of a handler does.
+    /// Waits for room in memory. If the peer closes its side in the meantime, the wait ends after
+    /// `LEFT`, like that of a handler.
     async fn wait_for_room(
         &mut self,
         bytes: u64,
@@ -400,7 +401,7 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
-    /// Gives the room in memory back, because the request no longer needs it.
+    /// Releases the room in memory, because the request no longer needs it.
     pub(crate) fn let_go(&mut self) {
         if self.room.is_some() {
             (self.room, self.head_room) = (None, 0);
@@ -436,13 +437,13 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
-    /// Notes whether the grace of a drain is over, for the bytes that come now.
+    /// Notes whether the grace of a drain is over, for the bytes that arrive now.
     fn note_time(&mut self, config: &Config) {
         self.late = config.open.is_after_grace(&self.entry);
     }
 
-    /// Reads the bytes that have come. Returns `None` if it would have to wait, or if the budget is
-    /// spent, and zero if the peer has finished.
+    /// Reads the bytes that have arrived. Returns `None` if it would have to wait, or if the budget
+    /// is spent, and zero if the peer has finished.
     #[inline]
     pub(crate) fn read_now(
         &mut self,
@@ -466,8 +467,7 @@ impl<S: Stream> Transport<S> {
         poll_fn(|cx| Poll::Ready(self.read_now(buf, cx))).await
     }
 
-    /// Reads the bytes that have come, without a wait. Returns `None` if it is certain that there
-    /// are none.
+    /// Reads the bytes that have arrived, without a wait. Returns `None` if there can be none.
     pub(crate) async fn look(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let n = look(&mut self.stream, buf).await?;
         self.ended = n == Some(0);
@@ -499,7 +499,7 @@ impl<S: Stream> Transport<S> {
             weigh(size);
             return Ok(());
         }
-        // In a box: few connections ever need it.
+        // Boxed, because few connections ever need it.
         Box::pin(self.write_through(&[], config)).await
     }
 
@@ -525,11 +525,11 @@ impl<S: Stream> Transport<S> {
     }
 
     /// Writes as many gathered bytes as the stream takes without a wait, while the handler waits.
-    /// Ignores a failure, which the next write meets again.
+    /// Ignores a failure, because the next write will return it again.
     pub(crate) async fn flush_beside(&mut self, config: &Config) {
         self.take_time();
         let flush = |cx: &mut Context<'_>| {
-            // If the budget is spent, nothing was written: try again in the next turn.
+            // If the budget is spent, nothing was written, so try again in the next turn.
             if matches!(self.try_flush(cx, config), Ok(false)) && !take_budget() {
                 cx.waker().wake_by_ref();
             }
@@ -588,7 +588,8 @@ impl<S: Stream> Transport<S> {
             at += n - gathered;
             self.taken += (n - gathered) as u64;
             self.beside = more.len() - at;
-            // It may be chosen to give way in the very turn in which its client takes bytes.
+            // The connection may be chosen to give way in the same turn in which its client takes
+            // bytes.
             if is_cut && (!self.out.is_empty() || at < more.len()) {
                 return Err(self.expire(Phase::Write.cut(true), config));
             }
@@ -598,7 +599,7 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
-    /// Writes all gathered bytes, and those that the stream holds back.
+    /// Writes all gathered bytes, and the bytes that the stream holds back.
     pub(crate) async fn flush_through(&mut self, config: &Config) -> io::Result<()> {
         self.flush(config).await?;
         let (stream, deadline) = (&mut self.stream, self.entry.deadline());
@@ -633,10 +634,10 @@ impl<S: Stream> Transport<S> {
         self.stream.shutdown()
     }
 
-    /// Sends the end of a stream whose end is a message, and what the stream holds back before it.
-    /// Waits until the peer has it, or its deadline passes. Does nothing to other streams.
+    /// Sends the bytes that the stream holds back, and then the end message of a stream that has
+    /// one. Waits until the peer has it, or its deadline passes. Does nothing to other streams.
     pub(crate) async fn send_end(&mut self, config: &Config) -> io::Result<()> {
-        // A peer that has left needs no end.
+        // A peer that has left needs no end message.
         if self.stream.has_end_message() && self.stream.shutdown().is_ok() {
             self.sent(config).await?;
         }
@@ -653,7 +654,7 @@ fn weigh(bytes: usize) {
 // ---- The access log -----------------------------------------------------------------------------
 
 /// The responses to report to an access log, in order. They are reported when the stream has taken
-/// all bytes, or takes no more: only then is it known whether they were sent.
+/// all bytes or takes no more, because only then is it known whether they were sent.
 #[derive(Debug)]
 pub(crate) struct Untold {
     pub(crate) peer: Option<SocketAddr>,
@@ -678,7 +679,7 @@ impl Untold {
         Untold { peer, lines: Vec::new(), answers: Vec::new() }
     }
 
-    /// Whether so many request lines are kept that the responses must be written first.
+    /// Whether too many request lines are kept, so that the responses must be written first.
     pub(crate) fn is_long(&self) -> bool {
         self.lines.len() > GATHER
     }

@@ -1,7 +1,7 @@
 //! Streams of `futures-io` as streams of this crate.
 //!
-//! Such a stream may hold bytes back, and it cannot be asked whether there are bytes to read. So
-//! each wait to read also sends what is held back, and a wait without a buffer reads one byte
+//! Such a stream may hold bytes back, and cannot report whether there are bytes to read. So each
+//! wait to read also sends the bytes that are held back, and a wait without a buffer reads one byte
 //! ahead.
 
 use std::cell::RefCell;
@@ -32,10 +32,10 @@ use crate::stream::Stream;
 /// to read or write sends them. (The wait of a reading [half](Split) does not.)
 /// [`flush`](Stream::flush) waits until they are sent; [`write_all`](Stream::write_all) does so
 /// too. [`shutdown`](Stream::shutdown) closes the inner stream, which sends the `close_notify` of
-/// TLS. If there is no room for it, every later wait continues the closing.
+/// TLS. If the socket has no room for it, every later wait continues the closing.
 ///
 /// [`reset`](Stream::reset) leaves the inner stream as it is, and refuses later writes. Once the
-/// stream is dropped, the peer of a TLS stream meets an end without `close_notify`, which is an
+/// stream is dropped, the peer of a TLS stream reads an end without `close_notify`, which is an
 /// error.
 ///
 /// ```no_run
@@ -58,12 +58,12 @@ pub struct FromFutures<T> {
     peer: Option<SocketAddr>,
 }
 
-/// The stream, and what its two directions know.
+/// The stream, and the state of its two directions.
 pub(super) struct Shared<T> {
     io: T,
     /// The byte that was read ahead.
     ahead: Option<u8>,
-    /// The error that came after the byte read ahead.
+    /// The error that followed the byte read ahead.
     late: Option<io::Error>,
     end: End,
 }
@@ -90,7 +90,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> FromFutures<T> {
         FromFutures { peer, ..self }
     }
 
-    /// The stream, for a poll that has it alone.
+    /// The stream, for a poll with exclusive access.
     #[cfg(feature = "hyper")]
     pub(super) fn shared(&mut self) -> &mut Shared<T> {
         self.shared.get_mut()
@@ -98,7 +98,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> FromFutures<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
-    /// Reads, and sends what is held back if the read has to wait: the peer may be waiting for it.
+    /// Reads. If the read has to wait, sends the bytes that are held back, because the peer may be
+    /// waiting for them.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Polled<usize> {
         let read = self.poll_read_only(cx, buf);
         self.or_flush(read, cx)
@@ -120,7 +121,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         if buf.len() == 1 {
             return Poll::Ready(Ok(1));
         }
-        // The bytes after it have usually arrived, too.
+        // The bytes after it have usually arrived too.
         match Pin::new(&mut self.io).poll_read(cx, &mut buf[1..]) {
             Poll::Ready(Ok(n)) => return Poll::Ready(Ok(1 + n)),
             Poll::Ready(Err(error)) => self.late = Some(error),
@@ -140,14 +141,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         Poll::Ready(Ok(n == 1))
     }
 
-    /// Waits until the peer has closed its side, and sends what is held back in the meantime.
+    /// Waits until the peer has closed its side. In the meantime, sends the bytes that are held
+    /// back.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Polled<()> {
         // The error that the next read will return. A failed stream counts as closed.
         if self.late.as_ref().is_some_and(|error| error.interrupt().is_none()) {
             return Poll::Ready(Ok(()));
         }
         let looked = match self.poll_ahead(cx) {
-            // No more can be read ahead, so nothing can show the end.
+            // No second byte can be read ahead, so the end cannot be detected.
             Poll::Ready(Ok(true)) => Poll::Pending,
             looked => looked,
         };
@@ -157,7 +159,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         }
     }
 
-    /// Sends what is held back, if a read has to wait. Returns the result of the read.
+    /// Sends the bytes that are held back, if a read has to wait. Returns the result of the read.
     fn or_flush<R>(&mut self, read: Polled<R>, cx: &mut Context<'_>) -> Polled<R> {
         if read.is_pending()
             && let Poll::Ready(Err(error)) = self.poll_flush(cx)
@@ -165,7 +167,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         {
             return Poll::Ready(Err(error));
         }
-        // Any other error is one of writing. The next write meets it again.
+        // Any other error belongs to writing. The next write will return it again.
         read
     }
 
@@ -178,7 +180,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
         // An inner stream may take bytes and then fail, because a wait for earlier bytes has ended
-        // with an interrupt. So those bytes go out first, and this write has no wait to begin with.
+        // with an interrupt. So send the earlier bytes first; then this write begins without a
+        // wait.
         ready!(self.poll_flush(cx))?;
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
@@ -199,7 +202,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Shared<T> {
         }
     }
 
-    /// Sends what is held back, or continues to close.
+    /// Sends the bytes that are held back, or continues to close.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Polled<()> {
         match self.end {
             End::Open => Pin::new(&mut self.io).poll_flush(cx),

@@ -19,7 +19,7 @@ use traps::{Interruptible, Shield, shield, sleep, spawn};
 use super::FromFutures;
 use super::{Compat, Polled, TwoWay};
 
-/// Reads some bytes into the cursor. Without unsafe code, the only way into it is a copy.
+/// Reads some bytes into the cursor. Without unsafe code, bytes can only be copied into it.
 fn fill(mut buf: ReadBufCursor<'_>, read: impl FnOnce(&mut [u8]) -> Polled<usize>) -> Polled<()> {
     let mut piece = [0; 8 * 1024];
     let most = buf.remaining().min(piece.len());
@@ -86,11 +86,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Write for FromFutures<T> {
 /// of the task, such as the wait for the connection. If there is no other wait, the interrupt stays
 /// pending.
 ///
-/// A sleep counts its length from its first poll. hyper passes points of the system's clock. On a
-/// virtual clock, such a sleep lasts as long as the real time from the making of the sleep to the
-/// point.
+/// A sleep counts its length from its first poll. hyper passes times of the system's clock. On a
+/// virtual clock, such a sleep lasts as long as the real time between its creation and that time.
 ///
-/// hyper's traits require that a sleep can be sent to another thread. A trap cannot be.
+/// hyper's traits require that a sleep can be sent to another thread, but a trap cannot be sent.
 ///
 /// # Panics
 ///
@@ -118,7 +117,7 @@ impl Future for KernelSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // No interrupt passes the shield, so the sleep has run to its end.
+        // The shield holds back every interrupt, so the sleep is complete.
         Pin::new(&mut *self.0).poll(cx).map(drop)
     }
 }

@@ -5,8 +5,8 @@
 //! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
 //! executor and a conversion of errors.
 //!
-//! `FromFutures` is the other way: a stream of `futures-io`, for example a TLS stream, as a
-//! [`Stream`]. It needs the feature `futures-io`, and has hyper's traits as well.
+//! `FromFutures` is the opposite: it makes a stream of `futures-io`, for example a TLS stream, a
+//! [`Stream`]. It needs the feature `futures-io`, and also has hyper's traits.
 
 #[cfg(feature = "futures-io")]
 mod from_futures;
@@ -141,7 +141,7 @@ impl<S: TwoWay> Compat<S> {
 /// cancellation of an earlier task.
 fn is_over(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|why| {
-        // The deadline of an enclosing scope is the soonest one, or a later one.
+        // The deadline of an enclosing scope is the soonest deadline in force, or a later one.
         let is_around =
             || current_deadline().is_some_and(|soonest| why.deadline() >= Some(soonest));
         why.has_left() || why.set_at().is_some() && !is_around()
@@ -196,7 +196,7 @@ impl<F: Family + 'static> TwoWay for StreamSocket<F> {
     }
 
     async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        // The next try must be a real one, however this wait ends.
+        // The next try must ask the system, however this wait ends.
         self.io.drained.set(false);
         self.io.full.set(false);
         Ok(self.io.ready(direction, site).await?)

@@ -90,31 +90,31 @@ impl Process {
     /// Starts a process. Does not trap, but holds up the kernel's thread until the system has found
     /// and loaded the program: about a millisecond.
     ///
-    /// If `SIGCHLD` is ignored, the system throws the statuses of processes away, and gives their
-    /// numbers to other processes at once. A program can inherit this. So this function sets
-    /// `SIGCHLD` to its default action if it is ignored, and removes `SA_NOCLDWAIT`; a handler
-    /// stays.
+    /// If `SIGCHLD` is ignored, the system discards the exit statuses of processes, and reuses
+    /// their process ids at once. A program can inherit this setting. So this function sets
+    /// `SIGCHLD` to its default action if it is ignored, and removes `SA_NOCLDWAIT`. It keeps a
+    /// handler.
     ///
     /// # Errors
     ///
     /// Returns the system's error if the program does not exist, if no process or descriptor is
     /// left, or if the system has no pidfds (Linux before 5.3). In none of these cases has the
-    /// program run, unless another thread took the last descriptor in that moment; then the process
-    /// is killed. Also returns an error if other code of this process has waited for the process
-    /// meanwhile.
+    /// program run, except that if another thread takes the last descriptor at that moment, the new
+    /// process is killed. Also returns an error if other code of this process has already waited
+    /// for the new process.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
         let mut child = None;
         let (id, (end, pipes)) = door::call("spawn", || {
             keep_statuses()?;
-            // The pidfd needs a descriptor after the program has started. So take one before.
+            // After the program has started, the pidfd needs a descriptor. So reserve one first.
             let place = pidfd_open(getpid(), PidfdFlags::empty())?;
             let mut started = command.spawn()?;
             drop(place);
             let end = match pidfd_open(Pid::from_child(&started), PidfdFlags::empty()) {
                 Ok(end) => end,
                 Err(error) => {
-                    // If there is no such process, other code has waited for it, and its number
-                    // may be another process's.
+                    // If the process does not exist, other code has waited for it, and another
+                    // process may have its process id.
                     if error != Errno::SRCH {
                         let _ = started.kill();
                     }

@@ -48,8 +48,8 @@ impl Entrance {
         Entrance { gate, busy: None }
     }
 
-    /// Sets the function that makes the response for a refused client. It is called in the turn in
-    /// which the client asks. It must not block.
+    /// Sets the function that makes the response for a refused client. It is called in the turn of
+    /// the refusal, and must not block.
     #[must_use]
     pub fn or_else(mut self, busy: impl Fn(&AdmissionLimit) -> Response + 'static) -> Entrance {
         self.busy = Some(Box::new(busy));

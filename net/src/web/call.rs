@@ -29,7 +29,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Returns an error if the method is no token, or if the host or the target contains white
+    /// Returns an error if the method is not a token, or if the host or the target contains white
     /// space or another forbidden byte.
     pub fn new(method: &str, host: &str, target: &str) -> Result<Call, InvalidHeader> {
         if method.is_empty() || run(TOKEN, method.as_bytes()) < method.len() {
@@ -51,7 +51,7 @@ impl Call {
     /// # Errors
     ///
     /// Returns the errors of [`Response::header`]. The names that are reserved there are reserved
-    /// here, too, and so is `Host`, because [`Call::new`] writes it.
+    /// here too, and so is `Host`, because [`Call::new`] writes it.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Call, InvalidHeader> {
         if name.eq_ignore_ascii_case("host") {
             return Err(InvalidHeader::Reserved);

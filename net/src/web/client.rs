@@ -64,8 +64,8 @@ impl<S: Stream> Client<S> {
     }
 
     /// Returns whether the connection can take a request: the last response was read to its end,
-    /// and the server did not announce a close. The server may have closed it since, after some
-    /// time without a request.
+    /// and the server did not announce a close. The server may have closed it since then, after
+    /// some time without a request.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
@@ -229,7 +229,7 @@ impl<S: Stream> Reply<'_, S> {
 
     async fn next_piece(&mut self) -> io::Result<Option<&[u8]>> {
         self.client.reader.consume(std::mem::take(&mut self.given));
-        // A read can bring thousands of chunks of one byte.
+        // One read can return thousands of chunks of one byte.
         traps::budget().await?;
         loop {
             let bytes = self.client.reader.buffer();
@@ -305,7 +305,7 @@ fn invalid(why: &'static str) -> io::Error {
 }
 
 /// Copies a header section, and replaces each fold of a field by a space, as a client must read it
-/// (RFC 9112, 5.2). White space before the first field is no fold; it stays, and is refused.
+/// (RFC 9112, 5.2). White space before the first field is not a fold; it stays, and is refused.
 fn unfolded(head: &[u8]) -> Vec<u8> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let mut whole: Vec<u8> = Vec::with_capacity(head.len());
@@ -324,8 +324,8 @@ fn unfolded(head: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// Makes a head of HTTP/1.1 of one of a later minor version, because a recipient reads it so (RFC
-/// 9110, 2.5).
+/// Changes a later minor version in a head to HTTP/1.1, because a recipient reads it so (RFC 9110,
+/// 2.5).
 fn of_1_1(mut head: Vec<u8>) -> Vec<u8> {
     if let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'2'..=b'9', ..] = &mut head[..] {
         *minor = b'1';

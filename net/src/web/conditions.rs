@@ -64,8 +64,9 @@ pub(crate) fn judge<'f>(
     let same = match fields("If-Range")[..] {
         [] => true,
         [value] if value.first() == Some(&b'"') => value == state.tag.as_bytes(),
-        // A date does not distinguish two versions of one second, or versions from before and after
-        // a clock was set back (RFC 9110, 13.1.5 and 8.8.2.2). So with a date, send the whole file.
+        // A date cannot distinguish two versions made within one second, or versions made before
+        // and after a clock was set back (RFC 9110, 13.1.5 and 8.8.2.2). So with a date, send the
+        // whole file.
         _ => false,
     };
     if is_head || !same { Verdict::Whole } else { part(range, state.len) }
@@ -85,8 +86,8 @@ enum Comparison {
     Weak,
 }
 
-/// Returns whether a list of entity tags is `*` or contains `tag`. Text that is no tag ends its
-/// line.
+/// Returns whether a list of entity tags is `*` or contains `tag`. Parsing of a line stops at the
+/// first malformed tag.
 fn is_any(lines: &[&[u8]], tag: &str, comparison: Comparison) -> bool {
     lines.iter().any(|line| {
         let mut rest = line.trim_ascii();
@@ -112,7 +113,7 @@ fn is_any(lines: &[&[u8]], tag: &str, comparison: Comparison) -> bool {
 }
 
 /// Decides how to respond to a `Range` field. If it has several ranges, the decision is the whole
-/// file. RFC 9110 allows this, and no list of ranges can then cost more than the file.
+/// file. RFC 9110 allows this, and so no list of ranges can cost more than the file.
 fn part(value: &[u8], len: u64) -> Verdict {
     const UNIT: &[u8] = b"bytes=";
     let Some((unit, set)) = value.split_at_checked(UNIT.len()) else { return Verdict::Whole };

@@ -13,7 +13,7 @@ use traps::{Either, race, sleep};
 use crate::http::{Answer, Request, Response};
 use crate::stream::Stream;
 
-/// An event, in the form in which a browser's `EventSource` reads it.
+/// An event, in the form that a browser's `EventSource` reads.
 ///
 /// ```
 /// use net::web::Event;
@@ -146,7 +146,7 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
         let response = Response::new(200)
             .header("Content-Type", "text/event-stream")?
             .header("Cache-Control", "no-cache")?
-            // For an nginx in front of the server, which would otherwise gather events.
+            // An nginx in front of the server would otherwise buffer the events.
             .header("X-Accel-Buffering", "no")?;
         let wanted = !request.is_head();
         let mut answer = request.start(response).await?;
@@ -179,15 +179,15 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     }
 
     /// Waits for `work`. In the meantime, sends a comment after every `every`, which clients
-    /// ignore. The comments keep proxies from closing the connection, and reveal a client that is
-    /// gone without having closed its connection. Each comment restarts the time of
+    /// ignore. The comments keep proxies from closing the connection, and detect a client that has
+    /// gone without closing its connection. Each comment restarts the time of
     /// [`Deadlines::handler`](crate::http::Deadlines::handler), so `every` must be shorter than
     /// that.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Answer::write`], and `Unsupported` for HEAD. In these cases `work`
-    /// is dropped. An interrupt reaches `work`, too. If that ends `work`, its output is returned.
+    /// is dropped. An interrupt also reaches `work`. If that ends `work`, its output is returned.
     pub async fn during<T>(
         &mut self,
         every: Duration,

@@ -32,13 +32,13 @@ const NO_FILE: &str = "there is no such file\n";
 
 /// The files below a directory, for responses.
 ///
-/// A name leads to a regular file below the directory, or to nothing. `..`, symbolic links, and
-/// names that begin with a dot are not followed. This holds even if the directory changes in the
-/// meantime, because each step is opened from the one before. Responses have the fields `ETag` and
+/// A name can only lead to a regular file below the directory. `..`, symbolic links, and names that
+/// begin with a dot are not followed. This holds even if the directory changes in the meantime,
+/// because each step is opened from the one before. Responses have the fields `ETag` and
 /// `Last-Modified`. Conditions (such as `If-Match`) and a single range of bytes are supported. The
-/// `ETag` is the same on every host on which the file has the same length and the same time of its
-/// last change. A change that keeps both is not noticed; two changes within a few milliseconds may
-/// have the same time.
+/// `ETag` depends only on the length of the file and the time of its last change, so copies on
+/// several hosts can have the same tag. A change that keeps both is not noticed; two changes within
+/// a few milliseconds may have the same time.
 ///
 /// Opening the file is a job on a worker thread within the [`Limiter`], and so is reading each
 /// piece. While a client receives a piece, its download uses no thread. It keeps at most one piece
@@ -97,7 +97,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Returns the system's error with the name of the directory, if it does not exist or is no
+    /// Returns the system's error with the name of the directory, if it does not exist or is not a
     /// directory.
     pub fn open(directory: &Path, limiter: Limiter) -> io::Result<Files> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -131,8 +131,8 @@ impl Files {
     /// # Errors
     ///
     /// Returns the errors of [`Answer::write`](crate::http::Answer::write), and those of opening
-    /// and reading the file, with its name and the peer. If the file has become shorter, that is an
-    /// error, too. In these cases the response breaks off, and the log has a line for the failed
+    /// and reading the file, with its name and the peer. It is also an error if the file has become
+    /// shorter. In these cases the response breaks off, and the log has a line for the failed
     /// handler.
     ///
     /// # Panics
@@ -180,7 +180,8 @@ impl Files {
     }
 
     /// Returns the response for a file that could not be opened, or the error if no response fits.
-    /// If a handler fails, the server logs the error. For a response, this function logs it.
+    /// If the handler fails, the server logs the error; if this function returns a response, it
+    /// logs the error itself.
     fn refuse<S: Stream>(
         &self,
         request: &Request<'_, S>,
@@ -195,7 +196,7 @@ impl Files {
         };
         let error = failed(format!("open {name}{}", whom(request)), error);
         let Some(answer) = answer else { return Err(error) };
-        // Clients can cause it as often as they like.
+        // Clients can cause it at will.
         self.said.warn(error, request.now());
         Ok(answer)
     }
@@ -259,7 +260,7 @@ fn steps(name: &str) -> Option<Vec<Vec<u8>>> {
 
 fn step(text: &str) -> Option<Vec<u8>> {
     let step: Vec<u8> = percent_decode_str(text).collect();
-    // Each percent sign of a well-formed text stands for three bytes that became one.
+    // In a well-formed text, each percent sign marks three bytes that became one.
     let signs = text.bytes().filter(|byte| *byte == b'%').count();
     let is_decoded = step.len() + 2 * signs == text.len();
     // Refuse empty steps, and steps that begin with a dot. These include `.` and `..`, which lead
@@ -386,7 +387,7 @@ mod tests {
         ] {
             assert_eq!(words(name), None, "{name}");
         }
-        // On this system a backslash is a letter.
+        // On Linux a backslash is an ordinary character of a name.
         assert_eq!(words("..\\a"), None);
         assert_eq!(words("a\\..").as_deref(), Some(&b"a\\.."[..]));
     }

@@ -24,8 +24,8 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is not one of JSON: a map whose keys are no strings, for
-    /// example, or the error of its own `Serialize`.
+    /// Returns an error if the value cannot be represented in JSON (for example, a map with
+    /// non-string keys) or its `Serialize` fails.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<Response> {
         Response::new(200).with_json(value)
     }
@@ -48,9 +48,9 @@ impl<S: Stream> Request<'_, S> {
     ///
     /// # Errors
     ///
-    /// Returns a [`Rejection`] with 415, before the body is read, if its media type is neither
-    /// `application/json` nor ends in `+json`; with 400 and the place of the fault if the body is
-    /// not such a value. Returns the errors of [`Request::body_to_vec`]: a longer body gets 413.
+    /// Returns a [`Rejection`] with 415, before the body is read, unless its media type is
+    /// `application/json` or ends in `+json`; with 400 and the position of the error if the body
+    /// does not parse. Also returns the errors of [`Request::body_to_vec`]; a longer body gets 413.
     /// Pass the error on by `?`.
     pub async fn json<T: DeserializeOwned>(&mut self, most: usize) -> io::Result<T> {
         if !self.header("Content-Type").is_some_and(is_json) {

@@ -13,7 +13,7 @@ use crate::http::{Method, Request, Response};
 /// A table of paths, with a value for each method of a path.
 ///
 /// A pattern is a path, such as `/tasks`. A segment `{name}` is a *parameter* and matches any one
-/// segment, as in `/tasks/{id}`. At the end, `{*name}` matches all segments that are left, at least
+/// segment, as in `/tasks/{id}`. At the end, `{*name}` matches all remaining segments, at least
 /// one, as in `/files/{*name}`. A segment without a parameter has precedence over one with a
 /// parameter. Percent-encoded bytes match like the bytes that they encode, except for an encoded
 /// slash. A look-up allocates only for a path with percent signs.
@@ -156,9 +156,9 @@ impl<T> Router<T> {
     /// # Errors
     ///
     /// Returns the response if there is no route. An unknown path gets 404. A method that the path
-    /// does not have gets 405 with `Allow`. OPTIONS gets 204 with `Allow` if it has no route of its
-    /// own; for the target `*`, `Allow` lists the methods of all paths.
-    // Inlined, because the result is large and would be moved otherwise.
+    /// does not have gets 405 with `Allow`. OPTIONS gets 204 with `Allow` unless it has a route;
+    /// for the target `*`, `Allow` lists the methods of all paths.
+    // Inlined, because the result is large and would otherwise be moved.
     #[inline(always)]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<&T, Response> {
         let method = request.method();
@@ -183,8 +183,8 @@ impl<T> Router<T> {
         self.form.error(404, "there is nothing here\n")
     }
 
-    /// Finds the path that matches `asked`. A pattern matches itself. So compare first, because
-    /// most paths have no parameter, and the walk through the tree costs ten times as much.
+    /// Finds the path that matches `asked`. Compare first, because most paths have no parameter and
+    /// so equal their pattern, and the walk through the tree costs ten times as much.
     #[inline(always)]
     fn path_of(&self, asked: &[u8]) -> Option<&Path<T>> {
         let same = self.paths.iter().find(|path| path.pattern.as_bytes() == asked);
