@@ -1,5 +1,5 @@
-//! The memory of large bodies goes back to the system, also after many of them. In a process of its
-//! own, because the allocator decides by all that the process has freed.
+//! The memory of large bodies is returned to the system, even after many of them. In a separate
+//! process, because the allocator decides by everything that the process has freed.
 
 use std::io;
 use std::time::Duration;
@@ -20,8 +20,8 @@ impl Handler for Echo {
     }
 }
 
-/// glibc takes a block from its heap if a larger block of its own was freed before. A block of its
-/// own begins 16 bytes after a page does.
+/// glibc takes a block from its heap if a larger separate block was freed before. A separate block
+/// begins 16 bytes after the start of a page.
 #[test]
 #[cfg(target_env = "gnu")]
 fn a_large_body_is_freed_so_that_the_next_one_has_memory_of_its_own() {
@@ -63,7 +63,7 @@ fn a_large_body_is_freed_so_that_the_next_one_has_memory_of_its_own() {
             .unwrap();
         let next = vec![1_u8; 1 << 20];
         assert_eq!(next.as_ptr() as usize % 4096, 16, "{request}");
-        // Its own drop must not raise the size for the next round.
+        // The drop of this block must not raise the size for the next round.
         std::mem::forget(next);
     }
 }

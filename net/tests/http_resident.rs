@@ -1,6 +1,6 @@
-//! Resident memory: a second round of what a first one took does not make the process larger.
+//! Resident memory: a second round of the same load does not make the process larger.
 //!
-//! One test, because the process is what is measured.
+//! One test, because the whole process is measured.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use http_support::served::{GET, ask, connect, patient, serve_while};
 use net::http::Config;
 
-/// Those who come and go, and those who go in the middle of their answer, beside one who asks.
+/// Clients that come and go, and clients that leave in the middle of their response, while one
+/// client asks.
 fn storm(addr: SocketAddr) {
     let mut honest = connect(addr);
     for n in 0..500 {
@@ -33,14 +34,14 @@ fn resident() -> usize {
 /// The resident memory after each round does not grow from the second to the last.
 fn does_not_grow(rounds: usize, clients: fn(SocketAddr)) {
     let mut after = Vec::new();
-    // All connections of a round are there at once, however long it takes to make them.
+    // All connections of a round exist at once, however long it takes to make them.
     let config = patient(Config::default().limits.connections);
     serve_while(config, rounds, clients, || after.push(resident()));
     let growth = after[rounds - 1].saturating_sub(after[0]);
     assert!(growth < 1 << 20, "{growth} bytes: {after:?}");
 }
 
-/// Thousands that say nothing, or have asked once, and one that asks.
+/// Thousands of clients that are silent or have asked once, and one that asks.
 fn idle(addr: SocketAddr) {
     let mut honest = connect(addr);
     let mut idle = Vec::new();

@@ -1,4 +1,4 @@
-//! Echo on the real machine: how many registrations it costs, and how much it holds.
+//! Echo on the real machine: its registrations, and the resources that it holds.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Says when the kernel is about to sleep for the first time after an answer.
+/// Reports when the kernel is about to sleep for the first time after a reply.
 struct Sleeps {
     has_answered: bool,
     tell: Sender<()>,
@@ -40,13 +40,13 @@ impl Activation for Sleeps {
     }
     fn idle(&mut self) {
         if mem::take(&mut self.has_answered) {
-            // The client may be gone.
+            // The client may have gone.
             let _ = self.tell.send(());
         }
     }
 }
 
-/// Serves one connection whose client sends so many messages, each when the server waits for it.
+/// Serves one connection. Its client sends this many messages, each when the server waits for it.
 fn registrations_for(policy: Policy, messages: u32) -> Counters {
     let options = Options::new().policy(policy);
     let mut kernel = Kernel::with_options(Real::new().unwrap(), options);
@@ -57,7 +57,7 @@ fn registrations_for(policy: Policy, messages: u32) -> Counters {
         .run(async {
             let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
-            // The client comes when the listener waits, so that both register.
+            // The client connects while the listener waits, so that both register.
             let start = async move { thread::spawn(move || talk(addr, messages, &asleep)) };
             let mut start = spawn("start", start).await;
             let (stream, _) = listener.accept().await.unwrap();
@@ -95,7 +95,7 @@ fn c18_the_number_of_registrations_does_not_grow_with_the_messages() {
 #[test]
 fn c18_eager_registers_for_each_message() {
     let counters = registrations_for(Policy::Eager, 1_000);
-    // The listener, and a wait for each message and for the end. The first message may be there
+    // The listener, and a wait for each message and for the end. The first message may arrive
     // before the first wait.
     assert!((1_001..=1_002).contains(&counters.registers), "{}", counters.registers);
     assert_eq!(counters.registered, 0);
@@ -153,8 +153,9 @@ fn an_idle_kernel_takes_no_turns() {
                 let (stream, _) = listener.accept().await.unwrap();
                 spawn("conn", echo(stream)).await;
             }
-            // Every connection is registered; its first event, room to write, comes at once. It is
-            // quiet when, a few times running, a thread's return is all that a turn was taken for.
+            // Every connection is registered; its first event, room to write, arrives at once. The
+            // kernel is quiet when several turns in a row were taken only for the return of a
+            // thread.
             let mut quiet = 0;
             while quiet < 5 {
                 let before = turn.get();
@@ -173,7 +174,7 @@ fn an_idle_kernel_takes_no_turns() {
 const CONNECTIONS: usize = 10_000;
 const CLIENT: &str = "TRAPLINE_SCALE_CLIENT";
 
-/// The second process: all connections at once, each with an answer.
+/// The second process: all connections at once, each with a reply.
 fn client_process(addr: &str) {
     raise_descriptor_limit().unwrap();
     let addr: SocketAddr = addr.parse().unwrap();

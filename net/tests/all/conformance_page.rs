@@ -1,4 +1,4 @@
-//! The page of conformance (`net::guide::conformance`) and the tests say the same.
+//! The page of conformance (`net::guide::conformance`) and the tests agree.
 
 use std::collections::BTreeSet;
 use std::fs;

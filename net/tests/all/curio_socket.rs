@@ -1,10 +1,10 @@
-//! The cases of Curio's `test_socket.py`, `test_io.py` and `test_network.py`, told again, in a
-//! module for each file. A test has the name of its case without `test_`. The guide has the table
-//! of all cases, on the page `curio`.
+//! The cases of Curio's `test_socket.py`, `test_io.py` and `test_network.py`, ported, in a module
+//! for each file. A test has the name of its case without `test_`. The guide has the table of all
+//! cases, on the page `curio`.
 //!
-//! What is about sockets runs over the loopback interface, on the real machine. What is about
-//! streams runs over pipes in memory, on the simulated one. A timeout on the real machine is set
-//! where nothing else can ever come, so that its length decides nothing.
+//! Tests of sockets run over the loopback interface, on the real machine. Tests of streams run over
+//! pipes in memory, on the simulated machine. A timeout on the real machine is used only where no
+//! other event can happen, so that its length does not matter.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -40,14 +40,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a read gave, as text; empty at the end.
+/// The result of a read, as text; empty at the end.
 async fn read_some(stream: &mut impl Stream) -> io::Result<String> {
     let mut buf = [0; 100];
     let n = stream.read(&mut buf).await?;
     Ok(text(&buf[..n]))
 }
 
-/// Sends back what comes. Notes all of it.
+/// Sends everything back. Notes all of it.
 async fn echo(mut stream: impl Stream, notes: Notes) -> io::Result<()> {
     notes.add("start");
     loop {
@@ -71,7 +71,7 @@ async fn ask_twice(mut stream: impl Stream, notes: &Notes) -> io::Result<()> {
     Ok(())
 }
 
-/// What the notes of both are.
+/// The expected notes of both.
 const ECHOED: &str = "start handler:Msg1 client:Msg1 handler:Msg2 client:Msg2 close done";
 
 async fn read_all(stream: &mut impl Stream) -> io::Result<Vec<u8>> {
@@ -90,7 +90,7 @@ async fn read_lines(stream: &mut BufReader<PipeEnd>, lines: &mut Vec<String>) ->
     Ok(())
 }
 
-/// A stream whose other end sends these parts, a tenth of a second apart, and closes.
+/// A stream. Its other end sends these parts, a tenth of a second apart, and closes.
 async fn sent(parts: &'static [&'static str]) -> BufReader<PipeEnd> {
     let (near, mut far) = duplex(1024);
     let peer = async move {
@@ -296,7 +296,7 @@ mod test_socket {
     #[test]
     fn create_bad_connection() {
         run(async {
-            // The system never gives port 1 to another test.
+            // The system never assigns port 1 to another test.
             let error = TcpStream::connect("127.0.0.1:1").await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         });
@@ -321,7 +321,7 @@ mod test_io {
 
     use super::*;
 
-    /// Curio refuses to give the socket out while bytes are buffered; here they come with it.
+    /// Curio refuses to return the socket while bytes are buffered; here they are returned too.
     #[test]
     fn socketstream_bad_blocking() {
         run(async {
@@ -361,7 +361,7 @@ mod test_io {
         });
     }
 
-    /// Curio puts what was read into the exception; here it is in the caller's buffer.
+    /// Curio puts the bytes read into the exception; here they are in the caller's buffer.
     #[test]
     fn readall_timeout() {
         run(async {
@@ -385,7 +385,7 @@ mod test_io {
         });
     }
 
-    /// Curio puts what was read into the exception; here it stays in the stream.
+    /// Curio puts the bytes read into the exception; here they stay in the stream.
     #[test]
     fn read_exactly_incomplete() {
         run(async {
@@ -452,7 +452,7 @@ mod test_io {
         });
     }
 
-    /// Curio counts in the exception what was written; here the stream counts.
+    /// Curio counts the written bytes in the exception; here the stream counts them.
     #[test]
     fn writelines_timeout() {
         super::run(async {

@@ -1,4 +1,4 @@
-//! A limit of descriptors that is hit while accepting, in a process that was started with it.
+//! Accepting without a free descriptor, in a process that was started with a low limit.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -14,7 +14,7 @@ use traps::ignore_after;
 const CLIENTS: usize = 20;
 const LIMIT: u32 = 16;
 
-/// The process with few descriptors: serves all clients, though they do not fit at once.
+/// The process with few descriptors: serves all clients, although they do not fit at once.
 fn serve() {
     let warnings = Rc::new(RefCell::new(Vec::new()));
     let heard = warnings.clone();
@@ -36,7 +36,7 @@ fn serve() {
                         served += 1;
                         held.push(stream);
                     }
-                    // No descriptor is left, or no client is there yet: make room.
+                    // No descriptor is left, or no client has connected yet, so make room.
                     None => held.clear(),
                 }
             }

@@ -1,4 +1,4 @@
-//! Handlers that block, and the gate before them, on threads whose work takes virtual time.
+//! Handlers that block, and the gate in front of them, on threads that take virtual time.
 
 use std::io;
 use std::rc::Rc;
@@ -78,7 +78,7 @@ fn busy(gate: &AdmissionLimit) -> Response {
     Response::json(&json!({ "info": info, "task_waiting": false })).unwrap()
 }
 
-/// What each of `count` connections that ask at once is answered, and when.
+/// The response to each of `count` connections that ask at once, and its time.
 fn burst(handler: impl Handler + 'static, count: usize) -> (Vec<(String, Time)>, String) {
     let trace = http_support::app::Shared::default();
     let mut kernel = Kernel::new(sim());

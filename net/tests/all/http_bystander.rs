@@ -1,5 +1,6 @@
-//! Clients that want all the memory of a server, and an honest one beside them: whatever it posts is
-//! answered within a second, and the memory stays within its limit. On a virtual clock.
+//! Clients that try to use all the memory of a server, and an honest client, the *bystander*: every
+//! post of the bystander is answered within a second, and the memory stays within its limit. On a
+//! virtual clock.
 
 use std::io;
 use std::rc::Rc;
@@ -14,16 +15,16 @@ use traps::{clock, ignore_after, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How long an attack goes on, at the server with all of its memory.
+/// How long an attack on the server with all of its memory lasts.
 const SECONDS: u32 = 40;
 
-/// What the buffers of a socket hold in each direction.
+/// The capacity of the buffers of a socket in each direction.
 const SOCKET: usize = 64 << 10;
 
-/// What a client sends again and again.
+/// The bytes that a client sends again and again.
 static PIECE: [u8; SOCKET] = [b'x'; SOCKET];
 
-/// Sends the body back, once all of it is here.
+/// Sends the body back once all of it has arrived.
 struct Echo;
 
 impl Handler for Echo {
@@ -50,7 +51,7 @@ fn of_length(length: usize) -> Vec<u8> {
     head(&format!("Content-Length: {length}"))
 }
 
-/// Sends so many bytes of a body.
+/// Sends this many bytes of a body.
 async fn send(client: &mut PipeEnd, length: usize) -> io::Result<()> {
     let mut left = length;
     while left > 0 {
@@ -61,7 +62,7 @@ async fn send(client: &mut PipeEnd, length: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The status of the answer to a body of that length, when all of the answer is here.
+/// The status of the response to a body of that length, once the whole response has arrived.
 async fn post(client: &mut PipeEnd, length: usize) -> io::Result<u16> {
     client.write_all(&of_length(length)).await?;
     send(client, length).await?;
@@ -90,8 +91,8 @@ async fn bystander(config: &Rc<Config>, seconds: u32) {
     }
 }
 
-/// Whether the bystander has its answers beside so many of these, and the process never has more
-/// memory than the server may use, and what each connection has beside that.
+/// Asserts that the bystander gets its responses during the attack of this many clients, and that
+/// the process never has more memory than the server may use and each connection needs in addition.
 fn beside<A, F>(attackers: usize, attack: A)
 where
     A: Fn(Rc<Config>, usize) -> F,
@@ -100,7 +101,7 @@ where
     beside_for(SECONDS, Config::default(), attackers, attack);
 }
 
-/// As `beside`, for so long, at a server with this configuration.
+/// Like `beside`, for this long, with a server of this configuration.
 fn beside_for<A, F>(seconds: u32, config: Config, attackers: usize, attack: A)
 where
     A: Fn(Rc<Config>, usize) -> F,
@@ -111,7 +112,7 @@ where
         Kernel::new(Sim::new())
             .run(async {
                 for number in 0..attackers {
-                    // However it ends: whoever is cut off was to be.
+                    // Ignore the result, because the server cuts attackers off.
                     spawn("attacker", attack(config.clone(), number)).detached().await;
                 }
                 bystander(&config, seconds).await;
@@ -124,7 +125,7 @@ where
     assert!(most < config.limits.memory + beside as u64, "{most} bytes");
 }
 
-/// Posts 8 MiB, reads the answer at 300 bytes a second, and comes again when it is cut off.
+/// Posts 8 MiB, reads the answer at 300 bytes a second, and reconnects when it is cut off.
 async fn reads_slowly(config: Rc<Config>) -> io::Result<()> {
     let mut buf = [0; 300];
     loop {
@@ -147,7 +148,7 @@ fn answers_that_are_hardly_read_take_none_however_many_there_are() {
     beside(100, |config, _| reads_slowly(config));
 }
 
-/// Sends all of 8 MiB but a little, which comes a byte at a time, ten times a second.
+/// Sends nearly all of 8 MiB, and the rest a byte at a time, ten times a second.
 #[test]
 fn bodies_that_drip_at_their_end_take_no_memory_from_others() {
     beside(40, async |config, number| {
@@ -192,7 +193,7 @@ fn small() -> Config {
 }
 
 /// Sends a part of the longest body, and then does nothing, so the server waits for its client or
-/// the body for room. Comes again when it is refused.
+/// the body for room. Reconnects when it is refused.
 async fn parks(config: Rc<Config>, part: usize, pause: Duration) -> io::Result<()> {
     let length = config.limits.body as usize;
     loop {
@@ -205,7 +206,7 @@ async fn parks(config: Rc<Config>, part: usize, pause: Duration) -> io::Result<(
     }
 }
 
-/// Of each of these the server keeps an eighth, and has no room for more.
+/// The server keeps an eighth of each of these, and has no room for more.
 #[test]
 fn bodies_that_wait_for_room_take_none_from_others() {
     for part in [(1 << 17) + 1, (1 << 17) + 9_000, 1 << 20] {

@@ -1,4 +1,4 @@
-//! The client: against this server, and against servers that do as they like.
+//! The client, against this server and against servers that misbehave.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Write};
@@ -94,7 +94,7 @@ fn a_body_whose_framing_is_broken_is_so_for_whoever_asks_again() {
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, client) = duplex(1 << 20);
     let ran = kernel.run(async {
-        // Read again from where its state is then, this would be a chunk.
+        // If parsing continued from the wrong state, this would be a chunk.
         let chunks = "5;a=\"\r\nhello\r\n0\r\n\r\n";
         let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         server.write_all(answer.as_bytes()).await.unwrap();
@@ -138,8 +138,8 @@ fn a_method_that_wants_a_body_says_that_there_is_none() {
     }
 }
 
-/// What a client makes of an answer that comes byte by byte: status and body, or the kind of error;
-/// and whether the connection is open then.
+/// The result of a client that gets a response byte by byte: status and body, or the kind of error;
+/// and whether the connection is still open.
 fn read(answer: &str) -> (Result<(u16, String), ErrorKind>, bool) {
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, mut client) = duplex(1 << 20);
@@ -238,7 +238,7 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
     }
 }
 
-/// What a client makes of that head: the value of `name`, or `None` if it refuses the answer.
+/// The value of `name` in that head, or `None` if the client refuses the response.
 fn field(head: &str, name: &str) -> Option<String> {
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, client) = duplex(1 << 20);
@@ -265,7 +265,7 @@ fn a_folded_field_of_an_answer_is_read_as_if_it_had_a_space() {
         let found = field(&format!("HTTP/1.1 200 OK\r\n{fields}{end}"), "X");
         assert_eq!(found.as_deref(), Some(value), "{fields:?}");
     }
-    // What is no fold of a field is refused as before.
+    // White space that is not a fold of a field is still refused.
     for fields in [" X: a\r\n", "X: a\n b\r\n", "X: a\r\r\n b\r\n", "X\r\n : a\r\n"] {
         let found = field(&format!("HTTP/1.1 200 OK\r\n{fields}X: b\r\n{end}"), "X");
         assert_eq!(found, None, "{fields:?}");
@@ -291,7 +291,7 @@ fn an_invalid_status_counts_as_an_error_of_the_server() {
     }
 }
 
-/// Whether it is here when the first answer is read, or comes byte by byte.
+/// Whether it has arrived when the first response is read, or arrives byte by byte.
 #[test]
 fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: ";
@@ -316,7 +316,7 @@ fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
     }
 }
 
-/// On a socket whose last read took all there was, which a read knows.
+/// On a socket that is known to be empty after its last read.
 #[test]
 fn what_comes_between_two_requests_is_not_an_answer_and_an_end_is_seen() {
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -382,7 +382,7 @@ fn a_refusal_of_a_request_that_is_still_sent_is_read() {
         let mut reply = sent.unwrap().expect("it does not hang");
         let status = reply.status();
         assert_eq!(reply.body_to_vec(0).await.unwrap(), b"");
-        // Whatever its answer says: the rest of the request never went out.
+        // Whatever the response is, the rest of the request was never sent.
         (status, client.is_open())
     });
     assert_eq!(seen.unwrap(), (413, false));
@@ -427,7 +427,7 @@ fn bytes_behind_a_response_end_the_connection() {
     }
 }
 
-/// A server that sends chunks of one byte costs the client's other tasks no long wait.
+/// A server that sends chunks of one byte does not make the client's other tasks wait long.
 #[test]
 fn a_reply_of_small_chunks_gives_way_after_a_hundred_of_them() {
     let mut kernel = Kernel::new(Sim::new());

@@ -1,5 +1,5 @@
-//! What RFC 9112 and RFC 9110 ask of an origin server, by section: `rfc9112_3_2_...` holds a rule of
-//! section 3.2 of RFC 9112. The page `net::guide::conformance` lists the rules.
+//! The requirements of RFC 9112 and RFC 9110 for an origin server, by section: `rfc9112_3_2_...`
+//! holds a rule of section 3.2 of RFC 9112. The page `net::guide::conformance` lists the rules.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn all_are(status: u16, closed: bool, requests: &[&str]) {
     }
 }
 
-/// What stands between the head and the end of the last answer.
+/// The text between the head and the end of the last response.
 fn body(seen: &Seen) -> &str {
     seen.text.rsplit_once("\r\n\r\n").expect("a head").1
 }
@@ -86,7 +86,7 @@ fn rfc9112_2_2_each_byte_stands_where_the_grammar_lets_it_and_nowhere_else() {
 
 #[test]
 fn rfc9112_2_2_long_lines_are_looked_at_as_short_ones_are() {
-    // Long runs go through other instructions than short ones.
+    // Long runs use other instructions than short ones.
     let text = |byte: u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
     for byte in 0..=255 {
         for place in [0, 7, 15, 16, 31, 33, 63, 70] {
@@ -771,8 +771,8 @@ fn rfc9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
     assert_eq!(fate(broken), (vec![200], CLOSED));
 }
 
-/// What a handler reads while it streams nobody knows when its head goes out, so that says that the
-/// connection stays; and it does, if what is left is not too much.
+/// How much a handler will read while it streams is not known when the head of its response goes
+/// out. So the head announces that the connection stays open, and it does if little enough is left.
 #[test]
 fn rfc9112_9_3_a_streamed_answer_that_said_so_stays_where_the_body_was_left() {
     let streamed = |fields: &str, body: &str| {
@@ -819,8 +819,8 @@ fn rfc9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(0), "it said so at once");
 }
 
-/// Whether the server still reads when a client that asked for the end has read the answer to it;
-/// `late` comes while the answer is made.
+/// Whether the server still reads when a client that asked for the end has read its response;
+/// `late` arrives while the response is made.
 fn reads_on_after(target: &str, late: &[u8]) -> bool {
     let mut kernel = Kernel::new(Sim::new());
     let config = Config::default();
@@ -848,11 +848,12 @@ fn reads_on_after(target: &str, late: &[u8]) -> bool {
 
 #[test]
 fn rfc9112_9_6_no_answer_is_cut_by_what_a_client_sends_after_its_last_request() {
-    // It comes too late for the read before the answer; a close with unread input is a reset.
+    // It arrives too late for the read before the response, and a close with unread input is a
+    // reset.
     assert!(reads_on_after("/sleep", b"x"));
-    // It may come at any time while so much is on its way.
+    // It may arrive at any time while this much is on its way.
     assert!(reads_on_after("/big", b""));
-    // As always: nothing is waited for.
+    // As always, nothing is waited for.
     assert!(!reads_on_after("/sleep", b""));
     assert!(!reads_on_after("/stream", b""));
 }
@@ -971,7 +972,7 @@ fn rfc9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connec
         assert_eq!((statuses, closed), (vec![status], CLOSED), "{path}");
         assert!(seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
     }
-    // Whether it waits nobody can say.
+    // Whether it waits is not known.
     let unasked = post("/forbidden", EXPECTS, "abc") + &get("");
     let last = send(unasked);
     assert_eq!((last.statuses(), last.closed_at.is_some()), (vec![403], CLOSED));

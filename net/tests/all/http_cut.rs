@@ -1,5 +1,5 @@
-//! An answer that ends with its connection, as one to HTTP/1.0 does, and breaks off: the client is
-//! never to take it for a whole one.
+//! A response that ends with its connection, as for HTTP/1.0, and breaks off: the client must never
+//! take it for a complete one.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -15,7 +15,7 @@ use traps::{Either, ignore_after, race, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One end of a pipe that is reset as a socket is: by being closed, and only if it did not end
+/// One end of a pipe that is reset as a socket is: by closing it, and only if it has not ended
 /// before.
 struct Socket {
     end: PipeEnd,
@@ -94,7 +94,7 @@ impl Handler for App {
     }
 }
 
-/// How the answer ends for a client that sends `request` and then reads nothing for a while.
+/// How the response ends for a client that sends `request` and then reads nothing for a while.
 fn end_of(config: Config, request: &str, cancel: bool) -> io::Result<usize> {
     let mut kernel = Kernel::new(Sim::new());
     let (end, mut client) = duplex(10_000);

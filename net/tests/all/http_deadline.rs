@@ -1,5 +1,4 @@
-//! An HTTP connection waits under one connection deadline; what it answers when the deadline
-//! fires.
+//! The one connection deadline of an HTTP connection, and the responses when it fires.
 
 use std::io;
 use std::rc::Rc;
@@ -16,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
 
-/// Answers a GET at once, and a POST when its body is there.
+/// Answers a GET at once, and a POST when its body has arrived.
 struct App;
 
 impl Handler for App {
@@ -38,7 +37,7 @@ fn pipe() -> (PipeEnd, PipeEnd) {
     duplex(1 << 20)
 }
 
-/// The bytes of a span, and whether the server closed.
+/// The bytes that arrive within a duration, and whether the server closed.
 async fn read_for(client: &mut PipeEnd, span: Duration) -> (String, bool) {
     let mut text = String::new();
     let mut buf = [0; 4096];
@@ -52,7 +51,7 @@ async fn read_for(client: &mut PipeEnd, span: Duration) -> (String, bool) {
     }
 }
 
-/// The status codes in what came.
+/// The status codes in the received bytes.
 fn statuses(text: &str) -> Vec<&str> {
     text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
 }
@@ -82,8 +81,8 @@ fn d1_one_deadline_for_all_phases() {
     // Silence ends an idle connection five seconds after its last answer.
     assert_eq!(ran.output, (true, true, 0, 8_000_000));
     assert_eq!(lines_with(&ran, " connection_deadline = d1"), 1);
-    // The head, idle, the body, idle: each is an arm of the one deadline. The wait for the body may
-    // have others beside it, so it has a scope of its own.
+    // The head, idle, the body, idle: each is an arm of the one deadline. Other waits may run next
+    // to the wait for the body, so that wait has a separate scope.
     assert_eq!(lines_with(&ran, " guard d1 = "), 1);
     assert_eq!(lines_with(&ran, " arm      d1 until="), 4);
     assert_eq!(lines_with(&ran, " disarm   d1"), 3);
@@ -93,7 +92,7 @@ fn d1_one_deadline_for_all_phases() {
 
 #[test]
 fn d33_a_keep_alive_get_makes_one_trap() {
-    // The client's traps are in the sum: it waits once for each answer.
+    // The sum includes the client's traps: it waits once for each response.
     let traps = |requests: u64| {
         let mut kernel = Kernel::new(Sim::new());
         let main = async {
@@ -108,7 +107,7 @@ fn d33_a_keep_alive_get_makes_one_trap() {
         kernel.run(main).unwrap();
         kernel.counters().traps
     };
-    // The connection's is the wait for a request.
+    // The connection's wait is that for a request.
     assert_eq!(traps(110) - traps(10), 100 * (1 + 1));
 }
 
@@ -126,7 +125,7 @@ fn the_time_of_day_is_read_once_a_second_for_all_connections() {
             clients.push(client);
         }
         let mut years = Vec::new();
-        // The clock is set between the third time and the fourth, which are in one second.
+        // The clock is set between the third and the fourth time, which are in the same second.
         for _ in 0..5 {
             sleep(SECOND * 4 / 10).await.unwrap();
             for client in &mut clients {
@@ -166,7 +165,7 @@ fn d5_the_deadline_is_disarmed_on_every_way_out() {
         let [arms, disarms, fires] =
             [" arm      d1 ", " disarm   d1", " fire     d1 "].map(|what| lines_with(&ran, what));
         assert_eq!(arms, disarms + fires, "{way}\n{}", ran.trace);
-        // The head's, and the one for the client to close after the answer.
+        // The deadline of the head, and that for the client to close after the response.
         assert_eq!(fires, if way == "expired" { 2 } else { 0 }, "{way}");
     }
 }
@@ -186,14 +185,14 @@ fn d7_what_comes_in_the_turn_of_the_deadline_is_late_and_stays() {
         let guarded = deadline.guard(SECOND, here.read(&mut buf)).await;
         let kind = guarded.unwrap_err().kind();
         let _there = child.join().await.unwrap();
-        // A second guard of the same deadline, and the bytes are there at once.
+        // A second guard of the same deadline gets the bytes at once.
         let n = deadline.guard(SECOND, here.read(&mut buf)).await.unwrap();
         (kind, buf[..n].to_vec())
     });
     assert_eq!(ran.output, (io::ErrorKind::TimedOut, b"late".to_vec()));
     assert_eq!(ran.took, SECOND);
-    // A head whose last byte comes in that turn is refused, and the byte does not become the
-    // beginning of anything.
+    // A head is refused if its last byte arrives in that turn, and the byte does not become the
+    // beginning of another head.
     let ran = check_quietly("head", Sim::new(), async {
         let (server, mut client) = pipe();
         let mut conn = spawn("conn", serve(server)).await;
@@ -220,7 +219,8 @@ fn d7_a_request_that_came_while_the_process_stood_still_is_answered() {
                 client.read(&mut [0; 4096]).await.unwrap();
             }
             sleep(SECOND).await.unwrap();
-            // The request is there during the stall, and the end of the silence is past after it.
+            // The request arrives during the stall, and after the stall the silence has lasted too
+            // long.
             client.write_all(GET).await.unwrap();
             time.advance(60 * SECOND);
             let answer = read_for(&mut client, SECOND).await;
@@ -235,7 +235,7 @@ fn d7_a_request_that_came_while_the_process_stood_still_is_answered() {
     }
 }
 
-/// Sets a timeout of its own, and passes it on.
+/// Sets its own timeout, and passes it on.
 struct Hasty;
 
 impl Handler for Hasty {
@@ -259,7 +259,7 @@ fn a_timeout_that_a_handler_passes_on_is_a_failure_with_an_answer_and_a_line() {
     });
     assert_eq!(ran.output, ("500".to_owned(), true));
     assert_eq!(lines_with(&ran, " warn     a handler failed: "), 1, "{}", ran.trace);
-    // One from further out is not the handler's.
+    // A timeout from further out does not belong to the handler.
     let ran = check_quietly("further out", Sim::new(), async {
         let (server, mut client) = pipe();
         let serve = async { serve_connection(server, &Hasty, &Config::default()).await };
@@ -287,13 +287,13 @@ fn d8_after_its_deadline_the_task_answers() {
         conn.join().await.unwrap().unwrap();
         (answer > 0, end, clock().await.as_micros())
     });
-    // The client has seen the end of the answer, and closes: the linger phase ends with it.
+    // The client has seen the end of the response and closes, which ends the linger phase.
     assert_eq!(ran.output, (true, 0, 10_000_000));
     assert_eq!(lines_with(&ran, " fire     d1 "), 1);
     assert_eq!(lines_with(&ran, " cap      name=head_wait limit=10s"), 1);
 }
 
-/// What a client sends and when, in seconds; an empty piece ends its direction.
+/// The pieces that a client sends and their times, in seconds; an empty piece ends its direction.
 type Script = Vec<(u64, Vec<u8>)>;
 
 #[test]

@@ -18,7 +18,7 @@ fn end(seen: &Seen) -> (Vec<u16>, Option<u64>) {
     (seen.statuses(), seen.closed_at.map(|at| at.as_micros()))
 }
 
-/// Sends one after the other, with a second between.
+/// Sends the pieces one after the other, a second apart.
 fn each_second(pieces: &[Vec<u8>]) -> Vec<Act<'_>> {
     pieces.iter().flat_map(|piece| [Act::Send(piece), seconds(1)]).collect()
 }
@@ -62,7 +62,7 @@ fn d23_each_piece_of_a_body_has_thirty_seconds() {
     assert_eq!((seen.statuses(), seen.reads[0].0.as_micros()), (vec![408], 59_000_000));
 }
 
-/// A body of 3,000 bytes: first `burst`, then so many bytes each second.
+/// A body of 3,000 bytes: first `burst`, then this many bytes each second.
 fn body_by(burst: usize, a_second: usize, framing: &str) -> Vec<Vec<u8>> {
     let piece = |len: usize| match framing {
         "chunks" => [format!("{len:x}\r\n").as_bytes(), &vec![b'x'; len], b"\r\n"].concat(),
@@ -96,7 +96,7 @@ fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
         let seen = talk(&each_second(&drip[..20]));
         assert_eq!(seen.statuses(), [408], "{framing}");
         assert_eq!(seen.reads[0].0.as_micros(), 5_000_000, "{framing}");
-        // Bytes that came at once buy no more than a window.
+        // Bytes that arrived at once count for one window at most.
         let burst = body_by(2_900, 1, framing);
         let seen = talk(&each_second(&burst[..20]));
         assert_eq!(seen.statuses(), [408], "{framing}");
@@ -118,7 +118,7 @@ fn d25_a_slow_honest_body_is_taken() {
         let slow = body_by(0, 300, framing);
         assert_eq!(end(&talk(&each_second(&slow))), (vec![200], None), "{framing}");
     }
-    // As slow as a drip, where nothing is asked for.
+    // One byte at a time, with no rate required.
     let config = deadlines(|deadlines| deadlines.body_rate = 0);
     let drip = body_by(2_980, 1, "length");
     assert_eq!(end(&talk_with(config, 1 << 20, &each_second(&drip))), (vec![200], None));
@@ -153,8 +153,8 @@ fn zero_has_passed_at_once_and_max_never_passes() {
     assert_eq!(end(&seen), (vec![200], None));
 }
 
-/// When the server leaves a client that asks and reads nothing, and how much that reads then before
-/// the end.
+/// The time at which the server gives up a client that asks and reads nothing, and how much the
+/// client can still read after that.
 fn left(handler: &impl Handler, request: &str) -> (u64, io::Result<usize>) {
     let mut kernel = kernel::Kernel::new(kernel::Sim::new());
     let (server, mut client) = net::pipe::duplex(1000);
@@ -185,12 +185,12 @@ fn left(handler: &impl Handler, request: &str) -> (u64, io::Result<usize>) {
 fn d21_a_peer_that_reads_nothing_is_left_after_thirty_seconds_and_keeps_what_was_sent() {
     let (at, read) = left(&http_support::App, "GET /big HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!((at, read.unwrap()), (30_000_000, 1000));
-    // The end of this answer would be that of the connection: only a reset is none.
+    // This response ends with the connection, so only a reset marks it as incomplete.
     let (at, read) = left(&Persistent, "GET / HTTP/1.0\r\n\r\n");
     assert_eq!((at, read.unwrap_err().kind()), (30_000_000, io::ErrorKind::ConnectionReset));
 }
 
-/// Tries again as long as it may.
+/// Tries again as long as it is allowed to.
 struct Persistent;
 
 impl Handler for Persistent {
@@ -234,7 +234,7 @@ fn d21_a_peer_that_reads_slowly_gets_the_whole_answer() {
     assert!(answer.unwrap().ends_with(&[b'x'; 100_000]));
 }
 
-/// Writes a little, time and again, and leaves it to the server when that goes out.
+/// Writes a little again and again, and lets the server decide when the bytes go out.
 struct Trickle;
 
 impl Handler for Trickle {
@@ -257,7 +257,7 @@ fn the_time_of_a_handler_begins_anew_with_each_piece_that_goes_out() {
     assert!(seen.text.ends_with("0\r\n\r\n"), "{}", seen.text);
 }
 
-/// It takes something in each span, and too little over it.
+/// It takes some bytes in each period, but too few.
 #[test]
 fn d21_a_peer_that_reads_too_little_over_a_span_is_left() {
     let mut kernel = kernel::Kernel::new(kernel::Sim::new());

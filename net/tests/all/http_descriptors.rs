@@ -1,5 +1,5 @@
 //! An HTTP server with 64 descriptors, in a process that was started with that limit: idle
-//! connections are closed, working clients are served, and the listener goes on.
+//! connections are closed, working clients are served, and the listener continues.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -78,7 +78,7 @@ fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
         return be_the_server(Config::default());
     }
     let (mut server, lines, addr) = support::limited::start(LIMIT);
-    // Far more than fit say nothing, or have asked once and keep their connection.
+    // Far more clients than fit are silent, or have asked once and keep their connection.
     let mut held: Vec<StdStream> = Vec::new();
     for n in 0..200 {
         let mut stream = connect(&addr);
@@ -92,7 +92,7 @@ fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
         honest.write_all(GET).unwrap();
         assert!(answer(&mut honest).starts_with("HTTP/1.1 200 OK\r\n"));
     }
-    // Half of the others have their answer too.
+    // Half of the others get their responses too.
     for stream in held.iter_mut().step_by(2) {
         assert!(answer(stream).starts_with("HTTP/1.1 200 OK\r\n"));
     }

@@ -1,4 +1,4 @@
-//! A server that stops: what each connection gets, on the virtual clock.
+//! A server that stops, and the responses on each connection, on the virtual clock.
 
 use std::io;
 use std::rc::Rc;
@@ -15,10 +15,10 @@ const MS: Duration = Duration::from_millis(1);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SLOW: &[u8] = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// What the client sends, and when.
+/// The pieces that the client sends, and their times.
 type Sent<'a> = (Duration, &'a [u8]);
 
-/// All bytes that came back, and when the end came.
+/// All received bytes, and the time of the end.
 struct Got {
     text: String,
     end: Time,
@@ -106,7 +106,8 @@ fn f17_a_request_that_comes_after_the_grace_is_refused_and_may_be_sent_again() {
 
 #[test]
 fn f17_a_head_that_is_not_whole_when_the_grace_ends_is_refused_then() {
-    // Begun before the drain, in it, and before a long time of its own; in one byte or in drops.
+    // A head that begins before the drain, in it, or long before its own deadline, with one byte or
+    // with several.
     let drops = GET.iter().take(20).enumerate();
     let drops: Vec<_> =
         drops.map(|(n, byte)| ((500 + 100 * n as u32) * MS, std::slice::from_ref(byte))).collect();
@@ -249,15 +250,15 @@ fn f17_a_body_that_is_on_its_way_is_read_to_its_end() {
 
 #[test]
 fn f17_a_request_that_crosses_the_end_is_answered() {
-    // The bytes are there when the deadline of the wait is brought forward, in one instant: the
-    // last look finds them, whichever of the two comes first in the turn.
+    // The bytes arrive at the same instant at which the deadline of the wait is brought forward.
+    // The last look finds them, whichever of the two is first in the turn.
     let got = stop_during(&[(500 * MS, GET), (1000 * MS, GET)]);
     assert_eq!(got.statuses(), ["200", "200"]);
     assert!(got.text.matches("\r\nConnection: close\r\n").count() == 1, "{}", got.text);
     assert_eq!(got.end, at(1000));
 }
 
-/// It begins to stop while the client takes an answer, whose last piece may cost all of the budget.
+/// It begins to stop while the client takes a response; the last piece may cost all of the budget.
 #[test]
 fn f17_a_request_that_crosses_the_end_is_found_whatever_is_left_of_the_budget() {
     for budget in [2, 8, 128] {
@@ -295,7 +296,7 @@ fn f19_refusal_comes_before_the_body_is_asked_for() {
     assert_eq!(got.statuses(), ["503"]);
 }
 
-/// The bytes read filled the read buffer to its last byte, and there may be more.
+/// The bytes filled the read buffer completely, so there may be more.
 #[test]
 fn f17_a_connection_whose_requests_filled_the_buffer_waits_like_any_other() {
     let one = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(96));

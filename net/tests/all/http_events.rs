@@ -1,4 +1,5 @@
-//! Server-sent events: what is on the wire, when, and what becomes of a client that goes.
+//! Server-sent events: the bytes on the wire, their times, and the handling of a client that
+//! leaves.
 
 use std::cell::Cell;
 use std::io;
@@ -15,7 +16,7 @@ use traps::{Time, clock, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Tells of `count` seconds, with a remark every 400 ms; knows when it was dropped.
+/// Sends `count` events, one a second, with a remark every 400 ms. Notes when it is dropped.
 struct Ticks(u32, Rc<Cell<Option<&'static str>>>);
 
 impl Handler for Ticks {

@@ -1,4 +1,4 @@
-//! What an access log is told: every answer, once.
+//! The access log gets every response, once.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use net::{Stream, TcpListener};
 use socket2::SockRef;
 use traps::sync::Event;
 
-/// What is told of a conversation, as `line status length`.
+/// The reports of a conversation, as `line status length`.
 fn told(mut config: Config, acts: &[Act<'_>]) -> Vec<String> {
     let told = Rc::new(RefCell::new(Vec::new()));
     let log = told.clone();
@@ -84,7 +84,7 @@ fn a_body_that_breaks_off_is_told_too() {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An [`App`] that counts what it is asked.
+/// An [`App`] that counts its requests.
 struct Counted(Rc<Cell<u32>>);
 
 impl Handler for Counted {
@@ -98,8 +98,8 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// What is told of a client that sends this, and leaves after so long without having read anything
-/// out of a pipe of that size; and how many requests were handled.
+/// The reports about a client that sends this and leaves after this time, without reading anything
+/// from a pipe of that size; and the number of requests handled.
 fn of_one_that_leaves(text: &str, capacity: usize, stays: Option<Duration>) -> (Vec<String>, u32) {
     let (told, handled) = (Rc::new(RefCell::new(Vec::new())), Rc::default());
     let log = told.clone();
@@ -126,7 +126,7 @@ fn of_one_that_leaves(text: &str, capacity: usize, stays: Option<Duration>) -> (
         }
         serve_connection(server, &handler, &config).await
     });
-    // A client that has left is the stream's error, or nobody's.
+    // If the client has left, that is an error of the stream or not an error at all.
     let _ = served.expect("nothing hangs");
     kernel.shutdown().unwrap();
     (told.take(), handled.get())
@@ -168,7 +168,7 @@ fn of_an_answer_that_breaks_off_the_bytes_are_told_that_the_stream_has_taken() {
     assert_eq!(told, [line(200, 13), line(200, 10), line(499, 0)]);
 }
 
-/// Over a real socket: the client is gone before it is accepted.
+/// Over a real socket: the client has gone before it is accepted.
 #[test]
 fn a_client_that_resets_at_once_is_told_with_its_address() {
     let (told, handled) = (Rc::new(RefCell::new(Vec::new())), Rc::default());
@@ -198,7 +198,7 @@ fn a_client_that_resets_at_once_is_told_with_its_address() {
     assert_eq!((told.take(), handled.get()), (vec![(client.unwrap(), 499, 0)], 1));
 }
 
-/// A request line is kept until its response is out, and a client chooses how long it is.
+/// A request line is kept until its response has been sent, and the client chooses its length.
 #[test]
 fn responses_to_long_request_lines_are_out_before_many_more_are_answered() {
     let (handled, kept) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
@@ -218,6 +218,6 @@ fn responses_to_long_request_lines_are_out_before_many_more_are_answered() {
         &[Act::Send(long.repeat(20).as_bytes())],
     );
     assert_eq!((seen.statuses(), handled.get()), (vec![204; 20], 20));
-    // Three of them are more than 16 KiB. They are told when the fourth has been handled.
+    // Three of them are more than 16 KiB. They are reported when the fourth has been handled.
     assert_eq!(kept.get(), 4);
 }

@@ -1,4 +1,4 @@
-//! Files as answers: which are found, what of them is sent, and what a download holds.
+//! Files as responses: which files are found, which part is sent, and what a download keeps.
 
 use std::cell::RefCell;
 use std::fs::{self, File, Permissions};
@@ -38,7 +38,7 @@ impl Handler for App {
     }
 }
 
-/// A directory of a test's own, beside one that is not to be reached.
+/// A directory for one test, next to one that must not be reachable.
 fn directory(test: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     fs::remove_dir_all(&root).ok();
@@ -66,7 +66,7 @@ fn app(home: &Path, limiter: &Limiter) -> App {
     App { routes: Router::new().get("/{*name}", ()), files }
 }
 
-/// A machine in the year 2100: each file that a test writes is older, and two answers of two
+/// A machine in the year 2100, so that each file that a test writes is older, and responses of two
 /// machines have the same `Date`.
 fn sim() -> Sim {
     let new_year = UNIX_EPOCH + Duration::from_secs(4_102_444_800);
@@ -146,7 +146,7 @@ fn what_is_sent_is_what_conditions_and_ranges_ask_for() {
     assert_eq!(ask("If-Match: \"other\"").statuses(), [412]);
     let resumed = ask(&format!("Range: bytes=8-\r\nIf-Range: {tag}"));
     assert_eq!((resumed.statuses(), resumed.body()), (vec![206], "89"));
-    // Another one, with the same length and, to a second, the same date.
+    // Another file with the same length and, to the second, the same date.
     write(&home.join("new"), "abcdefghij");
     let new = File::options().write(true).open(home.join("new")).unwrap();
     new.set_modified(new.metadata().unwrap().modified().unwrap() + Duration::from_nanos(1))
@@ -208,7 +208,7 @@ fn f21_a_download_holds_a_thread_for_a_piece_and_none_while_the_client_is_slow()
             clients.push((client, conn));
         }
         traps::sleep(Duration::from_secs(1)).await.unwrap();
-        // They read ahead as far as they may before they wait for the client.
+        // Downloads read ahead as far as allowed before they wait for the client.
         let most = 30 * (1 + 18);
         assert!(jobs() <= most, "{} jobs", jobs());
         assert_eq!((limiter.in_use(), limiter.waiting()), (0, 0), "nobody holds a thread");
@@ -230,7 +230,7 @@ fn f21_a_download_holds_a_thread_for_a_piece_and_none_while_the_client_is_slow()
     kernel.shutdown().unwrap();
 }
 
-/// So many descriptors of this process are open on the large file.
+/// The number of descriptors of this process that are open on the large file.
 fn open_files(home: &Path, count: usize) {
     let large = fs::canonicalize(home.join("large")).unwrap();
     let all = fs::read_dir("/proc/self/fd").unwrap();
@@ -283,8 +283,9 @@ fn warnings<M: Machine>(kernel: &mut Kernel<M>) -> Rc<RefCell<Vec<String>>> {
     warnings
 }
 
-/// A file that this process may not read: its directory and its name. The superuser may read all
-/// that has bits for a mode, and nobody what the system only writes.
+/// A file that this process is not allowed to read: its directory and its name. The superuser can
+/// read every file with mode bits, but no user can read a file that the system only lets be
+/// written.
 fn forbidden(test: &str) -> (PathBuf, &'static str) {
     let home = directory(test);
     fs::set_permissions(home.join("a.txt"), Permissions::from_mode(0o000)).unwrap();
@@ -346,7 +347,7 @@ fn a_client_that_asks_for_such_a_file_without_end_has_one_line_a_second() {
     assert_eq!(warnings.take(), [line(""), line(more), line(more)]);
 }
 
-/// In a process of its own: this test, with few descriptors.
+/// Runs this test in a separate process, with few descriptors.
 #[test]
 fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
     const FEW: &str = "TRAPLINE_FILES_FEW";

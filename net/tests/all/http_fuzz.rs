@@ -1,5 +1,5 @@
 //! Whole connections under requests with mistakes, and under noise: no panic, no hang, memory
-//! within bounds, and whatever is answered is an answer.
+//! within bounds, and well-formed responses.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use traps::spawn;
 
-/// That what came begins with an answer; what follows is read where the requests are known.
+/// Asserts that the received bytes begin with a response; tests with known requests read the rest.
 fn check(seen: &Seen) {
     if seen.text.is_empty() {
         return;
@@ -59,8 +59,8 @@ proptest! {
     }
 }
 
-/// How much one connection holds at most while it is sent `begin`, and then `again` until it
-/// closes, or 4 MiB were sent.
+/// The most memory of one connection while the client sends `begin`, and then `again` until the
+/// connection closes or 4 MiB were sent.
 fn held(begin: &str, again: &str) -> u64 {
     const PIPE: usize = 16 * 1024;
     let flood = move || {

@@ -1,4 +1,4 @@
-//! The life of an HTTP connection in the log: what a reader of it sees, line by line.
+//! The life of an HTTP connection in the log, line by line.
 
 use std::io;
 use std::rc::Rc;
@@ -25,14 +25,14 @@ impl Handler for App {
     }
 }
 
-/// Serves one connection, which holds the drain up as those of a server do.
+/// Serves one connection, which delays the drain as connections of a server do.
 async fn serve(server: PipeEnd, config: Rc<Config>) -> io::Result<()> {
     let _hold = hold();
     serve_connection(server, &App, &config).await
 }
 
-/// The status of each answer that came with one read, and whether the server must have said that
-/// it closes.
+/// The status of each response in one read, and whether the server must have announced that it
+/// closes.
 async fn read(client: &mut PipeEnd) -> String {
     let mut buf = [0; 4096];
     let n = client.read(&mut buf).await.unwrap();
@@ -88,7 +88,7 @@ fn a_request_that_is_refused() {
 }
 
 /// One connection waits for its next request, one is busy, and one has sent a part of its request
-/// when the server is told to stop, and the rest within the grace.
+/// when the server begins to stop, and sends the rest within the grace.
 #[test]
 fn a_server_that_is_told_to_stop() {
     let sim = Sim::new().signal_at(Time::ZERO + tenths(5), Signal::Terminate);

@@ -1,5 +1,5 @@
-//! Handlers that hold something (a place in a gate, a thread, a file, an answer that goes on) are
-//! interrupted at each of their traps: all of it comes back.
+//! Handlers that hold a resource (a place in a gate, a thread, a file, a response in progress) are
+//! interrupted at each of their traps, and must release it.
 
 use std::fs;
 use std::io;
@@ -60,7 +60,7 @@ impl Handler for App {
     }
 }
 
-/// What it all came to, and what is still held.
+/// The result, and the resources that are still held.
 struct Held {
     gate: AdmissionLimit,
     bodies: Vec<Vec<u8>>,
@@ -74,7 +74,7 @@ async fn talk(client: PipeEnd, bodies: &mut Vec<Vec<u8>>) -> io::Result<()> {
         Call::new("GET", "a", "/events")?,
     ] {
         let mut reply = client.send(&call).await?;
-        // A request that is cut is refused, where nothing of its answer has gone out.
+        // A request that is cut off is refused if none of its response has been sent.
         if reply.status() == 503 {
             break;
         }
@@ -103,7 +103,7 @@ async fn program(home: &Path) -> Held {
     };
     let mut conn = spawn("conn", serve).await;
     let mut bodies = Vec::new();
-    // Its connection ends with it, whatever it came to.
+    // Its connection ends with it, whatever its result.
     let _ = talk(client, &mut bodies).await;
     let _ = conn.join().await;
     Held { gate, bodies }
@@ -129,7 +129,7 @@ fn whatever_a_handler_holds_comes_back_wherever_it_is_interrupted() {
         let Held { gate, bodies } = ran.output;
         assert_eq!(gate.inside(), 0);
         assert!(!is_open(&home.join("ten")));
-        // An answer that is whole is right; one that is not, the client could tell.
+        // A complete response is right; an incomplete one is recognizable to the client.
         for (body, wanted) in bodies.iter().zip(&all) {
             assert_eq!(String::from_utf8_lossy(body), String::from_utf8_lossy(wanted));
         }

@@ -1,5 +1,5 @@
-//! Peers that mean no good, on the virtual clock: each is left in bounded time, and nobody else
-//! waits for that.
+//! Hostile clients, on the virtual clock: the server closes each in bounded time, and no other
+//! client waits for that.
 
 use std::cell::Cell;
 use std::io;
@@ -17,7 +17,7 @@ use traps::{Time, clock, sleep, spawn, yield_now};
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Requests of every kind, each of which ends in another phase.
+/// Requests of every kind; each ends in another phase.
 const CORPUS: [&[u8]; 7] = [
     GET,
     b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde",
@@ -28,14 +28,14 @@ const CORPUS: [&[u8]; 7] = [
     b"GET / HTTP/1.1\r\nHost : a\r\n\r\nand more",
 ];
 
-/// What the server still had when the last of its connections had ended.
+/// The resources of the server after the last of its connections has ended.
 fn nothing_is_left(counters: &Counters) {
     let Counters { tasks, tickets, scopes, timers, deadlines, pending, .. } = *counters;
     assert_eq!((tasks, tickets, scopes, timers, deadlines, pending), (0, 0, 0, 0, 0, 0));
 }
 
-/// When a connection ends whose peer sends so much of `request`, reads so many bytes, and then
-/// does nothing at all, for ever. `None`: never.
+/// The time at which a connection ends if its peer sends this much of `request`, reads this many
+/// bytes, and then does nothing forever. `None` if the connection never ends.
 fn left_at(config: &Rc<Config>, request: &[u8], sent: usize, reads: usize) -> Option<Time> {
     let mut kernel = Kernel::new(Sim::new());
     let (server, mut client) = duplex(500);
@@ -47,7 +47,7 @@ fn left_at(config: &Rc<Config>, request: &[u8], sent: usize, reads: usize) -> Op
         let (mut left, mut buf) = (reads, [0; 100]);
         while left > 0 {
             let most = left.min(buf.len());
-            // It may say less than that, and then says no more.
+            // The server may send fewer bytes than that, and then sends no more.
             match traps::ignore_after(SECOND, client.read(&mut buf[..most])).await.unwrap() {
                 None | Some(0) => break,
                 Some(n) => left -= n,
@@ -63,8 +63,8 @@ fn left_at(config: &Rc<Config>, request: &[u8], sent: usize, reads: usize) -> Op
     end.ok()
 }
 
-/// The latest end of all places in which a peer may stop; `None` if there is one where it is
-/// waited for without a deadline.
+/// The latest end over all points at which a peer may stop; `None` if the server waits without a
+/// deadline at one of them.
 fn latest_end(config: Config) -> Option<Time> {
     let config = Rc::new(config);
     let mut latest = Time::ZERO;
@@ -82,14 +82,14 @@ fn latest_end(config: Config) -> Option<Time> {
 #[test]
 fn d23_a_peer_that_stops_anywhere_is_left() {
     let latest = latest_end(Config::default()).expect("every phase has a deadline");
-    // Two phases may follow one another, a body and its answer; none is longer than 30 s.
+    // Two phases may follow each other, a body and its response; none is longer than 30 s.
     assert!(latest <= Time::ZERO + 45 * SECOND, "{latest:?}");
 }
 
-/// Takes the deadline of a phase away.
+/// Removes the deadline of a phase.
 type Without = fn(&mut Deadlines);
 
-/// Were a phase without its deadline, the test above would fail: it comes by all of them.
+/// If a phase had no deadline, the test above would fail, because it reaches all of them.
 #[test]
 fn d23_each_phase_needs_its_own_deadline() {
     let never = Duration::MAX;
@@ -103,7 +103,7 @@ fn d23_each_phase_needs_its_own_deadline() {
     for (name, without) in phases {
         assert_eq!(latest_end(deadlines(without)), None, "{name}");
     }
-    // That is all that there is: a deadline more does not compile before it is here.
+    // These are all deadlines: a new one does not compile until it is listed here.
     let Deadlines {
         head,
         body,
@@ -131,8 +131,8 @@ fn the_last_request_that_a_connection_may_make_ends_it() {
     assert_eq!(talk(&[Act::Send(&GET.repeat(10))]).statuses(), [200; 10]);
 }
 
-/// Sends requests without end, and reads answers so that 500 are always to come: as long as
-/// `go_on` says. Gives how many it had.
+/// Sends requests without end, and reads responses so that 500 are always outstanding, until
+/// `go_on` returns false. Returns the number of responses.
 async fn flood(mut client: PipeEnd, answer: usize, go_on: Rc<Cell<bool>>) -> io::Result<usize> {
     let (requests, mut buf, mut sent, mut bytes) = (GET.repeat(500), vec![0; 1 << 16], 0, 0);
     while go_on.get() {
@@ -167,23 +167,23 @@ fn d26_a_peer_that_pipelines_without_end_gives_way_to_the_others() {
             turns += 1;
         }
         go_on.set(false);
-        // For each request of the honest one it had a burst, and not all that it wanted.
+        // For each request of the honest client it got one burst, not everything that it asked for.
         let answers = greedy.join().await.unwrap().unwrap();
         assert!((64 * 100..=64 * 1000).contains(&answers), "{answers}");
         config.drain();
         turns
     });
     assert_eq!(asked.unwrap(), 200);
-    // The virtual clock stood still: all of that was one matter of taking turns.
+    // The virtual clock did not move, so all of that was only a matter of taking turns.
     kernel.shutdown().unwrap();
     let caps = caps.borrow();
     assert_eq!(caps[0], "name=pipelined limit=64 conn=1", "{caps:?}");
-    // It goes on as it began, and is summed up at its end.
+    // It continues in the same way, and the last line has the sum.
     assert!(hits_in(&caps[1]) > 100, "{caps:?}");
     assert_eq!(caps.len(), 2, "{caps:?}");
 }
 
-/// Writes eight megabytes, and says how far it is.
+/// Writes eight megabytes, and reports its progress.
 struct Bulk(Rc<Cell<usize>>);
 
 impl Handler for Bulk {
@@ -221,7 +221,7 @@ fn a_stream_for_which_there_is_always_room_gives_way_to_the_others() {
     kernel.shutdown().unwrap();
 }
 
-/// Handles small pieces: writes as many as the path says, or reads them, and counts them.
+/// Handles small pieces: writes or reads as many as the path says, and counts them.
 struct Small(Rc<Cell<usize>>);
 
 impl Handler for Small {
@@ -284,7 +284,7 @@ fn a_handler_of_small_pieces_gives_way_after_a_hundred_of_them() {
     }
 }
 
-/// Refuses so many connections, a span apart; after each another one is served.
+/// Refuses this many connections at intervals; after each, another one is served.
 async fn refuse_in_turn(config: &Config, times: u32, span: Duration) {
     for _ in 0..times {
         let (server, mut client) = duplex(1000);
@@ -308,7 +308,7 @@ fn d26_connections_that_are_refused_in_turn_with_others_do_not_fill_the_log() {
         })
         .unwrap();
     let caps = caps.borrow();
-    // In 30 seconds: one in each, and what was left.
+    // In 30 seconds: one in each second, and the rest.
     assert!((30..=32).contains(&caps.len()), "{caps:?}");
     assert_eq!(caps[0], "name=connections limit=1 conn=1");
     assert_eq!(caps.iter().map(|line| hits_in(line)).sum::<u64>(), 3_000, "{caps:?}");
@@ -316,7 +316,7 @@ fn d26_connections_that_are_refused_in_turn_with_others_do_not_fill_the_log() {
 
 #[test]
 fn a_burst_of_requests_is_answered_in_few_writes_and_no_more_than_it_may_hold_others_up() {
-    // A client that sends 64 in one go is not greedy, one that sends 65 is.
+    // A client that sends 64 at once is not greedy, one that sends 65 is.
     for (burst, wanted) in [(64, 0), (65, 1), (128, 1), (129, 2)] {
         let (mut kernel, caps) = kernel_with_caps();
         kernel
@@ -345,21 +345,22 @@ fn a_burst_of_requests_is_answered_in_few_writes_and_no_more_than_it_may_hold_ot
     }
 }
 
-/// How many hits a `cap` line stands for.
+/// The number of hits that a `cap` line reports.
 fn hits_in(line: &str) -> u64 {
     line.split("more=").nth(1).map_or(1, |more| more.parse().unwrap())
 }
 
 // ---- Turned away -------------------------------------------------------------------------------
 
-/// Turns one connection away; gives what `client` makes of its end, and when that was over.
+/// Turns one connection away. Returns the result of `client` with the other end, and the time at
+/// which that was over.
 fn turned_away<T>(capacity: usize, client: impl AsyncFnOnce(PipeEnd) -> T) -> (T, Time) {
     let mut kernel = Kernel::new(Sim::new());
     let (server, end) = duplex(capacity);
     let seen = kernel.run(async {
         let config = Rc::new(Config::default());
         let serve = async {
-            // A peer that is reset, or resets, is an error of its connection.
+            // A reset by either side is an error of the connection.
             let _ = turn_away(server, &config).await;
             clock().await
         };
@@ -401,8 +402,8 @@ fn d27_who_is_turned_away_is_left_whatever_it_does() {
         sleep(100 * SECOND).await.unwrap();
         drop(client);
     };
-    // It reads nothing: that is the deadline of a write. It goes on, and says nothing: of the
-    // lingering.
+    // If the client reads nothing, the deadline of a write ends it. If it reads but does not close,
+    // the deadline of the lingering does.
     assert_eq!(turned_away(10, silent).1, Time::ZERO + 30 * SECOND);
     assert_eq!(turned_away(1 << 16, silent).1, Time::ZERO + 2 * SECOND);
     let (sent, over) = turned_away(1000, async |mut client: PipeEnd| {
@@ -418,7 +419,7 @@ fn d27_who_is_turned_away_is_left_whatever_it_does() {
 
 // ---- Many at once ------------------------------------------------------------------------------
 
-/// The honest are served while so many attack; afterwards nothing is left.
+/// Honest clients are served during an attack of this many; afterwards nothing is left.
 fn served_throughout(enemies: usize, enemy: Enemy) {
     let mut kernel = Kernel::new(Sim::new());
     kernel.run(async { round(&Rc::new(Config::default()), enemies, enemy).await }).unwrap();

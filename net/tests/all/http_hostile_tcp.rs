@@ -1,4 +1,4 @@
-//! Peers that mean no good, over real sockets: what a pipe cannot show.
+//! Hostile clients over real sockets: effects that a pipe cannot show.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read, Write};
@@ -16,7 +16,7 @@ use traps::Site;
 
 // ---- The cap on connections --------------------------------------------------------------------
 
-/// A connection in the midst of a request.
+/// A connection in the middle of a request.
 fn busy(addr: SocketAddr) -> StdStream {
     let mut stream = connect(addr);
     let expects = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n";
@@ -51,9 +51,9 @@ fn one_too_many(addr: SocketAddr) {
         assert_eq!(body, "");
     }
     drop(second);
-    // Whoever comes again, as it was told to, gets the place that has become free.
+    // A client that comes again, as the response asked, gets the place that has become free.
     while ask(&mut connect(addr)).unwrap() == 503 {}
-    // Those who have a place keep it.
+    // Clients with a place keep it.
     assert!(finish(first).starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
@@ -61,12 +61,12 @@ fn one_too_many(addr: SocketAddr) {
 fn d27_one_connection_too_many_is_answered_with_503_and_never_reset() {
     let caps = serve_while(patient(2), 1, one_too_many, || {});
     assert!(caps[0].starts_with("name=connections limit=2 conn=3 peer=127.0.0.1:"), "{caps:?}");
-    // The others were counted, and are summed up once a second.
+    // The other refusals were counted, and are reported once a second.
     let more = |line: &String| line.split("more=").nth(1).map_or(0, |n| n.parse::<u32>().unwrap());
     assert!(caps.len() < 10 && caps.iter().map(more).sum::<u32>() >= 29, "{caps:?}");
 }
 
-/// Whoever waits for its next request gives its place to who comes.
+/// A connection that waits for its next request gives its place to a new client.
 fn one_more(addr: SocketAddr) {
     let mut idle: Vec<StdStream> = (0..2).map(|_| connect(addr)).collect();
     for stream in &mut idle {
@@ -85,8 +85,8 @@ fn d27_an_idle_connection_gives_its_place_to_a_new_one() {
     assert_eq!(caps, ["name=connections limit=2 conn=1"]);
 }
 
-/// So many at once that all are accepted in few turns: the cap holds within one. Those before them
-/// are in the midst of a request, so none gives its place up.
+/// So many at once that all are accepted in few turns: the cap holds within one turn. Earlier
+/// connections are in the middle of a request, so none gives its place up.
 fn a_crowd(addr: SocketAddr) {
     let busy: Vec<StdStream> = (0..50).map(|_| busy(addr)).collect();
     let crowd: Vec<StdStream> = (0..150).map(|_| connect(addr)).collect();
@@ -133,7 +133,8 @@ impl Stream for Counted {
     }
 }
 
-/// Reads, writes and waits on the poller of a server while so many requests are made one by one.
+/// The reads, writes and waits on the poller of a server while this many requests are made one by
+/// one.
 fn calls(requests: u32) -> (u32, u32, u64) {
     let (reads, writes) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     let mut kernel = Kernel::new(Real::new().unwrap());
@@ -163,15 +164,15 @@ fn d33_a_keep_alive_get_makes_three_system_calls() {
     // may come before the first request.
     assert!((999..=1001).contains(&(many.0 - few.0)), "{many:?} {few:?}");
     assert_eq!(many.1 - few.1, 1000);
-    // And one wait at most: the next request may be there when the kernel looks, and on a busy
-    // machine it often is.
+    // And one wait at most: the next request may have arrived when the kernel looks, and on a busy
+    // machine it often has.
     let waits = many.2.saturating_sub(few.2);
     assert!(waits <= 1010, "{waits}");
 }
 
 // ---- Slow readers ------------------------------------------------------------------------------
 
-/// Answers with more than all buffers on the way hold.
+/// Responds with more bytes than all buffers on the way hold.
 struct Large;
 
 impl Handler for Large {
@@ -180,8 +181,8 @@ impl Handler for Large {
     }
 }
 
-/// The system says that there is room when a third of its buffer is free, which is later than the
-/// deadline here; but there is room, so the reader moves.
+/// The system reports room when a third of its buffer is free, which is later than the deadline
+/// here; but there is room before that, so the reader makes progress.
 #[test]
 fn d21_a_slow_reader_is_seen_to_move_on_a_real_socket() {
     let mut kernel = Kernel::new(Real::new().unwrap());
@@ -191,8 +192,8 @@ fn d21_a_slow_reader_is_seen_to_move_on_a_real_socket() {
         let client = thread::spawn(move || {
             let (mut stream, mut buf, mut taken) = (connect(addr), vec![0; 1 << 20], 0);
             stream.write_all(GET).unwrap();
-            // Lets the buffers on the way grow, then reads little by little. Real time is what
-            // this is about: several spans of the deadline.
+            // Lets the buffers on the way grow, then reads little by little. Real time is the
+            // subject here: several periods of the deadline.
             for step in 0..28 {
                 let piece = if step < 12 { 1 << 20 } else { 200_000 };
                 stream.read_exact(&mut buf[..piece])?;
@@ -209,13 +210,13 @@ fn d21_a_slow_reader_is_seen_to_move_on_a_real_socket() {
     });
     let (taken, served) = taken.unwrap();
     assert_eq!(taken.unwrap(), (12 << 20) + 16 * 200_000);
-    // It ended when the client had had enough; to let it go by the deadline is no error.
+    // It ended after the client had read enough; an end by the deadline is not an error either.
     assert!(served.is_err());
 }
 
 // ---- Clients that leave, say nothing, or read late -----------------------------------------------
 
-/// Sleeps for an hour. Counts those that are in it, and those that have cleaned up by waiting.
+/// Sleeps for an hour. Counts the requests inside it, and those that have cleaned up by waiting.
 #[derive(Default)]
 struct Sleeper {
     inside: Cell<u32>,
@@ -261,7 +262,7 @@ fn a_client_that_leaves_has_its_handler_cancelled_and_its_seat_given_back() {
                 traps::spawn("server", serve(listener, sleeper.clone(), config.clone())).await;
             let ask = |path: &str| {
                 let mut stream = connect(addr);
-                // What is behind the request does not hide its end.
+                // Bytes after the request do not hide its end.
                 write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
                 stream.write_all(GET).unwrap();
                 stream
@@ -276,7 +277,7 @@ fn a_client_that_leaves_has_its_handler_cancelled_and_its_seat_given_back() {
             while config.connections() > 0 {
                 traps::sleep(Duration::from_millis(1)).await.unwrap();
             }
-            // All of them: who is shielded ends by itself.
+            // All of them, because a shielded handler ends by itself.
             assert_eq!((sleeper.inside.get(), sleeper.cleaned.get()), (0, 100));
             server.cancel_because("enough").await.unwrap();
         })
@@ -284,13 +285,13 @@ fn a_client_that_leaves_has_its_handler_cancelled_and_its_seat_given_back() {
     kernel.shutdown().unwrap();
 }
 
-/// Whoever has never said anything gives its seat to whoever comes, the longest silent one first;
-/// those that are served keep theirs.
+/// A client that has never sent anything gives its place to a new one, the longest silent first;
+/// clients that are served keep theirs.
 fn silence_and_a_guest(addr: SocketAddr) {
     let mut idle = connect(addr);
     assert_eq!(ask(&mut idle).unwrap(), 200);
     let mut silent: Vec<StdStream> = (0..3).map(|_| connect(addr)).collect();
-    // Longer than half a second by far: the server has to have seen each of them for so long.
+    // Much longer than half a second, because the server must have seen each of them for that long.
     std::thread::sleep(Duration::from_millis(2_000));
     for _ in 0..2 {
         assert_eq!(ask(&mut connect(addr)).unwrap(), 200);
@@ -309,8 +310,8 @@ fn silent_clients_give_way_before_those_that_have_asked() {
     assert!(caps.len() <= 2, "{caps:?}");
 }
 
-/// Reads what is more than all buffers hold only when the idle deadline has passed, and asks again
-/// in the middle of that.
+/// Reads a response larger than all buffers only after the idle deadline has passed, and asks again
+/// in the middle of it.
 fn reads_late(addr: SocketAddr) {
     let mut stream = connect(addr);
     write!(stream, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -319,7 +320,7 @@ fn reads_late(addr: SocketAddr) {
         if read < 1_000_000 {
             std::thread::sleep(Duration::from_millis(20));
         } else if read < 1_100_000 {
-            // The server has gone into its goodbye, or closed.
+            // The server lingers, or has closed.
             let _ = stream.write_all(GET);
         }
         match stream.read(&mut buf).expect("what is queued is not destroyed") {

@@ -1,4 +1,4 @@
-//! Live bytes of a counting allocator: what an attack took is given back.
+//! Live bytes of a counting allocator: the memory that an attack took is released.
 
 use std::rc::Rc;
 
@@ -26,8 +26,8 @@ fn a_later_round_of_an_attack_takes_nothing_that_the_first_two_did_not() {
         let mut kernel = Kernel::new(Sim::new());
         let config = Rc::new(Config::default());
         let mut again = || kernel.run(round(&config, 300, enemy)).unwrap();
-        // The tables of the kernel have the size of what was alive at once, and are used again.
-        // The second round may find them a little too small yet.
+        // The tables of the kernel have the size of the most entries alive at once, and are used
+        // again. They may still be a little too small for the second round.
         let [first, _, third, fourth] = [(); 4].map(|()| left_by(&mut again));
         assert!(first > 0, "{name}: {first} bytes of tables");
         assert_eq!((third, fourth), (0, 0), "{name}");

@@ -1,4 +1,4 @@
-//! Bodies that are kept in memory: how many bytes there may be of them, and how long each may take.
+//! Bodies that are kept in memory: the bounds on their bytes and their times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use traps::{Time, clock, ignore_after, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Answers with how long the body is, and notes it.
+/// Responds with the length of the body, and notes it.
 #[derive(Clone, Default)]
 struct Kept(Rc<RefCell<Vec<usize>>>);
 
@@ -24,7 +24,7 @@ impl Handler for Kept {
         let body = request.body_to_vec(usize::MAX).await?;
         self.0.borrow_mut().push(body.len());
         if request.path() == "/on" {
-            // Keeps it, and is never late: its time begins anew with each piece.
+            // Keeps the body, and is never late, because its time begins again with each piece.
             let mut answer = request.start(Response::new(200)).await?;
             for _ in 0..4 {
                 answer.write(b"on").await?;
@@ -42,7 +42,7 @@ fn post(length: usize) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").into_bytes()
 }
 
-/// A client of its own connection, whose task is named.
+/// A client with its own connection and a named task.
 async fn connect(handler: &Kept, config: &Rc<Config>) -> PipeEnd {
     let (server, client) = duplex(1 << 20);
     let (handler, config) = (handler.clone(), config.clone());
@@ -51,7 +51,8 @@ async fn connect(handler: &Kept, config: &Rc<Config>) -> PipeEnd {
     client
 }
 
-/// A client that has sent all of a body but its last byte, and until the server has that.
+/// A client that has sent a body without its last byte, and has waited until the server has the
+/// rest.
 async fn almost(handler: &Kept, config: &Rc<Config>, length: usize) -> PipeEnd {
     let mut client = connect(handler, config).await;
     client.write_all(&post(length)).await.unwrap();
@@ -67,7 +68,7 @@ async fn settle() {
     sleep(MOMENT).await.unwrap();
 }
 
-/// The answer that comes within so long, and when it came.
+/// The response that arrives within this time, and when it arrived.
 async fn answer(client: &mut PipeEnd, span: Duration) -> Option<(String, Time)> {
     let mut buf = [0; 4096];
     let n = ignore_after(span, client.read(&mut buf)).await.unwrap()?;
@@ -80,7 +81,7 @@ async fn status(client: &mut PipeEnd) -> Option<u16> {
     Some(text[9..12].parse().unwrap())
 }
 
-/// A server with a memory of 100,000 bytes for bodies of up to half of it: the last part is half.
+/// A server with a memory of 100,000 bytes for bodies of up to half of it, so the reserve is half.
 fn small() -> Rc<Config> {
     Rc::new(limits(|limits| (limits.memory, limits.body) = (100_000, 50_000)))
 }
@@ -99,7 +100,7 @@ fn a_body_waits_while_others_fill_the_memory_and_the_one_that_needs_least_is_nex
             for client in [&mut third, &mut fourth] {
                 client.write_all(b"x").await.unwrap();
             }
-            // What fits into a read buffer needs no room.
+            // A body that fits into a read buffer needs no room.
             let mut small = almost(&handler, &config, 16_384).await;
             small.write_all(b"x").await.unwrap();
             assert_eq!(status(&mut small).await, Some(200));
@@ -133,7 +134,8 @@ fn bodies_that_each_have_a_part_all_come_to_their_end() {
                 client.write_all(&head).await.unwrap();
                 clients.push(client);
             }
-            // Five times as much as there is room for, and nobody is done before all have a part.
+            // Five times as much as there is room for, and no body is complete before all have a
+            // part.
             for _ in 0..10 {
                 for (number, client) in clients.iter_mut().enumerate() {
                     let piece = [b'x'; 20_000];
@@ -160,7 +162,7 @@ fn bodies_that_each_have_a_part_all_come_to_their_end() {
     kernel.shutdown().unwrap();
 }
 
-/// A request whose head has so many bytes but its end.
+/// A request with a head of this many bytes, without its end.
 fn long_head(length: usize) -> Vec<u8> {
     let mut head = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
     while head.len() < length {
@@ -338,8 +340,8 @@ impl Handler for Echo {
     }
 }
 
-/// How much a client gets of the answer to 1 MB that reads so many bytes a second, and when it is
-/// over.
+/// How much of a response of 1 MB a client gets that reads this many bytes a second, and when the
+/// connection ends.
 async fn read_at(config: &Rc<Config>, bytes: usize) -> (usize, Time) {
     let (server, mut client) = duplex(60_000);
     let theirs = config.clone();
@@ -362,7 +364,8 @@ async fn read_at(config: &Rc<Config>, bytes: usize) -> (usize, Time) {
     (read, over)
 }
 
-/// 20 bytes a second are enough of an answer that is not in memory. They would keep 8 MiB for days.
+/// 20 bytes a second are enough for a response that is not in memory. They would keep 8 MiB for
+/// days.
 #[test]
 fn an_answer_that_is_made_of_a_body_has_a_rate_by_its_length() {
     let (mut kernel, caps) = http_support::kernel_with_caps();
@@ -379,7 +382,7 @@ fn an_answer_that_is_made_of_a_body_has_a_rate_by_its_length() {
     assert_eq!(*caps.borrow(), ["name=write_rate limit=16666 window=30s conn=1"]);
 }
 
-/// The memory has no last part that is large enough for one of them.
+/// The reserve of the memory is too small for any of them.
 #[test]
 fn of_two_bodies_that_wait_for_each_other_one_is_refused_at_once() {
     let mut kernel = Kernel::new(Sim::new());
@@ -404,7 +407,8 @@ fn of_two_bodies_that_wait_for_each_other_one_is_refused_at_once() {
     kernel.shutdown().unwrap();
 }
 
-/// Both the wait for room and the handler have 30 s. The log and the answer say what it was.
+/// Both the wait for room and the handler have 30 s. The log and the response show which of them
+/// ended.
 #[test]
 fn a_body_for_which_there_is_no_room_in_time_is_refused_and_its_client_may_come_again() {
     let (mut kernel, caps) = http_support::kernel_with_caps();
@@ -466,7 +470,7 @@ fn a_body_that_is_longer_than_the_memory_is_refused_by_its_length() {
     assert_eq!(seen.statuses(), [413]);
 }
 
-/// Reads the body again if it does not come in a second.
+/// Reads the body again if it does not arrive within a second.
 struct Again;
 
 impl Handler for Again {
@@ -486,7 +490,7 @@ fn a_read_that_is_made_again_does_not_wait_for_its_own_room() {
     assert_eq!(http_support::talk_to(Again, config, 1 << 20, usize::MAX, &acts).statuses(), [200]);
 }
 
-/// A body that is sent in so many pieces of that size, one a second, with a length or in chunks.
+/// A body that is sent in this many pieces of that size, one a second, with a length or in chunks.
 fn each_second(in_chunks: bool, pieces: usize, size: usize) -> Vec<Vec<u8>> {
     let piece = match in_chunks {
         true => [format!("{size:x}\r\n").as_bytes(), &vec![b'x'; size], b"\r\n"].concat(),
@@ -503,7 +507,8 @@ fn each_second(in_chunks: bool, pieces: usize, size: usize) -> Vec<Vec<u8>> {
     sent
 }
 
-/// The statuses that a client gets which sends these, one a second, and when the first one came.
+/// The statuses that a client gets if it sends these pieces, one a second, and when the first
+/// status arrived.
 fn sent_to_be_kept(whole: u32, sent: &[Vec<u8>]) -> (Vec<u16>, Time) {
     let config = deadlines(|deadlines| deadlines.body_whole = whole * SECOND);
     let acts = sent.iter().flat_map(|piece| [Act::Send(piece), Act::Sleep(SECOND)]);
@@ -512,22 +517,22 @@ fn sent_to_be_kept(whole: u32, sent: &[Vec<u8>]) -> (Vec<u16>, Time) {
     (seen.statuses(), seen.reads.first().map_or(Time::ZERO, |read| read.0))
 }
 
-/// 300 bytes a second are enough of a body that its handler takes piece by piece. They would keep
-/// 8 MiB in memory for hours, so the more has come the faster the rest must come.
+/// 300 bytes a second are enough for a body that its handler takes piece by piece. At that rate 8
+/// MiB would stay in memory for hours, so the more has arrived, the faster the rest must arrive.
 #[test]
 fn a_body_that_is_kept_in_memory_has_a_rate_by_what_has_come_with_a_length_or_in_chunks() {
     for in_chunks in [false, true] {
-        // What has come would take a minute at the rate at which it comes: 18,000 bytes are enough.
+        // At this rate, the bytes so far would take a minute: 18,000 bytes are enough.
         let (statuses, at) = sent_to_be_kept(60, &each_second(in_chunks, 100, 300));
         assert_eq!(statuses, [408], "in chunks: {in_chunks}");
         let second = |n| Time::ZERO + n * SECOND;
         assert!(at > second(59) && at < second(66), "in chunks: {in_chunks}, {at}");
-        // Whoever keeps its pace has the time for all of it.
+        // A client that keeps its pace has the time for all of it.
         let (statuses, _) = sent_to_be_kept(60, &each_second(in_chunks, 40, 25_000));
         assert_eq!(statuses, [200], "in chunks: {in_chunks}");
         let (statuses, _) = sent_to_be_kept(300, &each_second(in_chunks, 15, 20_000));
         assert_eq!(statuses, [200], "in chunks: {in_chunks}");
-        // A burst does not buy the time for a drip.
+        // A burst does not allow a slow rest.
         let mut burst = each_second(in_chunks, 30, 300);
         let whole = each_second(in_chunks, 1, 1_000_000);
         burst[0] = if in_chunks {
@@ -617,7 +622,7 @@ fn a_body_that_has_come_leaves_the_last_part_at_once_though_it_is_kept() {
     kernel
         .run(async {
             let _common = almost(&handler, &config, 40_000).await;
-            // It has the last part.
+            // It has the reserve.
             let mut last = connect(&handler, &config).await;
             let head = String::from_utf8(post(20_000)).unwrap().replacen('/', "/on", 1);
             last.write_all(head.as_bytes()).await.unwrap();
@@ -638,7 +643,7 @@ fn a_body_that_has_come_leaves_the_last_part_at_once_though_it_is_kept() {
     drop(kernel);
 }
 
-/// Makes a response of 100,000 bytes in memory, or one that the program has anyway.
+/// Makes a response of 100,000 bytes in memory, or one from static bytes.
 struct Large;
 
 impl Handler for Large {
@@ -687,7 +692,7 @@ fn a_response_that_a_handler_makes_counts_and_a_slow_client_gives_way_to_it() {
     assert_eq!(*caps.borrow(), ["name=memory_bytes limit=250000 conn=2"]);
 }
 
-/// A rate by its length is asked of a response only if it is made of a body.
+/// A rate by length is required of a response only if it is made of a body.
 #[test]
 fn a_slow_reader_of_a_response_that_a_handler_makes_has_the_usual_rate() {
     let mut kernel = Kernel::new(Sim::new());

@@ -1,5 +1,5 @@
-//! An answer that refuses reaches a client that is still sending: on real sockets, where a close
-//! with unread input is a reset, and a reset takes from the client what it has not read yet.
+//! A refusal reaches a client that is still sending. On real sockets, because there a close with
+//! unread input is a reset, and a reset discards bytes that the client has not read yet.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ fn is_told(status: u16, head: &'static str, body: usize) {
         let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let client = run_in_thread(move || send_then_read(addr, head, body));
-        // A client on a busy machine takes its time.
+        // A client on a busy machine may be slow.
         let mut config = Config::default();
         config.deadlines.linger = Duration::from_secs(60);
         let serve = async {
@@ -70,7 +70,7 @@ fn a_client_whose_request_is_refused_reads_why_though_its_body_is_on_its_way() {
     }
 }
 
-/// Sends more while it makes the answer.
+/// Sends more while the response is made.
 struct Crossing(RefCell<StdStream>);
 
 impl Handler for Crossing {

@@ -1,4 +1,4 @@
-//! Requests and what becomes of them and of their connection.
+//! Requests, and their effect on the connection.
 
 use std::io;
 use std::time::Duration;
@@ -374,7 +374,7 @@ fn a_request_line_without_end_is_refused_whichever_limit_is_the_sooner_one() {
     }
 }
 
-/// Reads a whole body for a second, then again; says what came of both.
+/// Reads a whole body for a second, then again. Responds with both results.
 #[derive(Clone)]
 struct Again;
 
@@ -406,7 +406,7 @@ fn a_body_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
     for path in ["/", "/whole", "/pieces", "/forward"] {
         assert_eq!(read(path, b"abc", b"def"), lost, "{path}");
     }
-    // Nothing had come: nothing is lost.
+    // Nothing had arrived, so nothing is lost.
     let all = format!("Ok(None) Ok({:?})", b"abcdef");
     for path in ["/", "/whole", "/pieces"] {
         assert_eq!(read(path, b"", b"abcdef"), all, "{path}");
@@ -423,7 +423,7 @@ fn a_half_closed_client_gets_its_answers() {
     let seen = talk_with(config, 1 << 20, &acts);
     assert_eq!(seen.statuses(), [200, 200]);
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(500_000));
-    // Unless that is asked for, it has left, and its handler has a moment.
+    // Without that option, the client has left, and its handler has a quarter of a second.
     let seen = talk(&acts);
     assert_eq!(seen.statuses(), [200]);
     assert!(seen.closed_at.is_some_and(|at| at.as_micros() < 500_000), "{:?}", seen.closed_at);
@@ -445,7 +445,7 @@ fn a_connection_that_waits_is_small() {
     assert!(size <= 1024, "{size} bytes, and no buffer beside them");
 }
 
-/// To look whether something is there, and to read it, is two operations.
+/// Checking for bytes and reading them are two operations.
 #[test]
 fn a_connection_gets_on_with_the_smallest_budget() {
     let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(1));
@@ -474,12 +474,12 @@ fn a_connection_gets_on_with_the_smallest_budget() {
         matches!(race(talk, patience).await, Either::Left(()))
     });
     assert!(talked.unwrap(), "it does not turn round and round");
-    // No shutdown: what turns does not come to its end.
+    // No shutdown, because the spinning task does not end.
     drop(kernel);
 }
 
-/// The statuses of the answers, and whether the server closed, where ten bytes of the rest of a
-/// body are thrown away.
+/// The statuses of the responses, and whether the server closed, if at most ten bytes of the rest
+/// of a body are thrown away.
 fn fate_by_ten(request: &str) -> (Vec<u16>, bool) {
     let seen =
         talk_with(limits(|limits| limits.drain = 10), 1 << 20, &[Act::Send(request.as_bytes())]);
@@ -507,7 +507,7 @@ fn the_rest_of_a_body_is_thrown_away_up_to_its_limit_whatever_the_handler_has_re
     }
 }
 
-/// Refuses, and reads the body all the same.
+/// Refuses, but still reads the body.
 struct ReadsOn;
 
 impl Handler for ReadsOn {

@@ -1,4 +1,4 @@
-//! Routes: which one a request takes, what it is answered where there is none, and in what form.
+//! Routes: which one a request takes, and the response and its form if there is none.
 
 use std::io;
 use std::time::Duration;
@@ -34,7 +34,7 @@ enum Route {
 
 struct App(Router<Route>);
 
-/// What panics, and panics again when it is dropped.
+/// A value that panics when used, and again when dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -89,7 +89,7 @@ impl Handler for App {
                 let mut answer = request.start(Response::new(200)).await?;
                 answer.write(b"half").await?;
                 answer.flush().await?;
-                // As a handler around this one does.
+                // As an outer handler does.
                 request.rejected(Rejection::new(409, "it is there already\n").into())
             }
             Route::Panic => panic!("a broken handler"),
@@ -124,7 +124,7 @@ impl Handler for App {
     }
 }
 
-/// What a helper sees of a request, without the type of its stream.
+/// A helper's view of a request, without the type of its stream.
 fn task(head: &RequestHead<'_>) -> String {
     let param = |name| head.param(name).unwrap_or("none".into());
     format!("{}|{}|{}|{:?}", param("id"), param("list"), param("of"), head.route())
@@ -224,17 +224,17 @@ fn a_body_is_json_of_the_type_that_is_wanted_or_the_client_is_told_why_not() {
     }
     let seen = talk(&post(json, "[1,2,3,4,5,6,7,8,9,10]"));
     assert_eq!((seen.statuses(), seen.closed), (vec![413], true));
-    // A client that waits to be asked for its body is not asked for one of another type.
+    // A client that waits for a 100 gets none if its body has the wrong type.
     let seen = talk(&with("POST /api/sum", "Content-Length: 5\r\nExpect: 100-continue"));
     assert!(seen.statuses() == [415] && !seen.text.contains("100 Continue"), "{}", seen.text);
 }
 
-/// What the client is told of the JSON of its body.
+/// The response to the JSON of a body.
 fn told(why: &str) -> String {
     format!("{{\"error\":\"the JSON of the body: {why}\"}}")
 }
 
-/// Who asks, as a handler around another one has found out.
+/// The user, as an outer handler has found out.
 struct User(String);
 
 struct Known<H>(H);
@@ -271,7 +271,7 @@ fn what_an_outer_handler_stores_with_a_request_its_inner_handlers_find() {
         ("/?x&name=%26%3D&name=2", "Some(\"&=\") Some(0) None x=|name=&=|name=2"),
         ("/?%6eame=%ff%zz&", "Some(\"\u{fffd}%zz\") Some(0) None name=\u{fffd}%zz"),
     ] {
-        // The next request of the connection has nothing of the one before.
+        // The next request of the connection has no data of the previous one.
         let requests = get(&format!("GET {path}")) + &get("GET /");
         let seen =
             http_support::app::talk(Sim::new(), Config::default(), Known(Greeter), &requests);
@@ -305,7 +305,7 @@ fn a_handler_that_panics_ends_its_connection_and_nothing_more() {
     let seen = talk(&get("GET /bomb"));
     assert_eq!(seen.statuses(), [500], "{}", seen.trace);
     assert!(seen.trace.contains("conn     exit     ok"), "{}", seen.trace);
-    // One that has begun breaks off, and the client can tell.
+    // A response that has begun breaks off, and the client can detect that.
     let seen = talk(&get("GET /half"));
     assert!(seen.closed && seen.body().starts_with("4\r\nhalf\r\n"), "{}", seen.text);
     assert!(!seen.text.contains("0\r\n\r\n"), "{}", seen.text);
@@ -316,7 +316,7 @@ fn the_error_of_a_handler_is_said_once_and_that_of_a_connection_is_not() {
     let failed = "warn     a handler failed: ";
     for (path, status, why) in [
         ("/api/fail", 500, "a file is missing"),
-        // It had begun, and breaks off.
+        // The response had begun, so it breaks off.
         ("/half-fail", 200, "a file has ended"),
     ] {
         let seen = talk(&get(&format!("GET {path}")));
@@ -324,10 +324,10 @@ fn the_error_of_a_handler_is_said_once_and_that_of_a_connection_is_not() {
         assert_eq!(seen.trace.matches(&format!("{failed}{why}\n")).count(), 1, "{}", seen.trace);
         assert_eq!(seen.trace.matches(failed).count(), 1, "{}", seen.trace);
     }
-    // Also where nobody wants the body.
+    // Even if the client wants no body.
     let seen = talk(&get("HEAD /half-fail"));
     assert_eq!(seen.trace.matches(failed).count(), 1, "{}", seen.trace);
-    // What a client can bring about, and what has a line of its own.
+    // Failures that a client can cause, and failures that are logged elsewhere.
     let long = with("POST /api/read", "Content-Length: 4") + "long";
     let bad = with("POST /api/read", "Transfer-Encoding: chunked") + "x\r\n";
     let silent = with("POST /api/read", "Content-Length: 3") + "si";
@@ -391,7 +391,7 @@ fn a_handler_has_its_deadline_if_it_is_given_one() {
     assert_eq!(seen.trace.matches("cap      name=handler_wait limit=1s conn=1").count(), 1);
     let seen = late(Duration::from_secs(3), &get("GET /slow"));
     assert_eq!((seen.statuses(), seen.body()), (vec![200], "slow"));
-    // One that has begun breaks off.
+    // A response that has begun breaks off.
     let seen = late(Duration::from_millis(10), &get("GET /half"));
     assert!(seen.closed && !seen.text.contains("0\r\n\r\n"), "{}", seen.text);
 }

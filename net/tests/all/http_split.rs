@@ -1,5 +1,4 @@
-//! How a request is cut on its way, and how little a read or a write takes, changes no byte of the
-//! answers.
+//! Neither the splitting of a request nor short reads and writes change a byte of the responses.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use http_support::{Act, Seen, limits, talk_in_pieces};
 use net::http::Config;
 use proptest::prelude::*;
 
-/// Small enough that some requests of the corpus go beyond each of them.
+/// Small enough that some requests of the corpus exceed each of them.
 fn small() -> Config {
     limits(|limits| {
         (limits.request_line, limits.fields, limits.head) = (80, 6, 200);
@@ -16,13 +15,13 @@ fn small() -> Config {
     })
 }
 
-/// What the client has in the end, but for a 100: that is sent to one who waits, and a client who
-/// sends in pieces may seem to wait.
+/// Everything that the client has received at the end, without a 100, because a client that sends
+/// in pieces may seem to wait for one.
 fn bytes(seen: &Seen) -> (String, bool) {
     (seen.text.replace("HTTP/1.1 100 Continue\r\n\r\n", ""), seen.closed_at.is_some())
 }
 
-/// Sends `request` in these pieces, and the server hears of each before the next is sent.
+/// Sends `request` in these pieces, and lets the server run after each.
 fn cut(config: Config, capacity: usize, most: usize, pieces: &[&[u8]]) -> (String, bool) {
     let pause = Duration::from_micros(1);
     let acts: Vec<Act<'_>> =

@@ -1,5 +1,5 @@
-//! Streamed answers: what an interrupt, a spent budget, a fault or the end of the server finds
-//! them at.
+//! Streamed responses, and an interrupt, a spent budget, a fault or the end of the server at any
+//! point of them.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -15,7 +15,7 @@ use traps::{Time, clock, ignore_after, sleep, spawn, yield_now};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Runs `client` beside a connection over a pipe of that capacity.
+/// Runs `client` with a connection over a pipe of that capacity.
 fn beside<F: Future>(
     handler: impl Handler + 'static,
     capacity: usize,
@@ -34,7 +34,7 @@ fn beside<F: Future>(
     output.unwrap()
 }
 
-/// All that comes until the end, or until it ends so.
+/// Everything received until the end, or until it ends with this text.
 async fn hear(client: &mut PipeEnd, until: &str) -> String {
     let (mut text, mut buf) = (String::new(), [0; 4096]);
     while until.is_empty() || !text.ends_with(until) {
@@ -46,7 +46,7 @@ async fn hear(client: &mut PipeEnd, until: &str) -> String {
     text
 }
 
-/// Sends back what comes, and goes on where the client took nothing for a second.
+/// Sends everything back, and continues after a second in which the client took nothing.
 struct Patient;
 
 impl Handler for Patient {
@@ -74,7 +74,7 @@ fn a_piece_whose_forwarding_was_interrupted_is_not_lost() {
     assert_eq!(body.matches('x').count(), 80_000);
 }
 
-/// Begins an answer, and takes its time to end it.
+/// Begins a response, and ends it late.
 struct Slow;
 
 impl Handler for Slow {
@@ -100,7 +100,7 @@ fn f17_a_request_behind_a_streamed_answer_is_answered() {
     assert_eq!(statuses, ["200", "200"], "{text}");
 }
 
-/// Writes so much at once that nothing of the budget is left, then a little, and waits.
+/// Writes enough at once to spend the budget, then a little, and waits.
 struct Spender;
 
 impl Handler for Spender {
@@ -123,7 +123,7 @@ fn what_was_gathered_goes_out_also_where_the_budget_is_spent() {
     assert_eq!(at, Time::ZERO);
 }
 
-/// Answers a body that breaks a rule by itself, in pieces.
+/// Responds by itself, in pieces, to a body that breaks a rule.
 struct Own;
 
 impl Handler for Own {
@@ -149,7 +149,7 @@ fn an_answer_after_a_refused_body_says_that_it_is_the_last() {
     assert!(seen.closed && seen.body().contains("not so"), "{seen:?}");
 }
 
-/// Passes on what came of a task that somebody cancelled.
+/// Passes on the result of a cancelled task.
 struct Passes;
 
 impl Handler for Passes {
@@ -169,7 +169,7 @@ fn the_cancellation_of_another_task_is_a_failure_of_the_handler() {
     assert!(seen.trace.contains("a handler failed: cancelled by task"), "{}", seen.trace);
 }
 
-/// Writes until it is told that nobody is there, and gives up late where it is not.
+/// Writes until an error shows that the client has left, and gives up late if there is none.
 #[derive(Clone, Default)]
 struct Endless {
     told: Rc<Cell<Option<ErrorKind>>>,
@@ -210,7 +210,7 @@ fn f16_a_body_without_end_that_nobody_wants_comes_to_one_and_holds_up_nobody() {
     assert!(turns.get() > 5, "{}", turns.get());
 }
 
-/// Is done with its answer, and fails then.
+/// Finishes its response, and then fails.
 struct Late;
 
 impl Handler for Late {
@@ -234,7 +234,7 @@ fn who_still_sends_has_an_answer_that_was_complete_before_its_handler_failed() {
     assert!(text.ends_with("4\r\ndone\r\n0\r\n\r\n"), "{text}");
 }
 
-/// Sends back what comes while it comes.
+/// Sends bytes back while they arrive.
 struct Echo;
 
 impl Handler for Echo {
@@ -272,7 +272,7 @@ fn a_fault_of_the_body_is_answered_while_nothing_of_a_streamed_answer_has_gone_o
     }
 }
 
-/// Begins an answer, and fails before its first piece.
+/// Begins a response, and fails before its first piece.
 struct FailsEarly;
 
 impl Handler for FailsEarly {

@@ -1,5 +1,5 @@
-//! A connection that is interrupted anywhere: nothing hangs, nothing is left, and what came out is
-//! the beginning of right answers.
+//! A connection that is interrupted anywhere: nothing hangs, nothing is left, and the output is the
+//! beginning of correct responses.
 
 use std::io;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ const EXPECT: &[u8] =
 const CHUNKED: &[u8] = b"POST /count HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n";
 const CHUNKS: &[u8] = b"5\r\nthree\r\n1;a=b\r\n \r\n6\r\npieces\r\n0\r\nEnd: yes\r\n\r\n";
 
-/// What the client wrote is answered so far: what it saw, and why it stopped.
+/// The responses that the client saw, and why it stopped.
 type Seen = (Vec<u8>, io::Result<()>);
 
-/// Reads until `seen` holds `answers` whole answers.
+/// Reads until `seen` holds `answers` complete responses.
 async fn listen(client: &mut PipeEnd, seen: &mut Vec<u8>, answers: usize) -> io::Result<()> {
     let mut buf = [0; 64];
     while whole_answers(seen).expect("they are right so far") < answers {
@@ -35,7 +35,7 @@ async fn listen(client: &mut PipeEnd, seen: &mut Vec<u8>, answers: usize) -> io:
     Ok(())
 }
 
-/// Keeps the connection for each kind of request, two of them in one go.
+/// Keeps the connection for each kind of request, two of them at once.
 async fn converse(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     client.write_all(GET).await?;
     listen(client, seen, 1).await?;
@@ -48,13 +48,13 @@ async fn converse(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     listen(client, seen, 4).await?;
     client.write_all(CHUNKED).await?;
     client.write_all(CHUNKS).await?;
-    // Not waiting for an answer.
+    // Without waiting for a response.
     client.write_all(STREAM).await?;
     listen(client, seen, 6).await
 }
 
-/// Has the server wait for everything that it can wait for: its own clock, a body that does not
-/// come in the time that the handler gives it.
+/// Makes the server wait for everything that it can wait for, such as its clock, or a body that
+/// does not arrive within the handler's timeout.
 async fn keep_waiting(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     client.write_all(b"GET /sleep HTTP/1.1\r\nHost: here\r\n\r\n").await?;
     listen(client, seen, 1).await?;
@@ -63,7 +63,7 @@ async fn keep_waiting(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()
     listen(client, seen, 2).await
 }
 
-/// Has the server wait for room, and end an answer with the connection.
+/// Makes the server wait for room, and end a response with the connection.
 async fn read_much(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     client.write_all(b"GET /stream?length=11 HTTP/1.1\r\nHost: here\r\n\r\n").await?;
     client.write_all(b"GET /bye HTTP/1.1\r\nHost: here\r\n\r\n").await?;
@@ -71,7 +71,7 @@ async fn read_much(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     to_the_end(client, seen).await
 }
 
-/// Has the server write more than fits into a pipe.
+/// Makes the server write more than fits into a pipe.
 async fn read_what_is_long(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     client.write_all(b"GET /big HTTP/1.1\r\nHost: here\r\n\r\n").await?;
     listen(client, seen, 1).await
@@ -83,7 +83,7 @@ async fn nonsense(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     to_the_end(client, seen).await
 }
 
-/// Begins a head and says no more.
+/// Begins a head and sends no more.
 async fn fall_silent(client: &mut PipeEnd, seen: &mut Vec<u8>) -> io::Result<()> {
     client.write_all(b"GET / HT").await?;
     to_the_end(client, seen).await
@@ -103,7 +103,7 @@ where
 {
     let (mut server, mut client) = duplex(capacity);
     server.set_short_reads(most);
-    // Whoever pipelines at all gives way, so that this is interrupted too.
+    // Every client that pipelines yields, so that this is interrupted too.
     let limits = Limits { pipelined: 1, ..Limits::default() };
     let config = Rc::new(Config::new(limits, Deadlines::default()));
     let serve = async move { serve_connection(server, &App, &config).await };
@@ -111,18 +111,18 @@ where
     let mut seen = Vec::new();
     let end = converse(&mut client, &mut seen).await;
     drop(client);
-    // The peer is gone, so it ends; how, is its own matter.
+    // The peer has gone, so the connection ends, in any way.
     let _ = conn.join().await;
     (seen, end)
 }
 
-/// How the answer to a request that is cut begins.
+/// The beginning of the response to a request that is cut off.
 const REFUSED: &str = "HTTP/1.1 503 ";
 
 /// A pipe that everything fits into, and one that nothing fits into.
 const WIDE_AND_NARROW: [(usize, usize); 2] = [(1 << 16, usize::MAX), (64, 17)];
 
-/// Sweeps a conversation that has `answers` over each pipe.
+/// Sweeps a conversation with `answers` responses over each pipe.
 fn interrupt_anywhere<C>(answers: usize, pipes: &[(usize, usize)], converse: C)
 where
     C: AsyncFn(&mut PipeEnd, &mut Vec<u8>) -> io::Result<()>,
@@ -137,8 +137,8 @@ where
             let (seen, _) = ran.output;
             let text = String::from_utf8_lossy(&seen);
             assert!(whole_answers(&seen).is_ok(), "{text}");
-            // The server says what it would have said, as far as it comes. A request that is cut is
-            // refused, where nothing of its answer has gone out.
+            // The server sends the same bytes as without the interrupt, as far as it gets. A
+            // request that is cut off is refused if none of its response has been sent.
             let said = text.split(REFUSED).next().expect("there is a first part").as_bytes();
             assert!(injection.trap.name != "conn" || all.starts_with(said), "{text}");
         });
@@ -146,11 +146,11 @@ where
     }
 }
 
-/// How many whole answers these bytes are, with one that is not whole at the end.
+/// The number of complete responses in these bytes; the last response may be incomplete.
 ///
 /// # Errors
 ///
-/// Where they cannot be the beginning of any.
+/// If the bytes cannot be the beginning of any response.
 fn whole_answers(bytes: &[u8]) -> Result<usize, String> {
     let (mut rest, mut whole) = (bytes, 0);
     while !rest.is_empty() {
@@ -178,7 +178,7 @@ fn whole_answers(bytes: &[u8]) -> Result<usize, String> {
     Ok(whole)
 }
 
-/// The length of a chunked body, if it is all there.
+/// The length of a chunked body, if it is complete.
 fn whole_chunks(bytes: &[u8]) -> Result<Option<usize>, String> {
     let mut at = 0;
     loop {

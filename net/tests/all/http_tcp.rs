@@ -1,4 +1,4 @@
-//! The HTTP handler over real sockets: what a pipe cannot show.
+//! The HTTP handler over real sockets: effects that a pipe cannot show.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use net::http::{Config, serve, serve_connection};
 use net::listener::Options;
 use traps::{run_in_thread, shutdown, spawn, yield_now};
 
-/// Serves one connection while `client` talks to it from a thread; gives the client's result.
+/// Serves one connection while `client` talks to it from a thread. Returns the client's result.
 fn talk<T: Send + 'static>(client: impl FnOnce(SocketAddr) -> T + Send + 'static) -> (T, Counters) {
     let mut kernel = Kernel::new(Real::new().unwrap());
     let result = kernel
@@ -21,7 +21,7 @@ fn talk<T: Send + 'static>(client: impl FnOnce(SocketAddr) -> T + Send + 'static
             let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
             let client = run_in_thread(move || client(addr));
-            // A client on a busy machine takes its time.
+            // A client on a busy machine may be slow.
             let mut config = Config::default();
             config.deadlines.idle = Duration::from_secs(60);
             let serve = async {
@@ -38,8 +38,8 @@ fn talk<T: Send + 'static>(client: impl FnOnce(SocketAddr) -> T + Send + 'static
 
 #[test]
 fn an_end_that_comes_with_the_last_bytes_is_seen_at_once() {
-    // The client's FIN may lie in the socket before the request is read: no edge follows it, and
-    // without the kernel's memory of it the handler would wait for its idle deadline.
+    // The client's FIN may arrive before the request is read. Then no edge follows, and if the
+    // kernel did not remember the end, the handler would wait for its idle deadline.
     for _ in 0..50 {
         let (answer, counters) = talk(|addr| {
             let mut stream = StdStream::connect(addr).unwrap();
@@ -83,7 +83,7 @@ fn a_reset_in_the_middle_of_a_request_ends_that_connection_only() {
     assert_eq!((counters.tasks, counters.tickets, counters.registered), (0, 0, 0));
 }
 
-/// The request comes when the server has begun to shut down and before the poller can tell of it.
+/// The request arrives when the server has begun to shut down, before the poller can report it.
 #[test]
 fn f17_the_last_look_goes_into_the_socket_itself() {
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -144,7 +144,7 @@ fn a_server_serves_also_where_none_may_wait_to_be_accepted() {
     kernel.shutdown().unwrap();
 }
 
-/// One comes in each turn, and there is always one that waits to be accepted.
+/// One arrives in each turn, and there is always one waiting to be accepted.
 #[test]
 fn a_server_that_shuts_down_serves_one_backlog_more_however_many_clients_come() {
     const MANY: usize = 50;

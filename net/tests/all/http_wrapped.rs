@@ -1,4 +1,4 @@
-//! A server that wraps its streams: a handshake is under all that holds for a silent client.
+//! A server that wraps its streams: during a handshake, all rules for a silent client apply.
 //!
 //! The handshake of these tests is a line from the client.
 
@@ -29,7 +29,7 @@ fn greeted(addr: SocketAddr) -> StdStream {
     stream
 }
 
-/// What a server did while `clients` talked to it from a thread.
+/// The log of a server while `clients` talked to it from a thread.
 struct Ran<T> {
     output: T,
     caps: Vec<String>,
@@ -72,11 +72,11 @@ fn serve_while<T: Send + 'static>(
 fn a_request_goes_over_the_stream_that_the_handshake_makes() {
     serve_while(patient(2), |addr| {
         let mut stream = connect(addr);
-        // The request comes with the handshake.
+        // The request arrives with the handshake.
         stream.write_all(b"hi\n").unwrap();
         assert_eq!(ask(&mut stream).unwrap(), 200);
         assert_eq!(ask(&mut stream).unwrap(), 200);
-        // A failed handshake ends alone.
+        // A failed handshake does not affect other connections.
         let mut wrong = connect(addr);
         wrong.write_all(b"GET / HTTP/1.1\r\n").unwrap();
         assert_eq!(read_all(wrong), "");
@@ -112,7 +112,7 @@ fn a_connection_too_many_has_its_handshake_before_it_is_refused() {
         let mut refused = greeted(addr);
         refused.write_all(GET).unwrap();
         assert!(read_all(refused).starts_with("HTTP/1.1 503 "));
-        // One that never greets is cut at the end, and holds nothing up.
+        // A client that never greets is cut off at the end, and delays nothing.
         let silent = connect(addr);
         busy.write_all(b"abc").unwrap();
         (silent, busy)

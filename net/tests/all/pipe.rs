@@ -27,7 +27,7 @@ async fn read_to_end(stream: &mut impl Stream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An end whose peer writes `text` and leaves.
+/// An end of a pipe. The peer writes `text` and leaves.
 async fn says(text: &'static [u8], capacity: usize) -> PipeEnd {
     let (here, mut there) = duplex(capacity);
     drop(traps::spawn("says", async move { there.write_all(text).await }).await);
@@ -234,7 +234,7 @@ fn a_reset_ends_both_directions_at_both_ends_at_once() {
         a.write_all(b"lost").await.unwrap();
         let kind = |done: io::Result<usize>| done.unwrap_err().kind();
         let waiting = async {
-            // There is no room, and none comes.
+            // There is no room, and there never will be.
             b.write_all(b"full").await.unwrap();
             let kind = kind(b.write(b"x").await);
             (kind, b)
@@ -273,7 +273,7 @@ fn a_reader_over_a_pipe_end_waits_at_the_line_that_called_it() {
     assert!(ran.trace.contains(&here), "{here}\n{}", ran.trace);
 }
 
-/// What generic code does with any stream.
+/// The operations that generic code performs on any stream.
 async fn answer(stream: &mut impl Stream) -> io::Result<()> {
     let mut length = [0; 1];
     stream.read_exact(&mut length).await?;

@@ -1,4 +1,4 @@
-//! Processes, on the real machine: the order of events decides, no time does.
+//! Processes, on the real machine. The order of events decides, not their times.
 
 use std::fs;
 use std::future::Future;
@@ -35,7 +35,7 @@ fn is_there(id: u32) -> bool {
     parent == Some(&std::process::id().to_string())
 }
 
-/// Gives way until the system has let go of it: who takes it away is not this thread.
+/// Yields until the system has removed it, because another thread reaps it.
 async fn gone(id: u32) {
     while is_there(id) {
         yield_now().await.unwrap();
@@ -113,8 +113,8 @@ fn more_output_than_the_limit_is_an_error_and_the_process_is_ended() {
     run(gone(id));
 }
 
-/// An interrupt may have been told in place of it, and whoever calls again is not to take what came
-/// so far for the whole.
+/// An interrupt may have been reported in its place, and a caller that tries again must not take
+/// the bytes so far for the whole output.
 #[test]
 fn what_is_too_much_is_an_error_of_every_read_with_that_limit_and_is_not_lost() {
     let (reader, mut writer) = io::pipe().unwrap();
@@ -183,7 +183,7 @@ fn a_communication_that_is_cut_again_and_again_loses_no_byte() {
         let mut cat = Process::spawn(&mut shell("exec cat")).unwrap();
         let (mut input, mut cuts) = (&bytes[..], 0);
         loop {
-            // Each wait is cut as soon as it begins.
+            // Each wait is interrupted as soon as it begins.
             let talk = timeout_after(Duration::ZERO, cat.communicate(&mut input, &mut output));
             match talk.await {
                 Err(error) if error.interrupt().is_some() => cuts += 1,
@@ -328,7 +328,7 @@ fn a_process_that_is_dropped_is_killed_unless_it_was_taken() {
 /// Set in a process that has inherited an ignored SIGCHLD.
 const IGNORED: &str = "TRAPLINE_TEST_SIGCHLD_IS_IGNORED";
 
-/// The system would throw the statuses away, and take the process away before it has a pidfd.
+/// The system would discard the exit statuses, and remove the process before it has a pidfd.
 #[test]
 fn a_process_has_its_status_where_sigchld_is_ignored() {
     if std::env::var_os(IGNORED).is_none() {
@@ -413,7 +413,7 @@ fn a_process_that_cannot_have_its_descriptors_has_not_run() {
                 }
                 Err(error) => {
                     assert_eq!(error.raw_os_error(), Some(24), "EMFILE");
-                    // One that had started would be waited for by now.
+                    // A process that had started would have been reaped by now.
                     sleep(Duration::from_millis(2)).await.unwrap();
                     assert_eq!(faults(), before, "{left} descriptors");
                     refused += 1;

@@ -56,7 +56,7 @@ fn connections_that_fail_have_a_line_a_second_with_the_peer_and_their_number() {
     assert_eq!(warned, wanted);
 }
 
-/// The next connection does not fail, and comes long after them.
+/// The next connection does not fail, and arrives long after them.
 #[test]
 fn failures_that_were_left_out_are_told_by_the_next_connection() {
     let warned = warnings(Sim::new(), async {

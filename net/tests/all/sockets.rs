@@ -19,14 +19,14 @@ use net::{
 };
 use traps::{Interruptible, Task, spawn, timeout_after, yield_now};
 
-/// More than a socket and its peer hold.
+/// More bytes than a socket and its peer hold.
 const BIG: usize = 4 << 20;
 
 fn run<F: Future>(main: F) -> F::Output {
     kernel::run(main).unwrap()
 }
 
-/// A path of its own for each test, at which nothing is.
+/// A separate path for each test, at which nothing exists.
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.socket"));
     let _ = std::fs::remove_file(&path);
@@ -45,12 +45,12 @@ async fn read_to_end(stream: &mut impl Stream) -> io::Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Bytes whose order can be checked.
+/// A sequence of bytes that makes reordering visible.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n % 251) as u8).collect()
 }
 
-/// Whether it still waits when whatever the system had to tell is told.
+/// Whether it still waits after the system has reported everything.
 async fn waits<T>(wait: impl Future<Output = io::Result<T>>) -> bool {
     let late = timeout_after(Duration::from_millis(50), wait).await;
     late.is_err_and(|error| error.interrupt().is_some())
@@ -186,7 +186,8 @@ fn a_unix_listener_accepts_with_and_without_the_address_of_the_peer() {
     });
 }
 
-/// The system ends a read where descriptors were sent, so a short read is not the last.
+/// The system ends a read at the point where descriptors were sent, so a short read is not the
+/// last.
 #[test]
 fn a_unix_read_that_stops_at_descriptors_is_followed_by_the_next() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -221,7 +222,8 @@ fn a_unix_path_that_exists_is_not_taken_and_errors_name_it() {
         let error = UnixListener::bind(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         assert!(error.to_string().starts_with(&format!("cannot listen on {shown}: ")), "{error}");
-        // A child of another thread may still have the listener. Nobody ever listens here.
+        // A child of another thread may still have the listener. At this path no process ever
+        // listens.
         let silent = self::path("silent");
         let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
@@ -439,7 +441,7 @@ fn one_socket_sends_and_receives_in_two_tasks() {
     });
 }
 
-/// The system tells nobody but a connected socket that the receiver has room again.
+/// The system reports room in the receiver's queue only to a connected socket.
 #[test]
 fn a_datagram_to_a_path_waits_for_a_receiver_whom_others_have_filled() {
     run(async {
@@ -490,8 +492,8 @@ fn at_once<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-/// What was known about the buffers of the socket is no longer so. A Unix socket whose buffer is
-/// full never reports room then.
+/// The known state of the socket's buffers is out of date. A Unix socket with a full buffer then
+/// never reports room.
 #[test]
 fn a_direction_that_is_shut_down_ends_reads_and_writes_without_a_wait() {
     use std::net::Shutdown;

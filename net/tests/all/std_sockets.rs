@@ -14,7 +14,7 @@ use net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStr
 use socket2::SockRef;
 use traps::{Interruptible, timeout_after};
 
-/// Long enough for any test, so that a lost datagram ends it.
+/// Longer than any test takes, so that a lost datagram ends the test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn run<F: Future>(main: F) -> F::Output {
@@ -31,13 +31,13 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Waits for bytes, so that the socket is watched, and gives up.
+/// Waits for bytes, so that the socket is registered, and gives up.
 async fn waits(stream: &mut TcpStream) {
     let waited = timeout_after(Duration::from_millis(1), stream.read(&mut [0])).await;
     assert!(waited.unwrap_err().interrupt().is_some());
 }
 
-/// Whether some epoll instance of this process watches the socket.
+/// Whether an epoll instance of this process watches the socket.
 fn is_watched(socket: &impl AsFd) -> bool {
     let owned = fs::File::from(socket.as_fd().try_clone_to_owned().unwrap());
     let socket = format!("ino:{:x} ", owned.metadata().unwrap().ino());
@@ -104,8 +104,8 @@ fn every_kind_of_socket_is_taken_over_and_given_up() {
     });
 }
 
-/// The registration of a closed descriptor stays in epoll as long as a duplicate lives, if nobody
-/// removes it.
+/// Unless it is removed, the registration of a closed descriptor stays in epoll as long as a
+/// duplicate lives.
 #[test]
 fn a_duplicate_that_outlives_its_connection_is_not_watched() {
     run(async {
@@ -235,7 +235,7 @@ fn a_zone_is_understood_with_brackets_and_without() {
         let lo: SocketAddr = SocketAddrV6::new("fe80::1".parse().unwrap(), 80, 0, 1).into();
         for text in ["[fe80::1%lo]:80", "fe80::1%lo:80", "[fe80::1%1]:80"] {
             assert_eq!(net::resolve(text).await.unwrap(), [lo], "{text}");
-            // The address is understood, but no interface has it.
+            // The address is valid, but no interface has it.
             for error in [TcpListener::bind(text).err(), UdpSocket::bind(text).err()] {
                 assert_ne!(error.unwrap().kind(), ErrorKind::InvalidInput, "{text}");
             }

@@ -18,14 +18,14 @@ use traps::{Interruptible, Signal, Time, join, sleep, spawn, timeout_after, yiel
 
 const MS: Duration = Duration::from_millis(1);
 
-/// An end whose peer writes `text` and leaves.
+/// An end of a pipe. The peer writes `text` and leaves.
 async fn says(text: &[u8]) -> PipeEnd {
     let (here, mut there) = duplex(text.len());
     there.write_all(text).await.unwrap();
     here
 }
 
-/// An end whose peer writes `text`, a byte in each millisecond, and leaves.
+/// An end of a pipe. The peer writes `text`, a byte each millisecond, and leaves.
 async fn says_slowly(text: Vec<u8>) -> PipeEnd {
     let (here, mut there) = duplex(1);
     let says = async move {
@@ -84,7 +84,7 @@ fn a_text_is_read_to_its_end_within_a_limit_and_must_be_utf_8() {
 fn what_follows_the_lines_is_left_in_the_reader() {
     run(async {
         let mut stream = says(b"head\n\nbody").await;
-        // Over one that is lent.
+        // Over a borrowed stream.
         let mut reader = BufReader::new(&mut stream);
         let mut lines = reader.lines(100);
         assert_eq!(lines.next().await.unwrap(), Some(&b"head"[..]));
@@ -187,7 +187,7 @@ fn a_length_above_the_limit_is_refused_before_anything_is_read_for_it() {
         let (here, mut there) = duplex(100);
         there.write_all(&[255, 255, 255, 255]).await.unwrap();
         let mut frames = Frames::new(here, 10);
-        // The stream has not ended: a frame that is waited for would hang.
+        // The stream has not ended, so a wait for a frame would hang.
         let error = frames.read().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert_eq!(error.to_string(), "a frame of 4294967295 bytes, and 10 is the most");
@@ -199,7 +199,7 @@ fn a_length_above_the_limit_is_refused_before_anything_is_read_for_it() {
     });
 }
 
-/// Reads two frames, and goes on after each interrupt.
+/// Reads two frames, and continues after each interrupt.
 #[test]
 fn a_frame_that_is_interrupted_anywhere_comes_whole() {
     let program = || {
@@ -212,7 +212,7 @@ fn a_frame_that_is_interrupted_anywhere_comes_whole() {
                     Ok(None) => break,
                     Ok(Some(frame)) => found.push(frame.to_vec()),
                     Err(error) if error.interrupt().is_some() && interrupts == 0 => interrupts += 1,
-                    // The writer was hit, and the rest does not come.
+                    // The writer was interrupted, so the rest does not arrive.
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
                         break;
@@ -248,7 +248,8 @@ fn a_copy_counts_and_leaves_the_end_to_its_caller() {
     });
 }
 
-/// A client and a server with a proxy between them. Gives what each of them got, and the counts.
+/// Runs a client and a server with a proxy between them. Returns the bytes that each of them got,
+/// and the counts.
 async fn talk_through_a_proxy() -> (Vec<u8>, Vec<u8>, io::Result<(u64, u64)>) {
     let ((mut client, mut a), (mut b, mut server)) = (duplex(3), duplex(2));
     let asking = async {
@@ -257,7 +258,7 @@ async fn talk_through_a_proxy() -> (Vec<u8>, Vec<u8>, io::Result<(u64, u64)>) {
         read_all(&mut client).await
     };
     let answering = async {
-        // The end of the question has come through; the other direction goes on.
+        // The end of the question has passed through; the other direction continues.
         let question = read_all(&mut server).await;
         server.write_all(b"an answer to it").await.unwrap();
         drop(server);
@@ -303,7 +304,7 @@ fn a_copy_in_both_directions_ends_at_the_first_failure() {
     run(async {
         let ((mut client, mut a), (mut b, server)) = (duplex(8), duplex(8));
         client.reset().unwrap();
-        // The server is silent for ever.
+        // The server is silent forever.
         let error = copy_bidirectional(&mut a, &mut b).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         drop(server);
@@ -370,8 +371,8 @@ fn each_half_of_a_connection_is_a_stream_in_its_direction_only() {
 /// What happened, in order.
 type Notes = Rc<RefCell<Vec<String>>>;
 
-/// Accepts so many connections and then nobody until the shutdown begins. Each reads its number,
-/// and is served for so many milliseconds.
+/// Accepts this many connections and then none until the shutdown begins. Each reads its number,
+/// and is served for that many milliseconds.
 async fn server(spans: &'static [u32], limit: u32, notes: Notes) -> io::Result<()> {
     let mut waiting = VecDeque::new();
     for span in spans {
@@ -401,7 +402,7 @@ async fn server(spans: &'static [u32], limit: u32, notes: Notes) -> io::Result<(
     serve(accept, limit, handle).await
 }
 
-/// The signal comes after `millis`.
+/// The signal arrives after `millis`.
 fn terminated(millis: u32) -> (Sim, Options) {
     let sim = Sim::new().signal_at(Time::ZERO + MS * millis, Signal::Terminate);
     (sim, Options::new().shutdown_on(&[Signal::Terminate]))
@@ -419,13 +420,13 @@ fn a_server_serves_so_many_at_a_time_in_order_and_survives_those_that_fail() {
     assert_eq!(*notes.borrow(), wanted);
 }
 
-/// Of those that wait when the shutdown begins, as many are served as there are slots.
+/// When the shutdown begins, as many of the waiting connections are served as there are slots.
 #[test]
 fn a_shutdown_waits_for_those_that_are_served_and_for_a_slot_full_of_those_that_wait() {
     let (sim, options) = terminated(3);
     let notes = Notes::default();
     let served = server(&[10, 20, 30], 1, notes.clone());
-    // The server is not main, whose end would be waited for anyway.
+    // The server is not main, because the end of main would be waited for anyway.
     let ran = Setup::new().sim(sim).options(options).run(async {
         spawn("server", served).detached().await;
         begun().await

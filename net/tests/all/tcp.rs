@@ -15,7 +15,7 @@ const SMALL: usize = 64 * 1024;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// No wait for bytes that are there takes so long, however busy the machine is.
+/// No wait for bytes that have arrived takes this long, even on a busy machine.
 const LATE: Duration = Duration::from_secs(60);
 
 fn run<F: Future>(main: F) -> F::Output {
@@ -55,12 +55,12 @@ async fn write_slices(stream: &mut TcpStream, mut bufs: &mut [IoSlice<'_>]) -> i
     Ok(())
 }
 
-/// Bytes whose order can be checked.
+/// A sequence of bytes that makes reordering visible.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n % 251) as u8).collect()
 }
 
-/// An address that nobody listens at.
+/// An address without a listener.
 fn free_address() -> SocketAddr {
     (testing::child::own_host(), 2_000).into()
 }
@@ -102,7 +102,7 @@ fn bytes_and_the_end_that_came_together_are_both_read() {
     run(async {
         for _ in 0..200 {
             let (mut client, mut server) = pair().await;
-            // The server waits first, so that one event tells of the bytes and of the end.
+            // The server waits first, so that one event reports the bytes and the end.
             let reader = traps::spawn("reader", async move {
                 server.readable().await?;
                 read_to_end(&mut server).await
@@ -175,7 +175,8 @@ fn more_slices_than_the_system_takes_at_once_all_go_out() {
             timeout_after(LATE, written).await.map(|()| client)
         });
         let mut writer = writer.await;
-        // Nobody reads before: the system makes no edge for who was not refused room.
+        // No task reads before, because the system makes no edge for a writer that was never
+        // refused room.
         drop(writer.join().await.unwrap().unwrap());
         assert!(read_to_end(&mut server).await.unwrap() == expected);
     });
@@ -259,7 +260,7 @@ fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
         server.write_all(b"found").await.unwrap();
         assert_eq!(client.read(&mut [0; 16]).await.unwrap(), 5);
 
-        // The system never gives port 1 to another test.
+        // The system never assigns port 1 to another test.
         let error = TcpStream::connect("localhost:1").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains("localhost:1"), "{error}");
@@ -298,7 +299,7 @@ fn a_read_that_timed_out_lost_nothing() {
     });
 }
 
-/// The stream stores the progress, so it is there whatever happened to the error.
+/// The stream stores the progress, so it is not lost with the error.
 #[test]
 fn curio_c11_a_write_that_was_cancelled_tells_how_far_it_came() {
     const SIZE: usize = 4 << 20;
@@ -313,7 +314,8 @@ fn curio_c11_a_write_that_was_cancelled_tells_how_far_it_came() {
             client.written()
         });
         let mut writer = writer.await;
-        // Nobody reads: it fills the buffers and parks, or is hit at its first wait.
+        // No task reads, so the writer fills the buffers and parks, or is interrupted at its first
+        // wait.
         traps::yield_now().await.unwrap();
         writer.cancel_because("").await.unwrap();
         let written = usize::try_from(writer.join().await.unwrap()).unwrap();
@@ -417,7 +419,8 @@ fn a_try_takes_what_is_there_and_the_wait_after_it_misses_nothing() {
             server.readable().await.unwrap();
             let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
             assert_eq!(tried.unwrap().unwrap(), 5);
-            // What comes after a short read, or a try for nothing, is there without a wait, too.
+            // Bytes that arrive after a short read, or after a try that found nothing, are also
+            // read without a wait.
             client.write_all(b"more").await.unwrap();
             let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
             assert_eq!(tried.unwrap().unwrap(), 4);
@@ -443,7 +446,7 @@ fn a_try_takes_what_is_there_and_the_wait_after_it_misses_nothing() {
     });
 }
 
-/// Writes until the system takes no more; gives how much that was.
+/// Writes until the system takes no more. Returns the number of bytes.
 async fn fill(stream: &mut TcpStream) -> usize {
     let (piece, mut written) = (pattern(SMALL), 0);
     while let Some(n) = poll_fn(|cx| Poll::Ready(stream.try_write(&piece, cx))).await {
@@ -452,7 +455,7 @@ async fn fill(stream: &mut TcpStream) -> usize {
     written
 }
 
-/// Whether it is still not over when whatever the system had to tell is told.
+/// Whether it is still pending after the system has reported everything.
 async fn waits<T>(wait: impl Future<Output = io::Result<T>>) -> bool {
     let late = timeout_after(Duration::from_millis(50), wait).await;
     late.is_err_and(|error| error.interrupt().is_some())
@@ -474,7 +477,7 @@ fn an_end_is_seen_behind_bytes_that_nobody_has_read() {
             }
             assert_eq!(read_to_end(&mut server).await.unwrap(), b"last words");
             server.closed().await.unwrap();
-            // It says nothing of the other direction.
+            // It reports nothing about the other direction.
             server.write_all(b"answer").await.unwrap();
             drop(server);
             assert_eq!(read_to_end(&mut client).await.unwrap(), b"answer");
@@ -563,7 +566,7 @@ fn what_a_peer_does_not_read_is_not_sent_until_it_does() {
             assert!(waits(server.sent()).await);
             let sender = traps::spawn("sender", async move {
                 server.sent().await?;
-                // There is room again, and whoever writes finds it.
+                // There is room again, and the next write finds it.
                 server.write_all(&pattern(SMALL)).await
             });
             let mut sender = sender.await;

@@ -1,5 +1,5 @@
-//! Urgent data: a byte in front of which a read stops short, although more lies behind it. The
-//! readers here get all bytes but that one, whichever way they read and whoever waited before.
+//! Urgent data: a read stops in front of the urgent byte, although more bytes follow it. The
+//! readers here get all bytes except that one, however they read and whichever wait came before.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, Write};
@@ -35,7 +35,7 @@ async fn tcp() -> (TcpStream, std::net::TcpStream) {
     (listener.accept_stream().await.unwrap(), peer)
 }
 
-/// Reads six bytes by reads of so many at most.
+/// Reads six bytes by reads of at most this many.
 async fn six(stream: &mut impl Stream, most: usize) -> io::Result<Vec<u8>> {
     let (mut all, mut buf) = (Vec::new(), vec![0; most]);
     while all.len() < 6 {
@@ -136,7 +136,7 @@ fn what_lies_behind_urgent_data_is_read_whichever_way_a_task_reads() {
                 spawn("reader", async move { timeout_after(LATE, read_by(way, stream)).await })
                     .await;
             sleep(SOON).await.unwrap();
-            // It waits, and runs when all of this has come.
+            // It waits, and runs when all of this has arrived.
             send_around(&peer, b"abc", b"def");
             reader.join().await.unwrap()
         });
@@ -144,7 +144,7 @@ fn what_lies_behind_urgent_data_is_read_whichever_way_a_task_reads() {
     }
 }
 
-/// What the reader does at the time at which the bytes arrive.
+/// The action of the reader at the time when the bytes arrive.
 const BEFORE: [&str; 4] = ["sleeps", "waits for the end", "drops a read", "has read before"];
 
 #[test]
@@ -173,7 +173,7 @@ fn what_lies_behind_urgent_data_is_read_whoever_has_heard_of_it() {
             sleep(2 * SOON).await.unwrap();
             send_around(&peer, b"abc", b"def");
             if before == "drops a read" {
-                // The bytes and the end of the reader's sleep come in one turn.
+                // The bytes and the end of the reader's sleep arrive in the same turn.
                 std::thread::sleep(2 * SOON);
             }
             reader.join().await.unwrap()

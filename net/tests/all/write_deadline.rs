@@ -32,7 +32,7 @@ fn kind<T>(done: io::Result<T>) -> Result<T, ErrorKind> {
     done.map_err(|error| error.kind())
 }
 
-/// Reads so many bytes each so often, until the end; gives how many in all.
+/// Reads this many bytes in each interval, until the end. Returns the total.
 async fn reads(mut stream: PipeEnd, each: Duration, bytes: usize) -> io::Result<usize> {
     let mut all = 0;
     loop {
@@ -123,7 +123,7 @@ fn d21_whoever_reads_slowly_is_not_cut_off_by_writes_that_are_broken_off() {
     assert_eq!(read.unwrap(), 50);
 }
 
-/// Takes all that it is offered, after what is done for so many bytes.
+/// Takes all bytes that it is offered, after the action for this many bytes.
 struct Sink<F>(F);
 
 impl<F: AsyncFnMut(usize) -> io::Result<()>> Stream for Sink<F> {
@@ -148,7 +148,7 @@ fn d21_a_large_write_begins_anew_after_each_mebibyte() {
     let (end, took) = run(async {
         let (taken, room_at) = (Cell::new(0), Cell::new(None));
         let mut tape = Sink(async |size: usize| {
-            // A write that is given up and made again does not begin anew.
+            // A write that is given up and repeated does not restart the time.
             let now = clock().await;
             let at = room_at.get().unwrap_or(now + 20 * SECOND * (size >> 20) as u32);
             room_at.set(Some(at));
@@ -165,7 +165,7 @@ fn d21_a_large_write_begins_anew_after_each_mebibyte() {
     assert_eq!((end, took), (Ok(()), 80));
 }
 
-/// As a socket right after a write that filled it: there is some room, of which nobody is told.
+/// Like a socket right after a write that filled it: there is some room, but no event reports it.
 #[test]
 fn d21_room_of_which_nobody_is_told_does_not_double_the_span() {
     let (end, at) = run(async {
@@ -192,7 +192,7 @@ fn d21_who_reads_slowly_is_not_cut_off_where_the_budget_is_spent() {
     let ends = kernel.run(async {
         let writes = (0..10).map(|_| async {
             let deadline = WriteDeadline::new(SECOND).await;
-            // Its peer reads slowly: there is room when it is asked a third time.
+            // Its peer reads slowly, so there is room at the third try.
             let mut asked = 0;
             let mut slow = Sink(async |_| {
                 asked += 1;
@@ -226,9 +226,9 @@ fn d21_a_second_writer_is_refused_and_does_not_move_the_deadline() {
         let (first, second) = join(first, second).await;
         assert_eq!(first, (Err(ErrorKind::ConnectionReset), 30));
         assert_eq!(second, Err(ErrorKind::ResourceBusy));
-        // Nothing of it was written, and the next has its turn.
+        // Nothing of it was written, and the next write has its turn.
         deadline.write_all(&mut other, b"exactly 10").await.unwrap();
-        // So has who comes after one that was dropped.
+        // So has the write after one that was dropped.
         let dropped = ignore_after(SECOND, deadline.write_all(&mut other, b"x")).await;
         assert!(dropped.unwrap().is_none());
         assert_eq!(kind(deadline.write_all(&mut other, b"").await), Ok(()));
@@ -239,7 +239,7 @@ fn d21_a_second_writer_is_refused_and_does_not_move_the_deadline() {
 fn an_interrupt_from_further_out_is_passed_on_and_resets_nothing() {
     run(async {
         let (mut stream, mut peer) = duplex(10);
-        // The sooner of the two, and the one that there is.
+        // The sooner of the two, or the only one.
         for (span, own) in [(5 * SECOND, WriteDeadline::SPAN), (SECOND, Duration::MAX)] {
             let deadline = WriteDeadline::new(own).await;
             let end = timeout_after(span, deadline.write_all(&mut stream, b"more than ten")).await;
@@ -267,7 +267,7 @@ fn a_write_that_need_not_wait_makes_no_trap() {
     assert_eq!(traps(1), traps(100));
 }
 
-/// Other parts of the task may have spent its budget. That is no fault of the peer.
+/// Other parts of the task may have spent its budget, which is not a fault of the peer.
 #[test]
 fn a_write_for_which_there_is_room_is_never_late_whatever_is_left_of_the_budget() {
     for spent in [0, u32::MAX] {

@@ -9,7 +9,7 @@ use net::http::{Config, Handler, serve_connection};
 use net::pipe::duplex;
 use traps::{Time, clock, ignore_after, spawn};
 
-/// What the client saw.
+/// The responses that the client saw.
 #[derive(Debug)]
 pub struct Seen {
     pub text: String,
@@ -34,7 +34,7 @@ impl Seen {
         fields.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// What follows the first head.
+    /// The bytes after the first head.
     pub fn body(&self) -> &str {
         self.text.split_once("\r\n\r\n").map_or("", |(_, body)| body)
     }

@@ -1,6 +1,6 @@
 //! Requests of every kind, good and bad, for tests that do something to all of them.
 
-/// What a connection may be sent, whole or several requests in a row.
+/// Inputs of a connection: single requests, and several in a row.
 pub fn corpus() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut add = |request: &str| all.push(request.as_bytes().to_vec());

@@ -1,4 +1,5 @@
-//! What enemies do, and a round of it beside an honest client, on the virtual clock.
+//! The actions of attackers, and an attack in the presence of an honest client, on the virtual
+//! clock.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::App;
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What an enemy does with its connection.
+/// The actions of an attacker on its connection.
 pub type Enemy = fn(usize) -> Vec<(Duration, Vec<u8>)>;
 
-/// Sends the pieces, each after its span, and reads nothing until the connection ends or breaks.
+/// Sends the pieces, each after its delay, and reads nothing until the connection ends or breaks.
 async fn attack(mut client: PipeEnd, pieces: Vec<(Duration, Vec<u8>)>) {
     for (span, piece) in pieces {
         if sleep(span).await.is_err() || client.write(&piece).await.is_err() {
@@ -42,7 +43,7 @@ pub fn slow_read(_: usize) -> Vec<(Duration, Vec<u8>)> {
 }
 
 pub fn idle(n: usize) -> Vec<(Duration, Vec<u8>)> {
-    // Half of them never say a byte, the others have asked once.
+    // Half of them never send a byte, the others have asked once.
     if n.is_multiple_of(2) { vec![] } else { vec![(Duration::ZERO, GET.to_vec())] }
 }
 
@@ -50,8 +51,8 @@ pub fn comes_and_goes(n: usize) -> Vec<(Duration, Vec<u8>)> {
     vec![(Duration::from_millis(n as u64), GET[..n % GET.len()].to_vec())]
 }
 
-/// So many of them attack while an honest client asks ten times a second, for a minute: it is
-/// answered in the instant in which it asks.
+/// This many of them attack for a minute, while an honest client asks ten times a second and must
+/// be answered at the same instant.
 pub async fn round(config: &Rc<Config>, enemies: usize, enemy: Enemy) {
     let mut tasks = Vec::new();
     for n in 0..enemies {

@@ -125,7 +125,7 @@ pub struct Seen {
     pub text: String,
     /// When the server closed, if it did before the client went away.
     pub closed_at: Option<Time>,
-    /// The moments at which something came, with how many bytes.
+    /// The times at which bytes arrived, and their numbers.
     pub reads: Vec<(Time, usize)>,
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What may be wrong with a request.
+/// The possible mistakes in a request.
 #[derive(Clone, Debug)]
 enum Mistake {
     Byte(Index, u8),

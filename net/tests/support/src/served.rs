@@ -17,7 +17,7 @@ use crate::App;
 pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Runs a server while `clients` talk to it from a thread, `rounds` times; after each round all
-/// connections end by themselves, and `settled` looks at the process. Gives the `cap` lines.
+/// connections end by themselves, and `settled` checks the process. Returns the `cap` lines.
 pub fn serve_while(
     config: Config,
     rounds: usize,
@@ -59,8 +59,8 @@ pub fn serve_while(
     caps.take()
 }
 
-/// A configuration with a limit of connections, and with deadlines that no client meets because it,
-/// the server or the whole machine has stood still for some seconds.
+/// A configuration with a limit of connections, and with deadlines that do not pass even if a
+/// client, the server or the whole machine has stalled for some seconds.
 pub fn patient(connections: usize) -> Config {
     let mut config = Config::default();
     config.limits.connections = connections;
@@ -76,7 +76,7 @@ pub fn connect(addr: SocketAddr) -> StdStream {
     stream
 }
 
-/// Asks on a connection that stays.
+/// Sends a request on a connection that stays open.
 pub fn ask(stream: &mut StdStream) -> io::Result<u16> {
     stream.write_all(GET)?;
     let (mut answer, mut buf) = (Vec::new(), [0; 1024]);
@@ -93,7 +93,7 @@ pub fn ask(stream: &mut StdStream) -> io::Result<u16> {
     status.and_then(|status| status.parse().ok()).ok_or(ErrorKind::UnexpectedEof.into())
 }
 
-/// All that comes until the end: an error if that is a reset.
+/// Everything received until the end; an error if the end is a reset.
 pub fn read_all(mut stream: StdStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it ends, and is not reset");
