@@ -43,7 +43,7 @@ fn lend<const KIND: char>(handle: &Handle<KIND>, kind: SocketType) -> BorrowedFd
         let make = |family| socket(family, kind, None);
         // A socket of IPv6 has the options of IPv4 as well.
         let made = make(AddressFamily::INET6).or_else(|_| make(AddressFamily::INET));
-        made.expect("rule: a replayed socket has a stand-in as its descriptor")
+        made.expect("rule: a replayed socket has a placeholder as its descriptor")
     };
     let stand_in = || STAND_INS[usize::from(kind == SocketType::DGRAM)].get_or_init(make).as_fd();
     handle.get().unwrap_or_else(|_| stand_in())

@@ -228,7 +228,7 @@ impl<'a> Readable<'a> {
             }
             Readable::New(_, site) => Readable::Spent(budget_from(site)),
             Readable::Spent(budget) => return Pin::new(budget).poll(cx).map_err(io::Error::from),
-            Readable::Wait(_) => unreachable!("who waits has looked"),
+            Readable::Wait(_) => unreachable!("rule: `look` is not called while waiting"),
         };
         Pin::new(self).poll(cx)
     }
