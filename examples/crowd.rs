@@ -1,5 +1,5 @@
-//! Sixty requests become ready together with a task that holds the CPU, and wait behind it. The
-//! health check waits behind them all, and the log says for whom.
+//! Sixty requests become ready while a task holds the CPU, and wait for it. The health check waits
+//! for all of them, and the log shows for which tasks.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

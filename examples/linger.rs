@@ -2,8 +2,8 @@
 //! often for the same one. Compare the traces of `--policy lazy`, `next-sleep` and `eager`.
 //!
 //! The traces of the two clocks differ here. On the real clock the descriptor is one end of a pair
-//! of sockets (`p1`), and the task `writer` makes it readable. On the virtual clock a script says
-//! when descriptor 7 (`f1`) is readable.
+//! of sockets (`p1`), and the task `writer` makes it readable. On the virtual clock a script makes
+//! descriptor 7 (`f1`) readable.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

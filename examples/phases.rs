@@ -1,4 +1,4 @@
-//! One deadline for a whole connection, armed anew for each phase.
+//! One deadline for a whole connection, armed again for each phase.
 
 use std::process::ExitCode;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! The dining philosophers: each takes the fork on the left, then the one on the right, and so none
-//! of them ever eats. The kernel says who waits for whom. With `--ordered` they take the fork with
-//! the lower number first, and all of them eat.
+//! The dining philosophers: each takes the fork on the left, then the one on the right, so none of
+//! them ever eats. The kernel reports which waits for which. With `--ordered` they take the fork
+//! with the lower number first, and all of them eat.
 
 use std::process::ExitCode;
 use std::rc::Rc;

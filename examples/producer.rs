@@ -1,4 +1,4 @@
-//! A producer and two consumers over a channel of two places: who is faster waits for the others.
+//! A producer and two consumers over a channel of two places: the faster side waits for the other.
 
 use std::cell::RefCell;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use traps::{Error, note, sleep, span, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Takes items until the producer is gone. The receiver is one, so the consumers share it.
+/// Takes items until the producer is gone. There is one receiver, so the consumers share it.
 async fn consume(jobs: Rc<Mutex<Receiver<u32>>>, done: Rc<RefCell<Vec<u32>>>) -> Result<(), Error> {
     loop {
         let job = match jobs.lock().await?.recv().await {

@@ -1,4 +1,4 @@
-//! A task that computes for three seconds: every other task waits, and the watchdog says why.
+//! A task that computes for three seconds: every other task waits, and the watchdog reports why.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use traps::{Error, sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Takes three seconds of the CPU; on the virtual clock they only pass.
+/// Uses the CPU for three seconds. On the virtual clock, only advances the time.
 fn compute(clock: Option<SimClock>) {
     let start = Instant::now();
     match clock {

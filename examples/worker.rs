@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// `work` is how long a job keeps its thread busy.
 pub async fn worker(work: Duration) -> Result<(), Error> {
-    // Another task goes on while the thread works.
+    // Another task continues while the thread works.
     let mut other = spawn("other", sleep(5 * MS)).await;
     let sum = run_in_thread(move || {
         std::thread::sleep(work);
@@ -20,7 +20,7 @@ pub async fn worker(work: Duration) -> Result<(), Error> {
     assert_eq!(sum.await?, 55);
     assert!(other.join().await.is_ok());
 
-    // A job that takes too long times out; its thread runs on, and its result is dropped.
+    // A job that takes too long times out; its thread continues, and its result is dropped.
     let late = timeout_after(5 * MS, run_in_thread(move || std::thread::sleep(work)));
     assert!(matches!(late.await, Err(Error::Interrupt(_))));
     sleep(30 * MS).await?;

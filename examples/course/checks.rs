@@ -26,7 +26,7 @@ macro_rules! module {
 
 each_lab!(module);
 
-/// The judgement of the lab with that number; `None` if the list does not name the lab.
+/// Returns the judgement of the lab with that number; `None` if the list does not name the lab.
 pub fn check(number: u32, work: &Work) -> Option<Result<(), String>> {
     let name = format!("lab_{number:02}");
     macro_rules! call {

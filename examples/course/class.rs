@@ -85,8 +85,8 @@ pub fn as_json(student: Option<&str>, lab: Option<&Lab>, verdict: &Verdict) -> S
     object.to_string()
 }
 
-/// Grades a folder of submissions, and prints each result as soon as it is there; a table comes at
-/// the end. All students have the same hidden scenario.
+/// Grades a folder of submissions, and prints each result as soon as it is known. A table follows
+/// at the end. All students have the same hidden scenario.
 pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result<ExitCode, String> {
     let labs = match lab {
         Some(number) => vec![labs::find(number)?],
@@ -96,7 +96,7 @@ pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result
     if let Some(name) = names.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
         return Err(format!("the name of the folder {name:?} is not UTF-8; give it another name"));
     }
-    // A folder such as .git is nobody's.
+    // A folder such as .git belongs to no student.
     let is_student = |name: &String| !name.starts_with('.') && folder.join(name).is_dir();
     let students: Vec<String> = names.into_iter().filter(is_student).collect();
     if students.is_empty() {
@@ -122,7 +122,7 @@ pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result
     Ok(ExitCode::from(worst.unwrap_or(0)))
 }
 
-/// Grades a student's labs: those that are there, or all that are asked for.
+/// Grades a student's labs: all that were submitted, or the requested ones.
 fn grade_student(
     folder: &Path,
     labs: &[Lab],
@@ -156,7 +156,7 @@ fn verdict(lab: &Lab, folder: &Path, hidden: u64) -> Verdict {
     }
 }
 
-/// The lines of a table in CSV: a row for each student, and a column for each lab that is there.
+/// The lines of a table in CSV: a row for each student, and a column for each lab.
 fn table(all: &[Graded]) -> Vec<String> {
     let labs: BTreeSet<&str> =
         all.iter().filter_map(|graded| Some(&*graded.lab.as_ref()?.name)).collect();

@@ -1,7 +1,7 @@
-//! The logs of the first five steps, told in the words of the real kernel.
+//! The logs of the first five steps, translated into the words of the real kernel.
 //!
 //! These kernels write a line for each decision, but few words in it: no numbers of lines, no
-//! names, no causes. In the first three steps they say neither what a task waits for, nor when the
+//! names, no causes. In the first three steps they do not show what a task waits for, or when the
 //! wait is over. All of that follows from the log as a whole. In step 1 each task that leaves the
 //! CPU has called its own waker; in steps 2 and 3 it sleeps until its next run.
 //!
@@ -28,7 +28,7 @@ struct Early<'t> {
 }
 
 impl Early<'_> {
-    /// Reads a line; `None` if it is what the program printed.
+    /// Reads a line. Returns `None` if the program printed it.
     fn read(text: &str) -> Option<Early<'_>> {
         let mut rest = text.trim_start();
         let mut word = || {
@@ -64,7 +64,7 @@ struct Teller {
     seq: u64,
     tickets: u64,
     tasks: BTreeMap<u64, Task>,
-    /// The last `fire`, `exit` or `block` line: what a wake is caused by.
+    /// The last `fire`, `exit` or `block` line, which is the cause of a wake.
     last: u64,
 }
 
@@ -110,14 +110,14 @@ impl Teller {
         self.tickets += 1;
         let ticket = self.tickets;
         self.last = self.write(line, "block", &format!("{op} k={ticket}"));
-        // A wake names the trap and what it is for.
+        // A wake names the trap and its object.
         let count = if op.starts_with("join") { 2 } else { 1 };
         let what = op.split(' ').take(count).collect::<Vec<_>>().join(" ");
         let last = self.last;
         self.task(line.task).wait = Some((ticket, what, last, line.at));
     }
 
-    /// A timer fires: the one of that task.
+    /// Fires the timer of that task.
     fn fire(&mut self, line: &Early<'_>, task: u64) {
         let wait = self.task(task).wait.as_ref();
         let (ticket, block) = wait.map_or((0, 0), |(ticket, _, block, _)| (*ticket, *block));
@@ -135,7 +135,7 @@ impl Teller {
     }
 }
 
-/// Tells a log, without its header. Returns with it the number of the event after each of its
+/// Translates a log, without its header. Also returns the number of the event after each of its
 /// lines.
 pub fn told(log: &str) -> (String, Vec<u64>) {
     let lines: Vec<Early<'_>> = log.lines().filter_map(Early::read).collect();

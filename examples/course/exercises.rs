@@ -16,8 +16,8 @@
 //! order   #0006 #0007 #0008  the order of these lines
 //! ```
 //!
-//! No answer is written down: `exercises/answer.rs` computes it from the log, with a hint for each
-//! wrong choice except a missing line, and refuses a question that has more than one answer.
+//! No file contains the answers: `exercises/answer.rs` computes them from the log, with a hint for
+//! each wrong choice except a missing line, and refuses a question that has more than one answer.
 
 pub mod answer;
 mod html;
@@ -41,7 +41,7 @@ pub struct Exercise {
     pub questions: Vec<Question>,
 }
 
-/// A question that was read, without its answer.
+/// A question as read from the file, without its answer.
 #[derive(Debug, Default)]
 pub struct Question {
     pub title: String,

@@ -18,10 +18,10 @@ use crate::work::{Ended, Work, judge};
 /// The first step that writes version 3 of the log.
 const FIRST_OF_VERSION_3: u32 = 6;
 
-/// Passed, or what is wrong in a sentence.
+/// Passed, or a sentence about the fault.
 pub type Judgement = Result<(), String>;
 
-/// The folder of labs that a student has without asking.
+/// The default folder of a student's labs.
 pub fn default_folder() -> PathBuf {
     env::var_os("TRAPLINE_LABS").map_or_else(|| PathBuf::from("trapline-labs"), PathBuf::from)
 }
@@ -55,22 +55,22 @@ pub fn find(lab: &Lab, named: Option<&Path>) -> Result<PathBuf, String> {
     Err(format!("{} has no {written}, which lab {number} is about", found.display()))
 }
 
-/// Whether a student has handed in something that may be this lab.
+/// Whether a student has submitted something that may be this lab.
 pub fn is_there(lab: &Lab, folder: &Path) -> bool {
     let written = lab.written();
     [folder.join(&lab.name), folder.to_owned()].iter().any(|place| place.join(&written).exists())
 }
 
-/// The folder in which a lab is built; whoever builds takes it first.
+/// The folder in which a lab is built. A build must take it first.
 pub fn place(lab: &Lab) -> &str {
-    // Cargo cannot tell a patched copy of a crate from the crate itself, because both have the same
-    // path in their workspace. So all patched copies are in one folder, with a target folder of its
-    // own. Otherwise the next build of another lab would use a student's kernel.
+    // Cargo cannot distinguish a patched copy of a crate from the crate itself, because both have
+    // the same path in their workspace. So all patched copies are in one folder, with a separate
+    // target folder. Otherwise the next build of another lab would use a student's kernel.
     if lab.kind == Kind::Patched { "patched" } else { &lab.name }
 }
 
-/// The program of a lab, from the student's files and what is given; the crate of `check`, so that
-/// it does not matter what else is in the folder, and where it was written.
+/// The program of a lab, from the student's files and the given ones. It is the crate of `check`,
+/// so that other files in the folder, and the place of the folder, do not matter.
 pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
     let package = format!("check_{}", lab.name);
     let scratch = program::labs()?.join(place(lab));
@@ -116,14 +116,14 @@ fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
     let is_inside = fs::canonicalize(&path)
         .map_err(failed)?
         .starts_with(fs::canonicalize(folder).map_err(failed)?);
-    // A link may name a file or a folder of another student, and a pipe would be waited for.
+    // A link may name a file or a folder of another student, and reading a pipe would wait.
     if !found.is_file() || !is_inside {
         return Err(format!("{file} is a link or a device; a file was expected"));
     }
     if found.len() > student::LARGEST {
         return Err(format!("{file} has more than {} KiB", student::LARGEST >> 10));
     }
-    // The compiler rejects what is no text.
+    // The compiler rejects a file that is not text.
     Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed)?).into_owned())
 }
 
@@ -133,8 +133,8 @@ pub fn draw() -> u64 {
     2 + now.as_micros() as u64 % 9998
 }
 
-/// Judges what lies in a student's folder of that lab. A program runs in three scenarios, of which
-/// `hidden` is the seed of the last. An outer error: it cannot be judged.
+/// Judges the contents of a student's folder of that lab. A program runs in three scenarios;
+/// `hidden` is the seed of the last. The outer error means that the lab cannot be judged.
 pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String> {
     let source = source(folder, lab.written())?;
     if lab.kind == Kind::Answer {
@@ -156,7 +156,7 @@ pub fn judge_answer(lab: &Lab, source: String) -> Result<Judgement, String> {
     own(lab, &work)
 }
 
-/// Judges a program in all scenarios; the first in which it is wrong decides.
+/// Judges a program in all scenarios. The first failing scenario decides.
 pub fn judge_scenarios(
     lab: &Lab,
     source: &str,
@@ -175,7 +175,7 @@ pub fn judge_scenarios(
     Ok(Ok(()))
 }
 
-/// How a student sees a scenario that is not that of the page.
+/// Describes how a student can run a scenario that is not on the page.
 pub fn again(lab: &Lab, seed: u64) -> String {
     format!(" (in scenario {seed}; `run {} --seed {seed}` shows it)", lab.number)
 }
@@ -197,7 +197,7 @@ fn judge_program(
 
 /// The lab's own judgement.
 fn own(lab: &Lab, work: &Work) -> Result<Judgement, String> {
-    // A program may print what no check expects. That must not end the grading of a class.
+    // A program may print text that no check expects. That must not end the grading of a class.
     let judged = panic::catch_unwind(|| checks::check(lab.number, work));
     judged
         .map_err(|_| format!("the check of lab {} panicked", lab.number))?

@@ -1,4 +1,5 @@
-//! The guard: a process that runs the work of a stranger, and lets nothing of it remain.
+//! The guard: a process that runs an untrusted program, and removes everything that the program
+//! leaves.
 //!
 //! The grader starts `course guard`, which starts `course confined`, which becomes the program:
 //!
@@ -7,11 +8,11 @@
 //! ```
 //!
 //! 1. *Confined* opens a session, sets the limits of the system, and executes the program.
-//! 2. The guard looks every few milliseconds at the time, the output, the processes and the memory
-//!    of all that the program has started. It kills all of them when one is over its limit, when
-//!    the program has ended, or when the grader is gone.
-//! 3. Then it reads what was printed. The output goes into files, not into pipes: a process that
-//!    holds standard output open delays nobody, and a system limit bounds it.
+//! 2. Every few milliseconds the guard checks the time, the output, the processes and the memory of
+//!    everything that the program has started. It kills all of it when a limit is exceeded, when
+//!    the program has ended, or when the grader has gone.
+//! 3. Then it reads the output. The output goes into files, not into pipes, so a process that holds
+//!    standard output open delays nothing, and a system limit bounds the size.
 //! 4. It removes the scratch folder, and reports to the grader in JSON.
 
 use std::env;
@@ -33,13 +34,14 @@ use serde_json::json;
 
 use crate::processes;
 
-/// How often the guard looks. The first looks come sooner, because most programs end soon.
+/// The interval of the guard's checks. The first checks follow sooner, because most programs end
+/// soon.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// The same for a build, which cannot start processes of its own.
+/// The interval for a build, in which the student's code cannot start processes.
 const BUILD_PERIOD: Duration = Duration::from_millis(100);
 
-/// What a guard is to run.
+/// The command that a guard runs.
 #[derive(clap::Args)]
 pub struct Order {
     /// The process id of the grader
@@ -69,7 +71,7 @@ impl Order {
     }
 }
 
-/// What a program is executed with.
+/// The environment of a program.
 #[derive(clap::Args)]
 pub struct Confined {
     #[arg(long)]
@@ -78,7 +80,7 @@ pub struct Confined {
     command: Vec<OsString>,
 }
 
-/// A folder of its own in the system's folder for temporary files, removed at the end.
+/// A new folder in the system's folder for temporary files, removed at the end.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -109,8 +111,8 @@ impl Drop for Scratch {
         let is_left = fs::remove_dir_all(&self.0).is_err()
             && fs::symlink_metadata(&self.0).is_ok_and(|found| found.is_dir());
         if is_left {
-            // A folder is closed to its owner, or there are more inside each other than files may
-            // be open.
+            // A folder may be closed to its owner, or nested more deeply than the number of files
+            // that may be open.
             for (tool, how) in [("chmod", "u+rwx"), ("rm", "-f")] {
                 drop(Command::new(tool).args(["-R", how, "--"]).arg(&self.0).status());
             }
@@ -118,7 +120,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Sets the limits, and becomes the program. Returns only if it cannot.
+/// Sets the limits, and executes the program. Returns only if that fails.
 pub fn confined(order: &Confined) -> Result<ExitCode, String> {
     let failed = |error: io::Error| {
         eprintln!("cannot execute {}: {error}", order.command[0].display());
@@ -140,9 +142,9 @@ fn confine(limits: &Limits) -> io::Result<()> {
         (Resource::Fsize, limits.file << 20),
         (Resource::Nofile, limits.open),
     ] {
-        // A limit that is lower already stays.
+        // Keep a limit that is already lower.
         let now = process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        // The system sends SIGXCPU, which says why, only if SIGKILL is due later.
+        // The system sends SIGXCPU, which names the reason, only if SIGKILL is due later.
         let later = most + u64::from(resource == Resource::Cpu);
         let (current, maximum) = (Some(most.min(now)), Some(later.min(now)));
         process::setrlimit(resource, Rlimit { current, maximum })?;
@@ -155,7 +157,7 @@ pub fn guard(order: &Order) -> Result<ExitCode, String> {
     let scratch = Scratch::new().map_err(|error| format!("cannot make a folder: {error}"))?;
     let ran = Run::new(order, &scratch).and_then(|run| run.watched(order));
     if ran.is_err() {
-        // What was started must not outlive the guard. The first error is reported.
+        // No process may outlive the guard. The first error is reported.
         drop(processes::kill_all(process::getpid()));
     }
     drop(scratch);
@@ -170,7 +172,7 @@ pub fn guard(order: &Order) -> Result<ExitCode, String> {
 }
 
 /// Runs a student's own program on the terminal: without limits, and until Ctrl-C, but in a scratch
-/// folder, and with nothing left behind. `taken` is kept until the program is copied.
+/// folder, and without leaving anything. `taken` is kept until the program has been copied.
 pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> {
     processes::adopt()?;
     let scratch = Scratch::new()?;
@@ -179,7 +181,8 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     let (started, asked) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
     let (group, has_asked) = (Arc::clone(&started), Arc::clone(&asked));
     ctrlc::set_handler(move || {
-        // The first one asks, and the next one kills. An error means that it has ended.
+        // The first Ctrl-C asks the program to end, and the next one kills it. An error means that
+        // it has ended.
         let signal =
             if has_asked.swap(true, Ordering::SeqCst) { Signal::KILL } else { Signal::INT };
         if let Some(id) = group.get() {
@@ -189,10 +192,11 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     .map_err(io::Error::other)?;
     let mut command = Command::new(program);
     command.arg(seed.to_string()).current_dir(work).stdin(Stdio::null());
-    // It is not in the terminal's group, so that each Ctrl-C reaches it once: from the handler.
+    // It is not in the terminal's group, so that each Ctrl-C reaches it only once, from the
+    // handler.
     let id = Pid::from_child(&command.process_group(0).spawn()?);
     started.get_or_init(|| id);
-    // A Ctrl-C that came before the line above has found no program.
+    // A Ctrl-C before the line above found no program.
     if asked.load(Ordering::SeqCst) {
         let _ = process::kill_process_group(id, Signal::INT);
     }
@@ -206,7 +210,7 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The limit that a program is over.
+/// The limit that a program has exceeded.
 enum Over {
     Time,
     /// In words that follow `your program`.
@@ -250,7 +254,7 @@ impl Run {
         Ok(Run { id, start: Instant::now(), limits: order.limits(), out, err })
     }
 
-    /// The report; none if the grader is gone.
+    /// The report; `None` if the grader has gone.
     fn watched(mut self, order: &Order) -> io::Result<Option<String>> {
         let (mut is_waiting, mut period) = (false, Duration::from_millis(1));
         let (mut status, mut stopped) = (None, None);
@@ -272,7 +276,7 @@ impl Run {
         let last = processes::kill_session(self.id)?;
         let status = status.or(last.filter(|_| stopped.is_none()));
         if stopped.is_none() {
-            // It may have gone over a limit between two looks, or the system has stopped it.
+            // It may have exceeded a limit between two checks, or the system has stopped it.
             stopped = self.is_output_over()?;
         }
         if let (None, Some(status)) = (&stopped, status) {
@@ -281,7 +285,7 @@ impl Run {
         is_grader_there.then(|| self.report(status, stopped)).transpose()
     }
 
-    /// The limit that the program is over now.
+    /// The limit that the program exceeds now.
     fn is_over(&self) -> io::Result<Option<Over>> {
         let (usage, limits) = (processes::usage()?, &self.limits);
         Ok(if self.start.elapsed() >= limits.time {
@@ -303,7 +307,7 @@ impl Run {
         Ok(is_over.then(|| Over::Other(format!("has printed more than {most} MiB"))))
     }
 
-    /// The limit for which the system has stopped the program.
+    /// The limit at which the system has stopped the program.
     fn by_signal(&self, status: ExitStatus) -> io::Result<Option<Over>> {
         let limits = &self.limits;
         let why = match status.signal().and_then(Signal::from_named_raw) {
@@ -319,8 +323,8 @@ impl Run {
         Ok(Some(Over::Other(why)))
     }
 
-    /// Whether cargo waits for the lock of another. It has compiled nothing then. Later lines may
-    /// be those of a student's `compile_error!`.
+    /// Whether cargo waits for the lock of another cargo. Then it has compiled nothing. Later lines
+    /// may come from a student's `compile_error!`.
     fn is_blocked(&self) -> io::Result<bool> {
         let said = read(&self.err, self.limits.output << 20)?;
         let is_wait = |line: &str| line.trim_start().starts_with("Blocking waiting for file lock");
@@ -333,7 +337,7 @@ impl Run {
             Some(Over::Other(why)) => (false, Some(why)),
             None => (false, None),
         };
-        // Of an endless output the begin is enough.
+        // The beginning of an endless output is enough.
         let kept = if why.is_some() { 64 << 10 } else { self.limits.output << 20 };
         let object = json!({
             "is_success": status.is_some_and(|status| status.success()),

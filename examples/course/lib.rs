@@ -1,8 +1,8 @@
-//! The course without its commands: the labs with all that starts, builds and grades them, the
-//! pages and the logs of the steps, the exercises and the slides.
+//! The course without its commands: starting, building and grading the labs, the pages and the logs
+//! of the steps, the exercises and the slides.
 //!
-//! The tool `course`, the programs of the labs, the book and the tests are made from it. The tool
-//! is also the guard of each program that [`program`] runs: whoever grades builds it first.
+//! The tool `course`, the programs of the labs, the book and the tests use it. The tool is also the
+//! guard of each program that [`program`] runs, so it must be built before grading.
 
 pub mod checks;
 mod code;

@@ -1,8 +1,8 @@
-//! The limits that a student's program and its build run under.
+//! The limits of a student's program and of its build.
 
 use std::time::Duration;
 
-/// What a process and its descendants may use.
+/// The limits of a process and its descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// From its start to its end. A wait for the lock of another cargo does not count.

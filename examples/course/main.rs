@@ -25,7 +25,7 @@ use verdict::Verdict;
 /// The labs of the course: starts them, runs and checks them, and gives hints. Shows the states of
 /// the kernel in the logs of the steps.
 ///
-/// A lab is a folder of yours, in the folder `trapline-labs` or in that which the environment
+/// A lab is a folder of yours, in the folder `trapline-labs` or in the folder that the environment
 /// variable TRAPLINE_LABS names.
 #[derive(Parser)]
 #[command(name = "course", max_term_width = 100, after_help = EXIT_CODES)]
@@ -168,7 +168,7 @@ fn hint_number(text: &str) -> Result<u8, String> {
     found.ok_or("expected 1, 2 or 3".to_owned())
 }
 
-/// Prints a line. Whoever has closed standard output has seen enough.
+/// Prints a line. A closed standard output is not an error.
 fn print(line: impl Display) {
     drop(writeln!(io::stdout(), "{line}"));
 }
@@ -279,7 +279,7 @@ fn watch(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
     }
 }
 
-/// Says so if a student has changed what was given.
+/// Warns if a student has changed a given file.
 fn note_changes(lab: &Lab, folder: &Path) {
     let given = std::fs::read_to_string(folder.join("src/given.rs"));
     if given.is_ok_and(|given| given != lab.text("given.rs")) {

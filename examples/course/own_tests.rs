@@ -1,7 +1,8 @@
 //! The crates' own tests, with the change of a student.
 //!
-//! The program of a lab shows that a new part works. These tests show that the old parts still do:
-//! the unit tests of `traps` and `kernel`, and some tests of the repository that need nothing else.
+//! The program of a lab shows that a new part works. These tests show that the old parts still
+//! work: the unit tests of `traps` and `kernel`, and some tests of the repository that need nothing
+//! else.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +14,8 @@ use crate::labs::{Lab, root};
 use crate::program;
 use crate::student;
 
-/// The folder of the repository that has these tests. Among the copies it is a package: a student
-/// is told the place that a test has in the repository.
+/// The folder of the repository that has these tests. Among the copies it is a package, so that a
+/// student sees the place of a test in the repository.
 const FOLDER: &str = "kernel/tests/all";
 
 /// Their files.
@@ -50,7 +51,7 @@ path = \"main.rs\"
 /// The packages that the workspace of the copies has for these tests.
 pub const PACKAGES: [&str; 2] = [SUPPORT, FOLDER];
 
-/// The first build has the libraries of the tests, too; on a busy machine that takes minutes.
+/// The first build also builds the libraries of the tests, which takes minutes on a busy machine.
 const BUILD: Duration = Duration::from_secs(600);
 
 /// The tests take a few seconds. Tests that hang are killed after this time.
@@ -74,8 +75,8 @@ pub fn write(folder: &Path) -> Result<(), String> {
     student::put(&package.join("Cargo.toml"), MANIFEST)
 }
 
-/// Builds and runs the tests of the copies of the crates that the lab was just built from. An outer
-/// error: they cannot be built for a reason that is not the student's.
+/// Builds and runs the tests of the copies of the crates that the lab was just built from. The
+/// outer error means that they cannot be built, and the student is not the reason.
 pub fn run(lab: &Lab) -> Result<Judgement, String> {
     let folder = &program::labs()?.join(grade::place(lab));
     let target = &folder.join("target");
@@ -93,7 +94,7 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
     tests.args(["--", "--skip", "machine::"]);
     let (ended, said) = program::run_cargo(&tests, LIMIT)?;
     if ended.killed_after.is_some() {
-        // The dots of other tests may stand before it.
+        // The dots of other tests may precede it.
         let name = |line: &str| {
             let (line, _) = line.split_once(" has been running for over ")?;
             line.rsplit_once("test ").map(|(_, name)| format!(": `{name}` hangs"))
@@ -114,7 +115,7 @@ pub fn run(lab: &Lab) -> Result<Judgement, String> {
     }
 }
 
-/// Whether all tests of the crates are still there and have run. Most are in the folders that the
+/// Whether all tests of the crates still exist and have run. Most are in the folders that the
 /// student hands in.
 fn all_ran(folder: &Path, said: &str) -> Judgement {
     for (name, path) in [("traps", "traps/src"), ("kernel", "kernel/src")] {
@@ -131,7 +132,7 @@ fn all_ran(folder: &Path, said: &str) -> Judgement {
     Ok(())
 }
 
-/// How many tests the files below a folder have.
+/// The number of tests in the files below a folder.
 fn tests_in(folder: &Path) -> usize {
     let names = student::entries(folder).unwrap_or_default().into_iter();
     let count = |name: String| match folder.join(&name) {
@@ -158,7 +159,7 @@ fn failure(said: &str) -> Option<String> {
     let message = rest.split_once(" panicked at ").and_then(|(_, rest)| rest.split_once(":\n"));
     let (place, message) = message.unwrap_or_default();
     let file = place.split(':').next().unwrap_or_default();
-    // A message may go on with a log.
+    // A message may continue with a log.
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(": #trace").next().unwrap_or_default().trim();
     Some(format!(

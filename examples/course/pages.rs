@@ -1,7 +1,7 @@
 //! The generated parts of the pages of the steps.
 //!
-//! A page has prose and marks. A mark is a comment on a line of its own, and stands for a part that
-//! follows from the sources: the tool `course` prints these parts, and the book shows them in the
+//! A page has prose and marks. A mark is a comment on a separate line, in place of a part that is
+//! generated from the sources: the tool `course` prints these parts, and the book shows them in
 //! place of the marks.
 //!
 //! ```text
@@ -33,7 +33,7 @@ pub const GIVEN: u32 = 0;
 /// The files of a step: the step that each is from, and its text.
 pub type Sources = BTreeMap<String, (u32, String)>;
 
-/// Whether a page does not explain the file. Its first line says so.
+/// Whether a page does not explain the file, as its first line states.
 pub fn is_given(text: &str) -> bool {
     text.starts_with("//! Given:")
 }
@@ -84,7 +84,7 @@ fn read(path: &Path) -> String {
 ///
 /// # Errors
 ///
-/// Returns the path and why it cannot be read.
+/// Returns the path and the reason why it cannot be read.
 pub fn text(path: &str) -> Result<String, String> {
     let path = root().join("examples/course").join(path);
     fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))

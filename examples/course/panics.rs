@@ -10,7 +10,7 @@ pub struct Panic<'e> {
     pub message: String,
 }
 
-/// Reads the panics in the order in which they happened.
+/// Reads the panics, in order.
 pub fn panics(stderr: &str) -> Vec<Panic<'_>> {
     let texts = stderr.split(" panicked at ").skip(1);
     texts.filter_map(read).collect()
@@ -32,8 +32,8 @@ fn read(text: &str) -> Option<Panic<'_>> {
 }
 
 impl Panic<'_> {
-    /// The place as the student knows it. `source` is the student's `src/lab.rs`: the message of an
-    /// overflow has no operands, so its line is quoted.
+    /// Returns the place in the student's terms. `source` is the student's `src/lab.rs`: the
+    /// message of an overflow has no operands, so its line is quoted.
     pub fn place(&self, source: &str) -> String {
         let Panic { file, line, message } = self;
         if file.contains("/library/") {

@@ -1,7 +1,8 @@
 //! The descendants of this process: counts them, and kills all of them.
 //!
-//! This process is their *subreaper*: a process whose parent has ended becomes its child. So a
-//! process that leaves its session, or whose parents all end, is a descendant still.
+//! This process is their *subreaper*: when the parent of a process ends, the process becomes a
+//! child of the subreaper. So a process is still a descendant if it leaves its session, or if all
+//! its parents end.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,15 +14,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{self, Pid, Signal, WaitOptions};
 
-/// How long the killing may take.
+/// The longest time that killing may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes this process the parent of each descendant that loses its own.
+/// Makes this process the parent of each descendant that loses its parent.
 pub fn adopt() -> io::Result<()> {
     Ok(process::set_child_subreaper(Some(process::getpid()))?)
 }
 
-/// What the descendants use.
+/// The use of resources by the descendants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Their process ids.
@@ -54,7 +55,7 @@ fn stat(id: i32) -> Option<Stat> {
     })
 }
 
-/// Finds the descendants that are alive, and what they use.
+/// Finds the live descendants, and their use of resources.
 pub fn usage() -> io::Result<Usage> {
     let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
     for entry in fs::read_dir("/proc")? {
@@ -92,8 +93,8 @@ pub fn reap(main: Pid) -> Option<ExitStatus> {
     found
 }
 
-/// Kills all descendants: first the session of `main` in one step, then those that have left it.
-/// Returns the status of `main` if it had not ended before.
+/// Kills all descendants: first the session of `main` in one step, then the processes that have
+/// left it. Returns the status of `main` if it had not ended before.
 pub fn kill_session(main: Pid) -> io::Result<Option<ExitStatus>> {
     // An error means that the session has ended already.
     let _ = process::kill_process_group(main, Signal::KILL);

@@ -1,4 +1,4 @@
-//! Builds a student's program, and runs it, both under the eyes of the guard.
+//! Builds a student's program, and runs it, both under the guard.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -12,18 +12,18 @@ use serde_json::Value;
 use crate::limits;
 use crate::work::Ended;
 
-/// A program has this much time.
+/// The time limit of a program.
 pub const LIMIT: Duration = limits::RUN.time;
 
-/// The folder in which cargo has built this program: `target/debug`.
+/// The folder of this program as cargo built it: `target/debug`.
 fn profile() -> Result<PathBuf, String> {
     let this = env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
     let profile = this.ancestors().nth(2).map(Path::to_path_buf);
     profile.ok_or_else(|| format!("expected {} in a folder of cargo", this.display()))
 }
 
-/// The folder of all that is built for labs. Cargo's own target folder has none of it, so that a
-/// lab and the repository do not wait for each other, and no crate of a student is used elsewhere.
+/// The folder of all builds for labs. It is separate from cargo's target folder, so that a lab and
+/// the repository do not wait for each other, and no crate of a student is used elsewhere.
 pub fn labs() -> Result<PathBuf, String> {
     let profile = profile()?;
     Ok(profile.parent().unwrap_or(&profile).join("labs"))
@@ -34,7 +34,8 @@ pub fn target() -> Result<PathBuf, String> {
     Ok(labs()?.join("target"))
 }
 
-/// Takes the folder of a lab, in which one check at a time can build. Dropped, it is free again.
+/// Takes the folder of a lab, because only one check at a time can build there. Dropping the result
+/// frees it.
 pub fn take(place: &str) -> Result<File, String> {
     let path = labs()?.join(format!("{place}.lock"));
     let failed = |error| format!("cannot lock {}: {error}", path.display());
@@ -71,7 +72,7 @@ fn cargo(folder: &Path, target: &Path) -> Command {
     command
 }
 
-/// Builds what was given, once, without a limit: a student's build has then only the student's
+/// Builds the given code, once, without a limit, so that a student's build has only the student's
 /// part to do.
 pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
     if !target.is_dir() {
@@ -79,7 +80,7 @@ pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
     }
     let mut command = cargo(folder, target);
     let done = command.arg("--quiet").stderr(Stdio::null()).status();
-    // An error is reported by the build that follows.
+    // The following build reports an error.
     done.map(drop).map_err(|error| format!("cannot run cargo: {error}"))
 }
 
@@ -96,7 +97,7 @@ pub fn build(
     }
     let said = &ended.stderr;
     let errors = || said.lines().filter(|line| line.contains(": error") && line.contains(".rs:"));
-    // What was given may not compile because of what the student wrote.
+    // The student's code can be the reason why given code does not compile.
     match errors().find(|line| line.starts_with("src/lab.rs")).or_else(|| errors().next()) {
         Some(error) if error.starts_with("src/given.rs") => Ok(Built::Error(format!(
             "{error} (`given.rs` is right: it uses what `src/lab.rs` is to have)"
@@ -109,7 +110,7 @@ pub fn build(
     }
 }
 
-/// Why a build was stopped.
+/// The reason why a build was stopped.
 fn why_endless(ended: &Ended) -> Option<String> {
     let limit = |seconds| format!("the build did not end in {seconds} s");
     if let Some(time) = ended.killed_after {
@@ -122,17 +123,17 @@ fn why_endless(ended: &Ended) -> Option<String> {
     ended.stopped.as_ref().map(|why| format!("the build {why}"))
 }
 
-/// Runs a program within a limit of time; gives how it ended, and what it printed.
+/// Runs a program within a time limit. Returns how it ended, and its output.
 pub fn run(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
     guarded(command, limit, &[])
 }
 
-/// Runs cargo within a limit of time, and with the other limits of a build.
+/// Runs cargo within a time limit, and with the other limits of a build.
 pub fn run_cargo(command: &Command, limit: Duration) -> Result<(Ended, String), String> {
     guarded(command, limit, &["--build"])
 }
 
-/// Has the guard run a command.
+/// Runs a command under the guard.
 fn guarded(command: &Command, limit: Duration, kind: &[&str]) -> Result<(Ended, String), String> {
     let mut guard = Command::new(profile()?.join("examples/course"));
     guard.args(["guard", "--parent", &std::process::id().to_string()]).args(kind);

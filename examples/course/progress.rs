@@ -1,4 +1,4 @@
-//! What a student has passed. The folder of a lab keeps it, in the file `passed`.
+//! The progress of a student. The folder of a lab keeps it, in the file `passed`.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use std::path::Path;
 use course::labs::{Kind, Lab};
 use course::student;
 
-/// A number that stands for the student's work as it is now.
+/// A fingerprint of the student's present work.
 pub fn fingerprint(lab: &Lab, folder: &Path) -> Result<u64, String> {
     let mut hasher = DefaultHasher::new();
     if lab.kind == Kind::Patched {

@@ -1,8 +1,8 @@
 //! The slides of the two lectures: pages of HTML that are made from Markdown and from the sources.
 //!
 //! `slides/lecture_N.md` has a slide between two lines `---`. A slide has a heading `##`, Markdown,
-//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a line of its own. It
-//! stands for a part of the repository, so no code and no log is copied into a lecture:
+//! marks, and a paragraph `Note:` for the speaker. A mark is a comment on a separate line. It is
+//! replaced by a part of the repository, so no code and no log is copied into a lecture:
 //!
 //! ```text
 //! <!-- item 4 fn dispatch -->     a function or a type of a step, without the comment before it
@@ -33,7 +33,7 @@ pub struct Slide {
     pub size: (usize, usize),
 }
 
-/// The lines of a text from the first that `begins` to the first behind it that `ends`.
+/// The lines of a text from the first that `begins` to the first after it that `ends`.
 fn between(
     text: &str,
     begins: impl Fn(&str) -> bool,
@@ -99,7 +99,7 @@ fn lines(step: u32, range: &str) -> Result<String, String> {
     };
     let (from, to) = place(from).zip(place(to)).ok_or_else(|| format!("no lines {range}"))?;
     let found = lines.get(from..=to).ok_or_else(|| format!("no lines {range}"))?;
-    // Without the places in the source, and without the empty half of the column of the turn.
+    // Without the call sites, and without the empty half of the column of the turn.
     let is_long = found.iter().all(|line| line.get(9..14) == Some("     "));
     let found = found.iter().map(|line| {
         let line =
@@ -133,7 +133,7 @@ fn picture(step: u32) -> Result<String, String> {
     Ok(found[1..found.len() - 1].join("\n"))
 }
 
-/// The part of the repository that a mark stands for.
+/// Returns the part of the repository that replaces a mark.
 enum Part {
     Code(String),
     Text(String),
@@ -204,7 +204,7 @@ impl Slide {
 ///
 /// # Errors
 ///
-/// Returns the mark that stands for nothing, and why.
+/// Returns the mark that cannot be replaced, and the reason.
 pub fn slides(lecture: u32) -> Result<Vec<Slide>, String> {
     let text = pages::text(&format!("slides/lecture_{lecture}.md"))?;
     text.split("\n---\n").map(Slide::read).collect()

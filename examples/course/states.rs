@@ -11,7 +11,7 @@ use trace_tool::style::Paint;
 use crate::early;
 use crate::pages;
 
-/// The first step whose log has the format of the real kernel.
+/// The first step with a log in the format of the real kernel.
 const FIRST_TRACE: u32 = 6;
 
 /// The log of a step, in the words of the real kernel, and the number of the event for each line

@@ -18,7 +18,7 @@ const NET: (&str, &str) = ("net", "net");
 /// Others that the kernel of a step may use.
 const OF_STEPS: [&str; 4] = ["mio", "slab", "httparse", "ctrlc"];
 
-/// What the unit tests of a copied crate use.
+/// The files that the unit tests of a copied crate use.
 const OF_TESTS: &str = "\n[dev-dependencies]\nproptest.workspace = true\n";
 
 /// The first argument is the seed of a scenario.
@@ -82,8 +82,8 @@ pub fn entries(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Writes the crate of a lab, all but what the student writes, and the files to read. A lab that
-/// changes the kernel is a workspace, which has the `others` too.
+/// Writes the crate of a lab, without the student's part, and the files to read. A lab that changes
+/// the kernel is a workspace, which has the `others` too.
 pub fn write_crate(lab: &Lab, folder: &Path, package: &str, others: &[&str]) -> Result<(), String> {
     if lab.kind == Kind::Answer {
         return Ok(());
@@ -180,20 +180,20 @@ fn manifest_of_copy(text: &str) -> String {
         let head = section.lines().next().unwrap_or_default();
         !head.contains("dev-dependencies]") && head != "[test]]"
     };
-    // A section begins with `[` on a line of its own; the first of a manifest is `[package]`.
+    // A section begins with `[` on a separate line; the first of a manifest is `[package]`.
     let sections: Vec<&str> = text.split("\n[").filter(is_kept).collect();
     let of_tests = if text.contains("\nproptest") { OF_TESTS } else { "" };
     sections.join("\n[") + of_tests
 }
 
-/// Copies the crates; `sources` has the student's `src` folders, if these are to be used.
+/// Copies the crates. `sources` has the student's `src` folders, if they replace the original ones.
 pub fn copy_crates(folder: &Path, sources: Option<&Path>) -> Result<(), String> {
     for (name, path) in CRATES {
         let (from, to) = (root().join(path), folder.join(name));
         let manifest = read(&from.join("Cargo.toml"))?;
         let manifest = manifest_of_copy(&String::from_utf8_lossy(&manifest));
         put(&to.join("Cargo.toml"), manifest)?;
-        // Who is judged does not write the judge.
+        // The student must not write the judge.
         let source = sources.filter(|_| name != "testing").map(|sources| sources.join(name));
         mirror(&source.unwrap_or(from).join("src"), &to.join("src"))?;
     }
@@ -237,7 +237,7 @@ pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
         put(&folder.join("src/lab.rs"), lab.text("skeleton.rs"))?;
     }
     if lab.kind == Kind::Patched {
-        // What it is built from is its own.
+        // Its sources are the original ones.
         return Ok(());
     }
     // All other labs share what they are built from.

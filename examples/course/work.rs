@@ -1,19 +1,19 @@
-//! What a student hands in, and the judgement that all labs have in common.
+//! The work of a student, and the judgement that all labs have in common.
 
 use testing::trace::{self, Line};
 
 use crate::{code, panics};
 
-/// What is judged.
+/// The work to judge.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     /// The file that the student wrote: `lab.rs`, `answer.txt`, or a source file of the kernel.
     pub source: String,
     /// The scenario that the program ran in; see [`Lab::scenarios`](crate::labs::Lab::scenarios).
     pub seed: u64,
-    /// What the program printed: its log. Empty for an answer.
+    /// The output of the program, which is its log. Empty for an answer.
     pub log: String,
-    /// What the solution prints; empty if the lab does not compare with it.
+    /// The output of the solution; empty if the lab does not compare with it.
     pub golden: String,
 }
 
@@ -29,7 +29,7 @@ impl Work {
         code::line_of(&self.source, word)
     }
 
-    /// What stands behind each `KEY:` of an answer, or which of them are empty.
+    /// Returns the text after each `KEY:` of an answer, or the keys without text.
     pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
         let find = |key: &str| {
             let mut lines = self.source.lines();
@@ -75,18 +75,18 @@ pub struct Ended {
     pub is_success: bool,
     /// The time limit, if it was killed there.
     pub killed_after: Option<std::time::Duration>,
-    /// The limit other than time for which it was stopped, in words that follow `your program`.
+    /// The limit, other than time, at which it was stopped, in words that follow `your program`.
     pub stopped: Option<String>,
     /// The status in words: `exit status: 101`.
     pub status: String,
-    /// What it printed on standard error.
+    /// Its output on standard error.
     pub stderr: String,
 }
 
-/// What is wrong with any program: it does not end, it panics, or it prints no right log. The
-/// kernels of the first steps print simpler logs than version 3.
+/// Checks the faults that any program can have: it does not end, it panics, or it does not print a
+/// correct log. The kernels of the first steps print simpler logs than version 3.
 pub fn judge(ended: &Ended, work: &Work, is_version_3: bool) -> Result<(), String> {
-    // What is missing comes first: it may be why the program does not end.
+    // A missing part is reported first, because it may be the reason why the program does not end.
     if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {
         return Err(format!("still missing: {missing}"));
     }
@@ -116,8 +116,8 @@ pub fn judge(ended: &Ended, work: &Work, is_version_3: bool) -> Result<(), Strin
     rules(&lines, &work.golden)
 }
 
-/// A rule that the log breaks. A step may not keep all of them yet: then its golden log breaks
-/// them, too.
+/// A rule that the log breaks. A step may not yet keep all of them. Then its golden log breaks them
+/// too.
 fn rules(lines: &[Line<'_>], golden: &str) -> Result<(), String> {
     let Err(violations) = trace::check(lines) else { return Ok(()) };
     let golden = trace::trace(golden).unwrap_or_default();

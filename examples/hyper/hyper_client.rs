@@ -1,4 +1,4 @@
-//! hyper's own HTTP client on trapline: fetches a path and prints what comes.
+//! hyper's HTTP client on trapline: fetches a path and prints the body.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use net::TcpStream;
 use net::interop::Compat;
 use traps::spawn;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Job {
     /// Where the server listens
@@ -27,18 +27,18 @@ struct Job {
     common: Common,
 }
 
-/// Fetches a path from a server, and writes the body to `out` as it comes.
+/// Fetches a path from a server, and writes the body to `out` as it arrives.
 pub async fn fetch(address: &str, path: &str, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = handshake(Compat::new(stream)).await?;
-    // Moves the bytes of both directions; ends when the sender is dropped.
+    // Transfers the bytes of both directions; ends when the sender is dropped.
     spawn("connection", connection).detached().await;
     let request = Request::get(path).header("Host", address);
     let mut answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
     common::complain(answer.status());
     while let Some(frame) = answer.frame().await {
         if let Ok(piece) = frame?.into_data() {
-            // Nothing else runs here, so it may block.
+            // Nothing else runs here, so this can block.
             out.write_all(&piece)?;
         }
     }

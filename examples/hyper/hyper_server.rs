@@ -1,4 +1,4 @@
-//! hyper's own HTTP server on trapline: one task per connection, and traps in the service.
+//! hyper's HTTP server on trapline: one task per connection, and traps in the service.
 
 use std::io;
 use std::pin::pin;
@@ -17,7 +17,7 @@ use serving::server::{self, Place, Server};
 use traps::shutdown::{hold, until_begun};
 use traps::{Interrupt, clock, sleep, spawn};
 
-/// A peer that is slower with the head of a request is left.
+/// A peer that is slower with the head of a request is disconnected.
 const HEAD: Duration = Duration::from_secs(10);
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Interrupt> {
@@ -34,7 +34,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Int
 }
 
 pub async fn connection(stream: TcpStream) -> hyper::Result<()> {
-    // A shutdown waits for the answer that is under way.
+    // A shutdown waits for the response in progress.
     let _hold = hold();
     let mut builder = Builder::new();
     builder.timer(KernelTimer).header_read_timeout(HEAD);

@@ -1,7 +1,7 @@
-//! A small HTTP service: the notes of each user, in SQLite.
+//! A small HTTP service that keeps the notes of each user in SQLite.
 //!
-//! `POST /notes` adds a note and `GET /notes?text=PART` lists them, `GET /notes/ID` and
-//! `DELETE /notes/ID` are about one. Bodies are JSON. Each request needs a bearer token, and each
+//! `POST /notes` adds a note and `GET /notes?text=PART` lists notes; `GET /notes/ID` and `DELETE
+//! /notes/ID` return and delete one. Bodies are JSON. Each request needs a bearer token, and each
 //! response has a number.
 
 pub mod middleware;

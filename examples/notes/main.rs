@@ -12,7 +12,7 @@ use net::http::{Config, serve};
 use trapline_example_notes::middleware::{Authenticated, Numbered};
 use trapline_example_notes::{Notes, Store};
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Args {
     /// Where to listen; port 0 picks a free one

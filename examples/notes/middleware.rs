@@ -1,4 +1,4 @@
-//! Handlers around a handler: one gives each request a number, one finds out who asks.
+//! Handlers around a handler: one numbers the requests, the other authenticates the user.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use net::http::{Handler, Rejection, Request, RequestHead, Response};
 pub struct RequestId(pub u64);
 
 /// Gives each request a [`RequestId`], and each response a field `X-Request-Id` with the same
-/// number, also those that the server makes for the handler. The head of a streamed response is out
-/// before its handler returns, so it has no such field.
+/// number, including responses that the server makes for the handler. The header section of a
+/// streamed response is sent before its handler returns, so it has no such field.
 #[derive(Debug)]
 pub struct Numbered<H> {
     inner: H,
@@ -87,7 +87,7 @@ impl<H: Handler> Handler for Authenticated<H> {
 ///
 /// # Errors
 ///
-/// Returns a rejection with 401 if the handler is in no such middleware.
+/// Returns a rejection with 401 if the handler is not inside this middleware.
 pub fn user<'h>(head: &'h RequestHead<'_>) -> io::Result<&'h User> {
     Ok(head.data().ok_or(Rejection::new(401, "a bearer token is needed\n"))?)
 }

@@ -30,7 +30,7 @@ impl Store {
         let table = "CREATE TABLE IF NOT EXISTS notes
             (id INTEGER PRIMARY KEY, user TEXT NOT NULL, text TEXT NOT NULL)";
         connection.execute(table, ()).map_err(io::Error::other)?;
-        // A connection runs one statement at a time: more threads would wait for the mutex.
+        // A connection runs one statement at a time, so more threads would only wait for the mutex.
         let limiter = Limiter::new("sqlite", 1);
         Ok(Store { connection: Arc::new(Mutex::new(connection)), limiter })
     }

@@ -1,6 +1,6 @@
-//! A chat server: what a client says in a line goes to all of them. A client that says nothing, or
-//! does not read, for too long is sent away. No client can write the line of another: what controls
-//! a terminal is not passed on. But two clients may have one name.
+//! A chat server: each line of a client goes to all clients. A client that sends nothing, or does
+//! not read, for too long is disconnected. No client can forge the line of another, because
+//! characters that control a terminal are not passed on. But two clients can have the same name.
 
 use std::io;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ const LINE: usize = 1024;
 /// Lines that are kept for clients who have not read them.
 const KEPT: usize = 100;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Chat {
     /// Milliseconds that a client may be silent
@@ -60,7 +60,7 @@ async fn client(
         io::Result::Ok(())
     };
     let hear = async {
-        // At a shutdown the client gets what was said before.
+        // At a shutdown the client still gets the earlier lines.
         while let Some(heard) = until_begun(news.recv()).await {
             let line = match heard {
                 Err(Error::Lagged(_)) => continue,

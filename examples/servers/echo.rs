@@ -7,7 +7,7 @@ use net::{Connection, TcpStream, serve};
 use serving::server::{self, Place, Server};
 use traps::shutdown::until_begun;
 
-// A shutdown waits until what was read is sent back: the connection holds it up.
+// A shutdown waits until everything that was read is sent back, because the connection holds it up.
 async fn echo(mut stream: Connection<TcpStream>) -> io::Result<()> {
     let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
@@ -21,7 +21,7 @@ async fn echo(mut stream: Connection<TcpStream>) -> io::Result<()> {
 
 async fn main_task(place: Place) -> io::Result<()> {
     let mut listener = place.listen()?;
-    // As many connections as there are descriptors: without one the listener backs off.
+    // As many connections as there are descriptors. If none is free, the listener backs off.
     serve(async || listener.accept_peer_until_shutdown().await, u32::MAX, echo).await
 }
 

@@ -1,4 +1,4 @@
-//! A small HTTP client: fetches each URL, on the connection of the one before where it can.
+//! A small HTTP client: fetches each URL, if possible on the connection of the previous one.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use net::TcpStream;
 use net::web::{Call, Client, Reply};
 use traps::timeout_after;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Job {
     /// What to fetch, one after the other
@@ -74,7 +74,7 @@ impl FromStr for Url {
         if host.is_empty() {
             return Err(wrong());
         }
-        // A colon inside brackets is the address's own.
+        // A colon inside brackets belongs to the address.
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let address = if has_port { host.to_owned() } else { format!("{host}:80") };
         let slash = if target.starts_with('/') { "" } else { "/" };
@@ -86,7 +86,7 @@ impl FromStr for Url {
     }
 }
 
-/// A connection that may serve for the next URL.
+/// A connection that can be used for the next URL.
 struct Kept {
     address: String,
     client: Client<TcpStream>,
@@ -106,7 +106,7 @@ impl Job {
         })
     }
 
-    /// Fetches one URL. Gives the connection if it can be used again.
+    /// Fetches one URL. Returns the connection if it can be used again.
     async fn fetch(&self, url: &Url, kept: Option<Kept>) -> io::Result<Option<Kept>> {
         let call = self.call(url)?;
         let mut kept = kept.filter(|kept| kept.address == url.address);
@@ -132,9 +132,9 @@ impl Job {
         }
     }
 
-    /// Prints an answer as it comes.
+    /// Prints a response as it arrives.
     async fn show(&self, mut reply: Reply<'_, TcpStream>, again: bool) -> io::Result<()> {
-        // Nothing else runs here, so it may block.
+        // Nothing else runs here, so this can block.
         let mut out = io::stdout();
         if self.include || self.head {
             out.write_all(reply.head())?;
@@ -166,7 +166,7 @@ impl Job {
     }
 }
 
-/// Whether the server had closed the connection when the request came.
+/// Whether the server had closed the connection before it got the request.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
     gone.contains(&error.kind())

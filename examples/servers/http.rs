@@ -24,7 +24,7 @@ use traps::admission::AdmissionLimit;
 use traps::shutdown;
 use traps::threads::Limiter;
 
-/// What can be asked for.
+/// The routes.
 #[derive(Clone, Copy)]
 enum Route {
     Hello,
@@ -52,11 +52,11 @@ struct Args {
 /// Work for a thread.
 type Work = fn(&Whole) -> io::Result<Response>;
 
-/// What this server answers.
+/// The handler of this server.
 pub struct App {
     routes: Router<Route>,
     kernel_page: bool,
-    /// `None`: no directory was given.
+    /// `None` if no directory was given.
     files: Option<Files>,
     blocking: Blocking<Work>,
     gate: Blocking<Work>,
@@ -80,7 +80,8 @@ impl App {
             .get("/kernel", Route::Kernel)
             .get("/kernel/events", Route::KernelEvents)
             .get("/kernel/why", Route::KernelWhy);
-        // As many threads as the gate lets in, so that nobody who is in waits for one.
+        // As many threads as the gate admits requests, so that no admitted request waits for a
+        // thread.
         let behind = threads("gate", gate.limit());
         let entrance = Entrance::new(gate).or_else(too_busy);
         let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
@@ -107,7 +108,7 @@ impl Handler for App {
                 let ms = number(request.query_value("ms"), MOST_MS);
                 sleep(ms).await
             }
-            // In boxes: a request for another path needs no room for them.
+            // Boxed so that requests for other paths do not carry their size.
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
@@ -144,18 +145,18 @@ const MOST_MS: u64 = 60_000;
 /// The most that `chunks=` may ask for.
 const MOST_CHUNKS: u64 = 1_000_000;
 
-/// The answer to a number that is not there, or is too large.
+/// The response to a missing or too large number.
 fn bad(what: &str, most: u64, example: &str) -> Response {
     let text = format!("Say how {what}, at most {most}, as in {example}\n");
     Response::new(400).with_text(text)
 }
 
-/// The number of a query, if it is one and not above `most`.
+/// The number in a query, if it is a number of at most `most`.
 fn number(text: Option<Cow<'_, str>>, most: u64) -> Option<u64> {
     text?.parse().ok().filter(|number| *number <= most)
 }
 
-/// Answers after `ms` milliseconds; the connection's other answers do not wait for it.
+/// Responds after `ms` milliseconds. Other responses of the connection do not wait for this one.
 async fn sleep(ms: Option<u64>) -> io::Result<Response> {
     let Some(ms) = ms else {
         return Ok(bad("long", MOST_MS, "/sleep?ms=100"));
@@ -164,8 +165,8 @@ async fn sleep(ms: Option<u64>) -> io::Result<Response> {
     Ok(Response::text(format!("Slept for {ms} ms.\n")))
 }
 
-/// Sends the body back once all of it is here: a client that sends all of it before it reads would
-/// wait for ever for an echo that streams. `--limit-body` bounds what is kept.
+/// Sends the body back once all of it has arrived, because a client that sends everything before it
+/// reads would deadlock with an echo that streams. `--limit-body` bounds the memory.
 async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let kind = request.header("Content-Type").unwrap_or(b"application/octet-stream");
     let response = Response::new(200).header("Content-Type", kind)?;
@@ -178,7 +179,7 @@ async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
         return Ok(bad("many", MOST_CHUNKS, "/stream?chunks=10"));
     };
     let plain = Response::new(200).header("Content-Type", "text/plain; charset=utf-8")?;
-    // The answer to a HEAD has no body.
+    // The response to a HEAD has no body.
     let sent = if request.is_head() { 0 } else { chunks };
     let mut answer = request.start(plain).await?;
     for chunk in 1..=sent {
@@ -214,7 +215,7 @@ fn block(request: &Whole) -> io::Result<Response> {
     Ok(Response::text(format!("Blocked for {ms} ms.\n")))
 }
 
-/// Scarce work behind a gate: 15 ms, or `ms`, of a thread.
+/// Scarce work after a gate: 15 ms, or `ms`, of a thread.
 fn task(request: &Whole) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms").or(Some("15".into())), MOST_MS) else {
         return Ok(
@@ -225,7 +226,7 @@ fn task(request: &Whole) -> io::Result<Response> {
     Response::json(&json!({ "task_waiting": true, "ms": ms }))
 }
 
-/// The answer of `/gate` when all places are taken: try again later, not an error.
+/// The response of `/gate` when all places are taken. It asks the client to try again later.
 fn too_busy(gate: &AdmissionLimit) -> Response {
     let info = format!("the server is too busy: {} at a time", gate.limit());
     let answer = json!({ "task_waiting": false, "info": info });
@@ -253,7 +254,7 @@ fn main() -> ExitCode {
     let server = server.ready(http.threads(), &http.in_force());
     let server = server.with_seats(http.config().limits.connections);
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
-    // One for all workers: what it guards is scarce for the process.
+    // One for all workers, because the guarded work is scarce for the whole process.
     let gate = AdmissionLimit::new("gate", http.gate);
     server::serve(&server, move |place| main_task(place, http.clone(), gate.clone()))
 }

@@ -1,4 +1,4 @@
-//! A TCP proxy: what comes on a connection goes on to another server, and back.
+//! A TCP proxy: forwards each connection to another server, in both directions.
 
 use std::io::{self, IoSlice};
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use net::{Connection, Split, Stream, TcpStream, copy_bidirectional, serve};
 use serving::server::{self, Place, Server};
 use traps::{ConnectionDeadline, Site, connection_deadline, timeout_after};
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Proxy {
-    /// Where each connection goes on to
+    /// The server to which each connection is forwarded
     #[arg(value_name = "UPSTREAM", required_unless_present_any = ["print_limits", "list_traps"],
           value_parser = host_and_port)]
     upstream: Option<String>,
@@ -30,7 +30,7 @@ struct Proxy {
     server: Server,
 }
 
-/// A stream, or a half of one, that puts a deadline off with each byte.
+/// A stream, or a half of one, that restarts a deadline with each byte.
 struct Watched<'c, S>(S, &'c ConnectionDeadline, Duration);
 
 impl<S: Split> Split for Watched<'_, &mut S> {
@@ -86,7 +86,7 @@ pub async fn exchange(
     }
 }
 
-/// The time that a connection to the server may take, and that both sides may be silent.
+/// The longest time for connecting to the server, and for silence of both sides.
 type Patience = [Duration; 2];
 
 async fn pass_on(
@@ -97,7 +97,7 @@ async fn pass_on(
     let mut server = timeout_after(connect, TcpStream::connect(upstream)).await?;
     let ended = exchange(&mut *client, &mut server, idle).await;
     if !matches!(ended, Ok(true)) {
-        // So that neither side takes a part for the whole.
+        // So that neither side takes a part of the data for the whole.
         client.reset()?;
         server.reset()?;
     }
@@ -123,7 +123,7 @@ fn main() -> ExitCode {
         limits::limit("limit", limit, "connections"),
     ];
     let server = server.ready(0, &own);
-    // It is there, or a list was printed.
+    // It is set, unless a list was printed.
     let upstream = upstream.unwrap_or_default();
     server::serve(&server, move |place| main_task(place, upstream.clone(), [connect, idle], limit))
 }

@@ -1,8 +1,8 @@
 //! A server for the Redis protocol (RESP2): strings that may expire, counters, and channels to
 //! publish in. `redis-cli -p 6380` and `redis-benchmark -p 6380 -t ping,set,get,incr` work with it.
 //!
-//! A command runs to its end in one poll of its client's task. So no command sees half of another
-//! one, and the data need no lock. Whatever a client can fill is limited.
+//! A command runs to its end in one poll of its client's task, so no command sees half of another
+//! one, and the data need no lock. Everything that a client can fill is limited.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ use traps::shutdown::until_begun;
 use traps::{ConnectionDeadline, Either, Error, Time, connection_deadline, ignore_after, race};
 use traps::{sleep, spawn, timeout_after};
 
-/// Clients at a time. For one more, the client leaves that has been silent longest.
+/// Clients at a time. For one more, the client that has been silent longest is disconnected.
 const CLIENTS: usize = 1000;
 /// The most bytes of a request.
 const REQUEST: usize = 512 * 1024;
@@ -28,18 +28,19 @@ const REQUEST: usize = 512 * 1024;
 const WORDS: usize = 1024;
 /// The most bytes of a key, or of the name of a channel.
 const NAME: usize = 1024;
-/// The most bytes of all keys and values, and what a key costs in addition to its bytes.
+/// The most bytes of all keys and values, and the cost of a key in addition to its bytes.
 const MEMORY: usize = 64 * 1024 * 1024;
 const ENTRY: usize = 128;
-/// A client gets its replies when there are this many bytes, and then its next request is read.
+/// Replies are sent when there are this many bytes of them, and only then is the next request read.
 const REPLIES: usize = 64 * 1024;
 /// The most channels of a subscriber.
 const CHANNELS: usize = 100;
-/// The most bytes of the messages that wait for a subscriber, unless it is a single one, and what a
-/// message costs in addition to its bytes. A subscriber that falls further behind is disconnected.
+/// The most bytes of the messages that wait for a subscriber (a single message may be longer), and
+/// the cost of a message in addition to its bytes. A subscriber that falls further behind is
+/// disconnected.
 const INBOX: usize = 512 * 1024;
 const MESSAGE: usize = 64;
-/// The most bytes of a line that has a number.
+/// The most bytes of a line with a number.
 const NUMBER: usize = 32;
 /// The time between two searches for expired values.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -60,17 +61,17 @@ struct Redis {
 
 // ---- Requests ----------------------------------------------------------------------------------
 
-/// What is known of a request of which a part is missing, so that it is not read from its start
-/// again for each byte that comes.
+/// The progress of parsing an incomplete request, so that it is not parsed from its start again for
+/// each byte that arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The number of bytes in which no end of an inline request was found.
+    /// The number of bytes already searched for the end of an inline request.
     pub searched: usize,
-    /// The number of bytes that must be there before the request is read again.
+    /// The number of bytes that must have arrived before the request is parsed again.
     pub needed: usize,
 }
 
-/// The reason why there is no request.
+/// The reason why no request was parsed.
 enum Fault {
     Missing(Part),
     Wrong(&'static str),
@@ -82,7 +83,7 @@ impl From<&'static str> for Fault {
     }
 }
 
-/// Finds the line at `start`, which has a number. Returns it without its end, and the start of the
+/// Finds the line with a number at `start`. Returns the line without its end, and the start of the
 /// next line.
 fn line(input: &[u8], start: usize) -> Result<(&[u8], usize), Fault> {
     let end = input.len().min(start + NUMBER);
@@ -101,8 +102,8 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
 /// The words of a request, and its length in bytes.
 type Request<'a> = (Vec<&'a [u8]>, usize);
 
-/// Reads the request at the start of `input`: `*2 $3 GET $1 k`, each in a line of its own, or an
-/// *inline* request, which is a line of words. The first `searched` bytes have no end of line.
+/// Reads the request at the start of `input`: `*2 $3 GET $1 k`, each on a separate line, or an
+/// *inline* request, which is a line of words. The first `searched` bytes contain no end of line.
 fn request(input: &[u8], searched: usize) -> Result<Request<'_>, Fault> {
     if input.first() != Some(&b'*') {
         let Some(end) = input[searched..].iter().position(|byte| *byte == b'\n') else {
@@ -114,7 +115,7 @@ fn request(input: &[u8], searched: usize) -> Result<Request<'_>, Fault> {
     }
     let (count, mut used) = line(input, 1)?;
     let count: i64 = number(count).ok_or("invalid multibulk length")?;
-    // Redis, too, ignores an array of no words, and the null array, whose length is -1.
+    // Redis also ignores an empty array, and the null array, which has the length -1.
     let count = count.max(0) as usize;
     if count > WORDS {
         return Err(Fault::Wrong("invalid multibulk length"));
@@ -135,7 +136,7 @@ fn request(input: &[u8], searched: usize) -> Result<Request<'_>, Fault> {
 
 // ---- Replies -----------------------------------------------------------------------------------
 
-/// The text of a reply that is an error. Its first word is in capitals.
+/// The text of an error reply. Its first word is in capitals.
 type Wrong = &'static str;
 
 const ARGUMENTS: Wrong = "ERR wrong number of arguments, or an unknown option";
@@ -168,7 +169,7 @@ struct Value {
 struct Subscriber {
     channels: BTreeSet<Vec<u8>>,
     inbox: Sender<Rc<[u8]>>,
-    /// What the messages cost that the subscriber has not taken.
+    /// The cost of the messages that the subscriber has not taken.
     behind: Rc<Cell<usize>>,
 }
 
@@ -198,21 +199,21 @@ impl Inbox {
 /// The seat of a client. Its clones belong to the same client.
 #[derive(Clone)]
 struct Seat {
-    /// The turn in which the client last said something, or took a message.
+    /// The turn in which the client last sent something, or took a message.
     last: Rc<Cell<u64>>,
-    /// Fires to send the client away: ends whatever its task waits for.
+    /// Fires to disconnect the client: ends the wait of its task.
     end: Rc<ConnectionDeadline>,
 }
 
 /// The next step of a client's task after it has sent the replies.
 pub enum Next {
-    /// Read more: the rest of the input is no whole request.
+    /// Read more, because the rest of the input is not a complete request.
     Read,
-    /// Continue with the rest of the input: the replies have reached their limit.
+    /// Continue with the rest of the input, because the replies have reached their limit.
     Continue,
     /// Close the connection.
     Close,
-    /// Receive messages too: the client has become a subscriber.
+    /// Receive messages too, because the client has become a subscriber.
     Subscribed(Inbox),
 }
 
@@ -224,7 +225,7 @@ pub struct Data {
     /// In the order of the clients, so that a replay wakes them in the same order.
     subscribers: BTreeMap<u64, Subscriber>,
     seats: BTreeMap<u64, Seat>,
-    /// The number of times that a client has said something.
+    /// The number of times that a client has sent something.
     turn: u64,
     now: Box<dyn Fn() -> Time>,
 }
@@ -242,7 +243,8 @@ impl Data {
         }
     }
 
-    /// Gives a client a seat. If all are taken, sends the client away that has been silent longest.
+    /// Gives a client a seat. If all are taken, disconnects the client that has been silent
+    /// longest.
     fn enter(&mut self, client: u64, seat: Seat) {
         if self.seats.len() == CLIENTS {
             let silent = self.seats.iter().min_by_key(|(_, seat)| seat.last.get());
@@ -264,8 +266,8 @@ impl Data {
         seat.last.set(self.turn);
     }
 
-    /// Runs the whole requests at the start of `input`, and appends their replies to `out`. Returns
-    /// the length of these requests. `part` is what is known of the rest.
+    /// Runs the complete requests at the start of `input`, and appends their replies to `out`.
+    /// Returns the length of these requests. `part` is the progress of parsing the rest.
     pub fn answer(
         &mut self,
         client: u64,
@@ -328,7 +330,7 @@ impl Data {
             (b"INCR", [key]) => integer(out, self.increment(key)?),
             (b"EXPIRE", [key, seconds]) => {
                 let seconds: i64 = number(seconds).ok_or(NO_NUMBER)?;
-                // A time that has passed removes the value at the next look.
+                // If the time has passed, the value is removed at the next access.
                 let expires = (self.now)() + Duration::from_secs(seconds.max(0).unsigned_abs());
                 let found = self.get(key).map(|value| value.expires = Some(expires));
                 integer(out, found.is_some().into());
@@ -349,7 +351,7 @@ impl Data {
         Ok(Next::Read)
     }
 
-    /// Finds a value. Removes it instead if its time has come.
+    /// Finds a value. If it has expired, removes it instead.
     fn get(&mut self, key: &[u8]) -> Option<&mut Value> {
         if self.values.get(key)?.expires.is_some_and(|at| at <= (self.now)()) {
             self.remove(key);
@@ -383,7 +385,7 @@ impl Data {
         value.is_some()
     }
 
-    /// Removes the values whose time has come, also those that no client asks for again.
+    /// Removes expired values, even if no client asks for them again.
     fn sweep(&mut self) {
         let now = (self.now)();
         let is_over = |value: &Value| value.expires.is_some_and(|at| at <= now);
@@ -423,8 +425,8 @@ impl Data {
         }
     }
 
-    /// Sends a message to the subscribers of a channel. Returns their number. Disconnects a
-    /// subscriber whose inbox is full.
+    /// Sends a message to the subscribers of a channel, and returns their number. Disconnects a
+    /// subscriber if its inbox is full.
     fn publish(&mut self, channel: &[u8], message: &[u8]) -> i64 {
         let (mut text, mut count) = (b"*3\r\n".to_vec(), 0);
         [b"message", channel, message].iter().for_each(|word| bulk(&mut text, Some(word)));
@@ -468,8 +470,8 @@ impl Data {
 
 // ---- Clients -----------------------------------------------------------------------------------
 
-/// The time that a client may be silent, unless it subscribes, and the time that it may take to
-/// receive replies.
+/// How long a client may be silent, unless it subscribes, and how long it may take to receive
+/// replies.
 pub type Patience = [Duration; 2];
 
 /// Serves client number `number`. At a shutdown it gets the replies to the requests that were read.
@@ -484,7 +486,7 @@ pub async fn client<S: Stream>(
     data.borrow_mut().enter(number, seat.clone());
     let ended = talk(stream, number, data, &seat, patience).await;
     data.borrow_mut().leave(number);
-    // One that was sent away is no failure.
+    // A disconnected client is not a failure.
     if seat.end.fired() { Ok(()) } else { ended }
 }
 
@@ -541,7 +543,7 @@ async fn talk<S: Stream>(
 
 /// Makes the data, and starts the task that removes expired values until a shutdown begins.
 pub async fn data() -> Rc<RefCell<Data>> {
-    // It is never armed: it reads the clock without a trap.
+    // It is never armed, and is only used to read the clock without a trap.
     let clock = connection_deadline().await;
     let data = Rc::new(RefCell::new(Data::new(move || clock.now())));
     let swept = data.clone();
@@ -563,7 +565,7 @@ pub async fn serve_clients(mut listener: TcpListener, patience: Patience) -> io:
         let (number, data) = (clients, data.clone());
         async move { client(&mut *stream, number, &data, patience).await }
     };
-    // One more, for which another leaves.
+    // One more connection, for which another client is disconnected.
     let limit = CLIENTS as u32 + 1;
     serve(async || listener.accept_peer_until_shutdown().await, limit, handle).await
 }

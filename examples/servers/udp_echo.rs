@@ -24,7 +24,7 @@ async fn echo(socket: UdpSocket) -> io::Result<()> {
     let mut buf = vec![0; 64 * 1024];
     while let Some((n, peer)) = until_begun(socket.recv_from(&mut buf)).await.transpose()? {
         let sent = socket.send_to(&buf[..n], peer).await;
-        // A datagram that cannot be sent is lost, and is no reason to end.
+        // A datagram that cannot be sent is lost, but the server continues.
         if let Err(error) = sent
             && error.interrupt().is_some()
         {

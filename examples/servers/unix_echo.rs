@@ -12,7 +12,7 @@ use traps::spawn;
 
 #[derive(clap::Args)]
 struct Args {
-    /// Where to listen; nothing may be there
+    /// Where to listen; the path must not exist
     #[arg(long, value_name = "PATH", default_value = "echo.socket")]
     path: PathBuf,
     #[command(flatten)]
@@ -20,7 +20,7 @@ struct Args {
 }
 
 async fn echo(mut stream: UnixStream) -> io::Result<()> {
-    // A shutdown waits until what was read is sent back.
+    // A shutdown waits until everything that was read is sent back.
     let _hold = hold();
     let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
@@ -36,7 +36,7 @@ async fn serve(mut listener: UnixListener) -> io::Result<()> {
     let mut accepted = 0;
     while let Some(stream) = listener.accept_until_shutdown().await? {
         accepted += 1;
-        // Nobody joins it: a connection that fails ends alone.
+        // No task joins it, so if a connection fails, the others continue.
         spawn(format!("conn-{accepted}"), echo(stream)).detached().await;
     }
     Ok(())
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         let listener = UnixListener::bind(&path)?;
         common.say_where(path.display());
         let served = serve(listener).await;
-        // Who comes now finds nothing, not a path at which nobody listens.
+        // A new client finds no path, instead of a path without a listener.
         fs::remove_file(path).and(served)
     })
 }

@@ -19,7 +19,7 @@ use net::web::{Call, Client};
 use net::{Stream, TcpStream};
 use traps::timeout_after;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(clap::Args)]
 struct Job {
     /// Where the server listens
@@ -46,7 +46,7 @@ async fn fetch(host: &str, target: &str, trusted: &str) -> Result<Vec<u8>, Box<d
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
     let (name, _) = host.rsplit_once(':').ok_or("the host has no port")?;
-    // The brackets of an IPv6 address are no part of it.
+    // The brackets of an IPv6 address are not part of it.
     let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned())?;
     let call = Call::new("GET", host, target)?;
     let fetched = async {
@@ -63,7 +63,7 @@ async fn fetch(host: &str, target: &str, trusted: &str) -> Result<Vec<u8>, Box<d
 
 async fn print(host: &str, target: &str, trusted: &str) -> Result<(), Box<dyn Error>> {
     let page = fetch(host, target, trusted).await?;
-    // Nothing else runs here, so it may block.
+    // Nothing else runs here, so this can block.
     Ok(io::stdout().write_all(&page)?)
 }
 

@@ -1,4 +1,4 @@
-//! An HTTP server behind TLS. It makes a certificate at each start, and writes it to a file:
+//! An HTTP server over TLS. It makes a certificate at each start, and writes it to a file:
 //! `https_server own.pem`, and then `curl --cacert own.pem https://localhost:8080/`.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! The echo server behind TLS, by rustls. Its certificate is its own, made anew at each start; try
+//! The echo server over TLS, by rustls. It makes a new self-signed certificate at each start; try
 //! `openssl s_client -connect 127.0.0.1:8080`.
 
 use std::error::Error;
@@ -20,7 +20,7 @@ use traps::{spawn, timeout_after};
 /// How long a client may take for its part of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A certificate that nobody else has signed, for `localhost`, and its key.
+/// A self-signed certificate for `localhost`, and its key.
 pub fn certificate() -> Result<CertifiedKey<KeyPair>, rcgen::Error> {
     generate_simple_self_signed(["localhost".to_owned()])
 }
@@ -33,7 +33,7 @@ pub fn acceptor(own: &CertifiedKey<KeyPair>) -> Result<TlsAcceptor, Box<dyn Erro
 }
 
 pub async fn echo(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<()> {
-    // A shutdown waits until what was read is sent back.
+    // A shutdown waits until everything that was read is sent back.
     let _hold = hold();
     let accepted = timeout_after(HANDSHAKE, acceptor.accept(Compat::new(stream)));
     let Some(mut stream) = until_begun(accepted).await.transpose()? else { return Ok(()) };
@@ -46,7 +46,7 @@ pub async fn echo(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<()> {
         // TLS holds records back.
         stream.flush().await?;
     }
-    // Says that this is the end, and no cut.
+    // Marks the end, so that it is not taken for a cut.
     stream.close().await
 }
 

@@ -1,4 +1,4 @@
-//! What the tool reads: a file or standard input, with a bar where that takes long.
+//! The input of the tool: a file or standard input, with a progress bar if reading takes long.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -16,12 +16,12 @@ use trace_tool::whole::Whole;
 /// A file of more than this gets a progress bar.
 const LARGE: u64 = 50_000_000;
 
-/// What is read.
+/// The input.
 pub struct Source {
     input: Input,
-    /// How far it is read.
+    /// The number of bytes read so far.
     bar: ProgressBar,
-    /// The process that is writing it.
+    /// The process that is writing the input.
     pub writer: Option<Writer>,
     /// Whether its clock is virtual, so that no time passes by itself.
     is_virtual: bool,
@@ -38,7 +38,7 @@ enum Input {
 ///
 /// # Errors
 ///
-/// It cannot be opened, or is no file.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub fn open(file: Option<&Path>) -> io::Result<Source> {
     let Some(path) = file.filter(|path| *path != Path::new("-")) else {
         if io::stdin().is_terminal() {
@@ -75,18 +75,18 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
     Ok(Source { input, bar, writer, is_virtual })
 }
 
-/// Says something on standard error. A closed one is no error.
+/// Writes a message to standard error. A closed standard error is not an error.
 pub fn say(what: impl Display) {
     drop(writeln!(io::stderr(), "trace: {what}"));
 }
 
-/// What is known when all lines were read.
+/// The facts that are known after all lines were read.
 pub struct Over {
     /// The header of the trace.
     pub header: Option<String>,
-    /// How many lines there were.
+    /// The number of lines.
     pub count: u64,
-    /// Whether the log is whole.
+    /// Whether the log is complete.
     pub is_whole: bool,
     /// The process that is writing the log.
     pub writer: Option<Writer>,
@@ -95,12 +95,12 @@ pub struct Over {
 }
 
 impl Source {
-    /// Returns the process that is writing it, if time passes in it.
+    /// Returns the process that is writing the log, if time passes in the log by itself.
     pub fn goes_on(&self) -> Option<Writer> {
         self.writer.filter(|_| !self.is_virtual)
     }
 
-    /// Reads it line by line, keeps none, and reports what is wrong with it.
+    /// Reads the input line by line, keeps no line, and reports the faults of the log.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Source {
     }
 }
 
-/// Reports what is wrong with a log, and returns whether nothing is.
+/// Reports the faults of a log. Returns whether it has none.
 fn report(whole: &mut Whole, writer: Option<Writer>) -> bool {
     if writer.is_some() {
         whole.grows();

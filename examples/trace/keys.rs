@@ -14,7 +14,7 @@ use trace_tool::state::Walk;
 use trace_tool::step::{Go, go, plain, screen};
 use trace_tool::style::Paint;
 
-/// Walks through a trace from a place on; without a terminal, prints it.
+/// Walks through a trace from a place on. Without a terminal, prints the trace.
 ///
 /// # Errors
 ///
@@ -32,12 +32,12 @@ pub fn step(trace: &Trace, place: usize, paint: Paint) -> io::Result<ExitCode> {
     walked.map(|()| ExitCode::SUCCESS)
 }
 
-/// The terminal while it is ours. Dropping this restores it.
+/// The terminal in raw mode. Dropping this restores it.
 struct Screen;
 
 impl Screen {
     fn take() -> io::Result<Screen> {
-        // A panic prints its message: the terminal must be as it was by then.
+        // A panic prints its message, so the terminal must have been restored by then.
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |what| {
             restore();
@@ -56,7 +56,7 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal. Of one that is gone, there is nothing to restore.
+/// Restores the terminal. Does nothing if the terminal has gone.
 fn restore() {
     drop(execute!(io::stdout(), Show, LeaveAlternateScreen));
     drop(terminal::disable_raw_mode());
@@ -80,7 +80,7 @@ fn walk(trace: &Trace, place: usize, paint: Paint) -> io::Result<()> {
                 Some(Meant::End) => return Ok(()),
                 None => {}
             },
-            // Another size, say: what is shown fits again.
+            // For example, the size has changed. Draw again, so that the screen fits.
             _ => {}
         }
     }
@@ -94,7 +94,7 @@ enum Meant {
 fn meaning(key: KeyEvent) -> Option<Meant> {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     Some(match key.code {
-        // The terminal is raw: Ctrl-C is a key.
+        // In raw mode, Ctrl-C is a key.
         KeyCode::Char('c') if is_control => Meant::End,
         KeyCode::Char('q') | KeyCode::Esc => Meant::End,
         KeyCode::Right | KeyCode::Char(' ' | 'l') => Meant::Go(Go::Line(1)),

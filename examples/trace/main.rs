@@ -63,7 +63,7 @@ struct Looked {
 }
 
 impl Looked {
-    /// Shows the lines to what is made with the time to look at.
+    /// Makes a reader with the time to look at, and passes the lines to it.
     fn at<T>(
         &self,
         new: impl FnOnce(Look) -> T,
@@ -225,14 +225,14 @@ fn wrong(what: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, what)
 }
 
-/// Whether an output is the file that is read, under this or another name.
+/// Whether an output is the input file, under this or another name.
 fn is_input(output: &Path, input: Option<&Path>) -> bool {
     let input = input.filter(|path| *path != Path::new("-")).unwrap_or(Path::new("/dev/stdin"));
     let file = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
     file(output).is_some_and(|output| Some(output) == file(input))
 }
 
-/// Prints what may be long, a piece at a time.
+/// Prints a text that may be long, a piece at a time.
 fn stream(make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     make(&mut out).and_then(|()| out.flush())?;
@@ -273,7 +273,7 @@ fn timeline(output: &Output, source: Option<&Path>) -> io::Result<ExitCode> {
     })
 }
 
-/// Shows a command each line of the input.
+/// Passes each line of the input to a command.
 fn each(input: &Input, line: impl FnMut(&Line<'_>)) -> io::Result<Over> {
     open(input.file.as_deref())?.lines(line, |_| {})
 }
@@ -294,7 +294,7 @@ fn check(input: &Input) -> io::Result<ExitCode> {
         ),
         _ => shown,
     };
-    // That it cannot be printed is the lesser failure.
+    // Report this failure rather than that of printing.
     let printed = print(&text);
     match (violations.len(), over.is_whole) {
         (0, true) => return printed,
@@ -399,7 +399,7 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
 fn main() -> ExitCode {
     match run(&Cli::parse().command, Paint::of_standard_output()) {
         Ok(code) => code,
-        // Whoever closed the pipe has seen enough.
+        // The reader of the pipe has closed it, which is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             say(error);

@@ -1,7 +1,7 @@
-//! The code that all examples share: their command line, their trace, and the making of their
+//! The code that all examples share: it parses the command line, writes the trace, and makes the
 //! kernel.
 //!
-//! Nothing here is about tasks; read the example first.
+//! Read the example first: nothing here is about tasks.
 
 pub mod limits;
 pub mod log;
@@ -55,7 +55,7 @@ pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     let command = command.about(about).version(env!("CARGO_PKG_VERSION"));
     let is_taped = command.get_arguments().any(|arg| arg.get_id() == "replay");
     let arguments = if is_taped { taped::arguments(name) } else { std::env::args_os().collect() };
-    // An option of a replay wins against the recorded one.
+    // An option of the replay overrides the recorded one.
     let command = command.args_override_self(arguments.len() > std::env::args_os().count());
     let parsed = command.try_get_matches_from(arguments);
     let parsed = parsed.and_then(|found: ArgMatches| T::from_arg_matches(&found));
@@ -84,7 +84,8 @@ pub fn fail(message: impl Display) -> ! {
     std::process::exit(2);
 }
 
-/// Prints a text to standard output, and ends the process. A closed standard output is no error.
+/// Prints a text to standard output, and ends the process. A closed standard output is not an
+/// error.
 fn print(text: &str) -> ! {
     let _ = io::stdout().write_all(text.as_bytes());
     std::process::exit(0);
@@ -126,7 +127,7 @@ impl Common {
 
     /// Starts the log, and logs where the example listens. Prints this to standard output too, for
     /// a program that waits for it, unless standard output has the trace or the same text. A closed
-    /// standard output is no error.
+    /// standard output is not an error.
     pub fn say_where(&self, place: impl Display) {
         log::start();
         ::log::info!("listening on {place}");
@@ -136,7 +137,7 @@ impl Common {
     }
 
     /// Returns whether to print to standard output where a server listens. Returns `false` if the
-    /// trace goes there, or if it is a terminal on which the log has just reported this.
+    /// trace goes there, or if it is a terminal that already shows the same line from the log.
     pub fn is_out_for_a_greeting(&self) -> bool {
         let is_said = ::log::log_enabled!(::log::Level::Info)
             && io::stdout().is_terminal()
@@ -187,7 +188,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Parses the command line of a lesson that has no options of its own.
+    /// Parses the command line of a lesson without additional options.
     pub fn parse(name: &'static str, about: &'static str) -> Lesson {
         parse::<Lesson>(name, about).ready(name)
     }
@@ -239,7 +240,7 @@ where
     match kernel {
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
-            // The shutdown ends the tasks that are left, and the log says so.
+            // The shutdown ends the remaining tasks, and logs that.
             Err(error) => both(text(error), kernel.shutdown().err().and_then(text)),
             Ok(output) => {
                 let error = output.error();
@@ -258,8 +259,8 @@ fn both(one: Option<String>, two: Option<String>) -> Option<String> {
     }
 }
 
-/// Returns the text of the error of a kernel. A replay that was told to stop has no error: prints
-/// the report.
+/// Returns the text of the error of a kernel. A replay that `--until` has stopped is not an error:
+/// prints its report instead.
 fn text(error: RunError) -> Option<String> {
     match error {
         RunError::Stopped(report) => {
@@ -275,8 +276,8 @@ fn cut_off(left: u64) -> Option<String> {
     (left > 0).then(|| format!("the shutdown cut off work in progress: {left} left"))
 }
 
-/// Writes the error to standard error, if there is one, and returns the exit code. A trace that is
-/// not complete is an error, which the trace's writer has reported.
+/// Writes the error to standard error, if there is one, and returns the exit code. An incomplete
+/// trace is an error, which the trace's writer has already reported.
 pub fn report(error: Option<String>) -> ExitCode {
     match error {
         None if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::FAILURE,
@@ -309,7 +310,7 @@ impl<E: Display> Outcome for Result<(), E> {
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
 
 /// A writer that reports once, on standard error, that it cannot write. The program continues, and
-/// fails when it ends. A reader that has gone is no error.
+/// fails when it ends. A reader that has gone is not an error.
 struct Complaining<W>(W, String, bool);
 
 impl<W: Write> Complaining<W> {

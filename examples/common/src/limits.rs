@@ -41,7 +41,7 @@ pub fn of_kernel(options: &kernel::Options) -> Vec<Limit> {
         optional("longrun", options.longrun),
         optional("watchdog", options.watchdog),
     ];
-    // Only a server is told to shut down.
+    // Only a server gets a shutdown.
     if options.shutdown_on != SignalSet::default() {
         limits.insert(0, span("drain", *drain));
     }

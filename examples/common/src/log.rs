@@ -1,10 +1,10 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
-//! `[TIME ][worker-N: ][warning: |error: ]MESSAGE`. The time is there on a terminal, or with
+//! `[TIME ][worker-N: ][warning: |error: ]MESSAGE`. Lines have the time on a terminal, or with
 //! `--log-time`. A kernel's events are messages too, see `message.rs`; with `RUST_LOG` at `debug`
-//! or `trace` they are lines of its trace. The lines of an access log have their message alone:
-//! their form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says
-//! what happens to lines that are not read.
+//! or `trace` they are lines of its trace. The lines of an access log consist of the message alone,
+//! because other servers write them in this form. No thread waits for the reader of the log;
+//! `stderr.rs` drops lines that are not read.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
@@ -19,7 +19,7 @@ use env_logger::Target;
 
 use super::{message, stderr};
 
-/// The log target of the access log, whose lines begin with the peer and have their own time.
+/// The log target of the access log. Its lines begin with the peer and have their own time.
 pub const ACCESS: &str = "access";
 
 /// Whether log lines begin with the time.
@@ -41,17 +41,17 @@ pub fn start() {
     let level = env_logger::Env::default().default_filter_or("info");
     let mut builder = env_logger::Builder::from_env(level);
     builder.target(Target::Pipe(Box::new(Lines)));
-    // Asked for by an option of its own.
+    // The access log has its own option.
     builder.filter_module(ACCESS, ::log::LevelFilter::Info);
     builder.format(|out, record| {
-        // The hook of a kernel says what the watchdog found, and knows which worker it is about.
+        // The hook of a kernel reports the findings of the watchdog, with the number of the worker.
         if thread::current().name() == Some("trapline-watchdog") {
             return Ok(());
         }
         if record.target() == ACCESS {
             return writeln!(out, "{}", record.args());
         }
-        // Whoever asks for a target's events gets all of them in one form.
+        // With debug logging enabled for a target, log all its events in the raw format.
         if log_enabled!(target: record.target(), Level::Debug) {
             return writeln!(out, "{}{}{}", now(), worker(), record.args());
         }
@@ -63,7 +63,7 @@ pub fn start() {
         };
         writeln!(out, "{}{}{level}{}", now(), worker(), plain(&message))
     });
-    // It fails if the log has started.
+    // This fails if the log has already started.
     let _ = builder.try_init();
 }
 
@@ -125,7 +125,7 @@ impl Write for Lines {
 }
 
 /// Returns the prefix of this thread's log lines: `worker-2: ` for the second of several workers,
-/// and nothing for a thread that is no worker or the only worker.
+/// and nothing for the only worker or any other thread.
 pub fn worker() -> String {
     let thread = thread::current();
     let name = thread.name().filter(|name| name.starts_with("worker-"));

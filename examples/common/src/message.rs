@@ -1,7 +1,7 @@
 //! The important events of a kernel, as messages in plain words.
 //!
-//! A kernel logs its events as lines of a trace. Whoever runs a server has not asked for a trace:
-//! the events of level `info` and above become short messages here.
+//! A kernel logs its events as lines of a trace. The operator of a server has not asked for a
+//! trace, so this module turns events of level `info` and above into short messages.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use testing::trace::{self, Line};
 use traps::Time;
 
 /// Returns the message for a line of the kernel's log, or `None` if the line needs no message. Any
-/// other text is a message already.
+/// other text is already a message.
 pub fn of(text: &str) -> Option<String> {
     match trace::line(text) {
         Ok(line) => of_event(&line),
@@ -24,7 +24,7 @@ fn of_event(line: &Line<'_>) -> Option<String> {
     let said = match line.verb {
         "phase" if is_empty => return None,
         "phase" => of_phase(line),
-        // What it was started with is in `--print-limits`.
+        // `--print-limits` shows the options.
         "boot" => return None,
         "halt" => match line.number("threads") {
             None => "stopped".to_owned(),

@@ -1,5 +1,5 @@
-//! Standard error, written by its own thread: a caller that writes a line does not wait for the
-//! reader.
+//! Standard error, written by its own thread, so that a caller that writes a line does not wait for
+//! the reader.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -23,11 +23,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The lines that wait for the reader.
 struct Waiting {
-    /// The whole lines that the thread has not taken yet.
+    /// The complete lines that the thread has not taken yet.
     text: Vec<u8>,
     /// The number of bytes that the thread has taken and not yet written.
     in_hand: usize,
-    /// The number of lines after `text` for which there was no room.
+    /// The number of lines after `text` that were lost.
     lost: u64,
     has_thread: bool,
 }
@@ -47,8 +47,8 @@ fn waiting() -> MutexGuard<'static, Waiting> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Queues whole lines for standard error, in one piece. Never blocks: lines for which there is no
-/// room are lost, and a later log line reports their number.
+/// Queues whole lines for standard error, in one piece. Never blocks: if there is no room, lines
+/// are lost, and a later log line reports their number.
 pub fn write(lines: &[u8]) {
     let mut waiting = waiting();
     if !waiting.has_thread {
@@ -56,8 +56,8 @@ pub fn write(lines: &[u8]) {
         waiting.has_thread = thread.is_ok();
     }
     let room = ROOM.saturating_sub(waiting.text.len() + waiting.in_hand);
-    // Behind a lost line nothing is kept until the count is written, so the count stands where the
-    // lines would have stood.
+    // After a lost line nothing is kept until the count is written, so the count is at the place of
+    // the lost lines.
     if !waiting.has_thread || waiting.lost > 0 || lines.len() > room {
         waiting.lost += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
     } else {
@@ -66,8 +66,8 @@ pub fn write(lines: &[u8]) {
     CHANGED.notify_all();
 }
 
-/// Waits until all lines are written, but not longer than `PATIENCE`, because the reader may never
-/// come.
+/// Waits until all lines are written, but not longer than `PATIENCE`, because there may never be a
+/// reader.
 pub fn flush() {
     let waiting = waiting();
     if waiting.has_thread {
@@ -86,7 +86,7 @@ impl Drop for FlushAtEnd {
 
 /// Writes the waiting lines to standard error, forever. This is the body of the thread.
 fn pass_on() {
-    // Not behind the lock of `io::stderr`, for which others would wait.
+    // Do not hold the lock of `io::stderr`, because other threads would wait for it.
     let own = io::stderr().as_fd().try_clone_to_owned();
     let mut out: Box<dyn Write> = match own {
         Ok(own) => Box::new(File::from(own)),
@@ -116,7 +116,7 @@ fn write_out(out: &mut dyn Write, mut text: &[u8]) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // Another process that shares it may have asked for that.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(PAUSE),
-            // A closed standard error is no error.
+            // A closed standard error is not an error.
             Err(_) => return,
         }
     }

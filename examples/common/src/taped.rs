@@ -40,7 +40,7 @@ impl Tape {
     }
 
     /// Makes the kernel that records its run, or runs a record again.
-    // Compiled in the caller's crate: see `Common::until_signal`.
+    // Compiled in the caller's crate; see `Common::until_signal`.
     #[inline]
     pub fn kernel(&self, common: &Common, options: Options) -> io::Result<Kernel<Taped>> {
         let named = |path: &PathBuf, error: io::Error| {
@@ -73,7 +73,7 @@ impl Tape {
 }
 
 /// Returns the arguments of this process. For a replay, the recorded arguments come first, without
-/// `--record`, `--trace` and `--timed`. If the record is that of another program than `name`, ends
+/// `--record`, `--trace` and `--timed`. If another program than `name` has made the record, ends
 /// the process with an error.
 pub fn arguments(name: &str) -> Vec<OsString> {
     let own: Vec<OsString> = std::env::args_os().collect();

@@ -39,7 +39,7 @@ fn duration(text: &str) -> Option<Duration> {
     (found.subsec_nanos() % 1_000_000 == 0).then_some(found)
 }
 
-/// Finds the first address of `HOST:PORT`. The host is an IP address or a name.
+/// Looks up the first address of `HOST:PORT`. The host is an IP address or a name.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(known) = text.parse() {
         return Ok(known);
@@ -50,7 +50,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     if host.is_empty() {
         return Err(wrong());
     }
-    // The brackets of an IPv6 address are no part of the host.
+    // The brackets of an IPv6 address are not part of the host.
     let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = inside.filter(|host| host.contains(':')).unwrap_or(host);
     let not_found = |error| format!("cannot find the host {host}: {error}");
@@ -79,7 +79,7 @@ pub fn switch(text: &str) -> Result<bool, String> {
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Returns a parser of a span of at least `least` milliseconds, or `off`.
+    /// Returns a parser of a duration of at least `least` milliseconds, or `off`.
     pub fn from(least: u64) -> impl Fn(&str) -> Result<Span, String> + Clone + Send + Sync {
         move |text| {
             if text == "off" {

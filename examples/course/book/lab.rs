@@ -2,8 +2,8 @@
 
 use crate::listing::{count, folded, listing};
 
-/// Adds the file that is given, and folds the hints. Each hint is inside the one before, so they
-/// open one at a time.
+/// Adds the given file, and folds the hints. Each hint is inside the previous one, so they open one
+/// at a time.
 pub fn page(text: &str, given: Option<&str>) -> String {
     let mut parts = text.split("\n## Hint ");
     let task = parts.next().unwrap_or_default().trim_end();

@@ -1,7 +1,7 @@
 //! Links between files of the repository become links between pages of the book.
 //!
-//! A file without a page gets one that shows its text. What leads elsewhere, such as a link to an
-//! item of a crate's documentation, becomes plain text; a link to a web site stays.
+//! A file without a page gets one that shows its text. Other links, such as a link to an item of a
+//! crate's documentation, become plain text; a link to a web site stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -49,7 +49,7 @@ impl<'r> Links<'r> {
         rewritten + &text[end..]
     }
 
-    /// Where a link of a page leads to in the book.
+    /// The target in the book of a link on a page.
     fn target(&mut self, link: &str, source: &str, path: &str) -> Option<String> {
         if link.starts_with("https://") || link.starts_with('#') {
             return Some(link.to_owned());
@@ -68,12 +68,12 @@ impl<'r> Links<'r> {
             None => return None,
         };
         let up = "../".repeat(path.matches('/').count());
-        // The place of a file among others has an anchor of its own.
+        // The place of a file among others has its own anchor.
         let fragment = if place.contains('#') { "" } else { &fragment };
         Some(format!("{up}{place}{fragment}"))
     }
 
-    /// Whether it is a file of the repository whose text can be shown.
+    /// Whether it is a text file of the repository.
     fn is_text(&self, file: &str) -> bool {
         let shown = ["rs", "trace", "txt", "toml", "patch"];
         let ending = Path::new(file).extension().and_then(|ending| ending.to_str());
@@ -83,7 +83,7 @@ impl<'r> Links<'r> {
     }
 }
 
-/// The file that a link to a page of the documentation of a crate is about.
+/// The source file behind a link to a page of a crate's documentation.
 fn documented(link: &str) -> Option<String> {
     if link == "crate::trace" {
         return Some("kernel/src/log/grammar.md".to_owned());

@@ -12,7 +12,7 @@ fn language(file: &str) -> &'static str {
     }
 }
 
-/// A file whose lines have the anchors `{anchor}1` and so on.
+/// A file with the anchors `{anchor}1` and so on at its lines.
 pub fn listing(file: &str, text: &str, anchor: &str) -> String {
     let numbers = (1..=text.lines().count())
         .map(|line| format!("<a id=\"{anchor}{line}\" href=\"#{anchor}{line}\">{line}</a>\n"));
@@ -33,7 +33,7 @@ pub fn folded(class: &str, summary: &str, body: &str) -> String {
     )
 }
 
-/// Lines of code: neither blank nor a comment.
+/// Lines of code, without blank lines and comments.
 pub fn lines_of_code(text: &str) -> usize {
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
     text.lines().filter(is_code).count()

@@ -1,6 +1,6 @@
-//! The book: the course, the guide and the grammar of the log as one folder of HTML, which needs
-//! neither a server nor a network. mdBook makes the pages, the search and the themes. This program
-//! collects what it makes them from:
+//! The book: the course, the guide and the grammar of the log as one folder of HTML, which works
+//! without a server and without a network. mdBook makes the pages, the search and the themes. This
+//! program collects its input:
 //!
 //! ```text
 //! outline.rs   the pages in their order, and the file of the repository that each is from
@@ -114,7 +114,7 @@ fn pages_of(items: &[Item]) -> impl Iterator<Item = &Page> {
 /// Writes the book into this folder.
 fn make(folder: &Path) -> Result<()> {
     let [src, html, style] = ["src", "html", "trapline.css"].map(|name| folder.join(name));
-    // Nothing is removed from a folder of another kind.
+    // Refuse to remove anything from a folder that is not a book.
     ensure!(
         style.exists() || !src.exists() && !html.exists(),
         "{} has other files; expected a new folder, or that of a book",

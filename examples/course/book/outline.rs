@@ -9,9 +9,9 @@ use course::{exercises, labs, pages, slides};
 
 use crate::{listing, step};
 
-/// The concepts, in the order in which the steps build them.
+/// The concepts, in the order of the steps that build them.
 const CONCEPTS: [&str; 4] = ["trap", "scope", "wake_queue", "deadline_table"];
-/// The guide, in the order in which a reader needs its pages.
+/// The pages of the guide, in reading order.
 const GUIDE: [&str; 11] = [
     "start", "reading", "time", "outside", "replay", "tls", "recipes", "speed", "rows", "curio",
     "design",
@@ -28,16 +28,16 @@ pub enum Item {
 
 /// A page of the book, as Markdown.
 pub struct Page {
-    /// Its place below the page before, in the table of contents.
+    /// The depth of the page below the previous one, in the table of contents.
     pub depth: usize,
     pub title: String,
     /// The file of the book.
     pub path: String,
     /// The file of the repository that it shows.
     pub source: Option<String>,
-    /// The step whose page it is.
+    /// The step that the page belongs to.
     pub step: Option<u32>,
-    /// The folder of the lab whose page it is.
+    /// The folder of the lab that the page belongs to.
     pub lab: Option<PathBuf>,
     pub text: String,
 }
@@ -68,7 +68,7 @@ fn part(title: &str) -> Item {
     Item::Part(title.to_owned())
 }
 
-/// All pages but those of the files that others link to.
+/// All pages, except those of linked files.
 pub fn outline(root: &Path) -> Result<Vec<Item>> {
     let page = |depth, source: &str, path: &str| {
         Ok::<_, anyhow::Error>(Item::Page(Page::read(root, depth, source, path)?))

@@ -11,7 +11,7 @@ use super::order;
 pub enum Ask {
     #[default]
     Nothing,
-    /// The line whose deadline or timer ends the wait with this ticket.
+    /// The line of the deadline or timer that ends the wait with this ticket.
     Whose(u64),
     /// The task that holds this primitive at a line.
     Holder(String, u64),
@@ -26,21 +26,21 @@ pub enum Ask {
 /// One of several choices. Exactly one of them is right.
 #[derive(Debug)]
 pub struct Choice {
-    /// A line of the log, or the name of a task.
+    /// The choice: a line of the log, or the name of a task.
     pub label: String,
-    /// Why it is wrong, in Markdown; `None` if it is right.
+    /// The reason why it is wrong, in Markdown; `None` if it is right.
     pub wrong: Option<String>,
 }
 
 #[derive(Debug)]
 pub enum Answer {
-    /// The choices, and the lines that show which of them is right.
+    /// The choices, and the lines that prove the right one.
     Choices(Vec<Choice>, Vec<u64>),
     /// The lines in their order, and for each pair of neighbours the reason for that order.
     Order(Vec<String>, Vec<String>),
 }
 
-/// A line as a reader sees it: its location in the source has no folder.
+/// A line in the form for readers: its call site has no folder.
 pub fn shown(line: &str) -> String {
     let words = line.split(' ').map(|word| match word.split_once("at=") {
         Some((before, site)) if before.is_empty() || before == "set-" => {
@@ -80,7 +80,7 @@ pub fn find<'l, 't>(lines: &'l [Line<'t>], seq: u64) -> Result<&'l Line<'t>, Str
     lines.iter().find(|line| line.seq == seq).ok_or_else(|| format!("there is no line #{seq:04}"))
 }
 
-/// A line that sets a timer or a deadline: when that is due.
+/// Returns the due time of the timer or deadline that a line sets.
 fn due(line: &Line<'_>) -> Option<Time> {
     let sets = match (line.verb, line.word(0)) {
         ("trap", "set_timeout") | ("arm", _) => true,
@@ -230,7 +230,7 @@ fn outcome<'l>(line: &'l Line<'_>, ticket: u64) -> Option<&'l str> {
 /// Returns whether the line at a place fits into a log.
 fn is_possible(log: &[Line<'_>], at: usize) -> bool {
     let line = &log[at];
-    // The oracle compares neither the end of a wait with the outcome in the `run` of its task, nor
+    // The oracle does not compare the end of a wait with the outcome in the `run` of its task, or
     // the deadline of a timer with the time at which it fires.
     let run = log.iter().find(|run| run.verb == "run" && run.cause == Some(line.seq));
     let told = run.and_then(|run| Some((run.ticket?, outcome(run, run.ticket?)?)));

@@ -1,4 +1,4 @@
-//! An exercise as HTML. Without a script a page shows the questions, and each answer folded.
+//! An exercise as HTML. Without scripts, a page shows the questions, with folded answers.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ fn choices(out: &mut String, name: &str, choices: &[Choice]) {
     *out += "</fieldset>\n";
 }
 
-/// An order in which a list is shown first. It is never that of the answer.
+/// The order in which a list is first shown. It is never that of the answer.
 fn mixed(count: usize) -> impl Iterator<Item = usize> {
     (0..count).filter(|nth| nth % 2 == 1).chain((0..count).rev().filter(|nth| nth % 2 == 0))
 }
@@ -125,7 +125,7 @@ pub fn piece(exercise: &Exercise) -> Result<String, String> {
     Ok(out)
 }
 
-/// A page of its own around a piece.
+/// A complete page around a piece.
 pub fn document(title: &str, piece: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

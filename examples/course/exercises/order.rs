@@ -8,8 +8,8 @@ use super::answer::{Answer, find, shown};
 ///
 /// # Errors
 ///
-/// Returns two neighbours whose order has no reason. If each pair of neighbours has a reason, the
-/// lines have one order.
+/// Returns two neighbours that could be swapped. If each pair of neighbours has a reason, the lines
+/// have one order.
 pub fn answer(seqs: &[u64], lines: &[Line<'_>]) -> Result<Answer, String> {
     let mut chosen = Vec::new();
     for seq in seqs {
@@ -51,7 +51,7 @@ fn deadline(line: &Line<'_>) -> Option<traps::Time> {
     line.key("deadline").filter(|_| line.verb == "fire")?.parse().ok()
 }
 
-/// Why a line must be before another one that is later in the log, in Markdown.
+/// The reason why a line must be before another one that is later in the log, in Markdown.
 fn reason(a: &Line<'_>, b: &Line<'_>, lines: &[Line<'_>]) -> Option<String> {
     if b.cause == Some(a.seq) {
         return Some(match b.verb {

@@ -1,4 +1,4 @@
-//! A kitchen with one oven: the program behind `oven.trace`.
+//! A kitchen with one oven: the program that wrote `oven.trace`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Oven = Rc<Mutex<()>>;
 
-/// Comes after `walk` seconds, and has the oven for `bake` seconds.
+/// Arrives after `walk` seconds, and uses the oven for `bake` seconds.
 async fn cook(oven: Oven, walk: u32, bake: u32) -> Result<(), Error> {
     if walk > 0 {
         sleep(walk * SECOND).await?;
@@ -20,7 +20,7 @@ async fn cook(oven: Oven, walk: u32, bake: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Comes after a second, and waits for the oven for two seconds at most.
+/// Arrives after a second, and waits for the oven for two seconds at most.
 async fn impatient(oven: Oven) -> Result<(), Error> {
     sleep(SECOND).await?;
     if timeout_after(2 * SECOND, oven.lock()).await.is_err() {

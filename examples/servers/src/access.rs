@@ -15,8 +15,8 @@ pub fn line(exchange: &Exchange<'_>, time: &str) -> String {
     format!("{peer} - - [{time}] \"{asked}\" {status} {length}")
 }
 
-/// Escapes a text from a client as Apache does, so that the text ends neither its quotes nor the
-/// log line.
+/// Escapes a text from a client as Apache does, so that the text cannot end its quotes or the log
+/// line.
 fn escaped(text: &[u8]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text {

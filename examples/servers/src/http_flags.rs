@@ -1,5 +1,5 @@
 //! The command-line options of the HTTP server: one for each limit and each deadline, and some for
-//! its paths.
+//! its routes.
 
 use std::path::PathBuf;
 

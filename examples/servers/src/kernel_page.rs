@@ -1,8 +1,8 @@
 //! `/kernel`, a page that shows what the kernel of this thread does now, by server-sent events, and
 //! `/kernel/why?task=N`, the log lines that explain a task.
 //!
-//! It knows only the events of the log, and hides those of its own connections, so that it does not
-//! show itself at work. While no page is open, an event costs the copy of a few words.
+//! The page uses only the events of the log, and hides those of its own connections, so that it
+//! does not show its own work. While no page is open, an event costs the copy of a few words.
 
 mod board;
 mod kept;
@@ -30,7 +30,7 @@ const TASKS: usize = 5_000;
 /// The time between two updates of the page.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The number of log lines at which the explanation of a task stops following causes.
+/// The largest number of log lines in the explanation of a task.
 const CHAIN: usize = 40;
 
 /// The largest number of open pages. Each takes a part of the server's time.
@@ -50,15 +50,15 @@ struct Shown {
     /// The last event before the update, and the last event in it.
     before: Seq,
     last: Seq,
-    /// The changes since the update before, and everything, for a page that has not seen that one.
-    /// Each is made when a page needs it.
+    /// The changes since the previous update, and everything, for a page that has not seen the
+    /// previous update. Each is made when a page needs it.
     changes: Option<Rc<str>>,
     all: Option<Rc<str>>,
 }
 
 impl Shown {
     /// Returns the newest update for a page that has seen the update `seen`, and its number.
-    /// Returns `None` if the page has it already.
+    /// Returns `None` if the page already has it.
     fn next(&mut self, board: &Board, seen: u64, now: Time) -> Option<(Rc<str>, u64)> {
         if self.number == 0 || now.since(self.at) >= EVERY {
             let (number, before) = (self.number + 1, self.last);

@@ -1,5 +1,5 @@
-//! What the example servers share, in addition to [`common`]: their command line and workers, the
-//! flags and messages of HTTP, the access log, and the page about the kernel.
+//! The code that the example servers share, in addition to [`common`]: their command line and
+//! workers, the flags and messages of HTTP, the access log, and the page about the kernel.
 
 pub mod access;
 pub mod http_flags;

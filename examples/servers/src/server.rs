@@ -1,5 +1,5 @@
-//! A server's command line and its workers: one kernel, or several that share the port, each on a
-//! thread of its own.
+//! A server's command line and its workers: one kernel, or several that share the port, each on its
+//! own thread.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,12 +22,12 @@ use common::{Common, Outcome, complain, fail, log, outcome, report, run, signals
 
 use crate::kernel_page;
 
-/// The time that a signal may take to reach all workers: a busy worker looks for signals only now
-/// and then.
+/// How long a signal may take to reach all workers, because a busy worker checks for signals only
+/// now and then.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The number of descriptors that a worker needs in addition to its connections: for its kernel,
-/// its listener and its trace.
+/// The number of descriptors that a worker needs for its kernel, its listener and its trace, in
+/// addition to its connections.
 const OF_A_WORKER: u64 = 8;
 
 /// The options that every server has.
@@ -132,7 +132,7 @@ impl Server {
         self
     }
 
-    // Compiled in the caller's crate: see `Common::until_signal`.
+    // Compiled in the caller's crate; see `Common::until_signal`.
     #[inline]
     fn kernel(&self) -> io::Result<Kernel<Real>> {
         self.watched(self.common.kernel(Real::new()?, self.options())?)
@@ -184,10 +184,10 @@ impl Greeting {
         }
         let say = move || {
             let mut out = io::stdout().lock();
-            // A closed standard output is no error.
+            // A closed standard output is not an error.
             let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
         };
-        // By a thread of its own: who reads it may be long in coming.
+        // On its own thread, because standard output may have no reader yet.
         let thread = thread::Builder::new().name("stdout".to_owned());
         if let Err(error) = thread.spawn(say) {
             ::log::warn!("cannot say on standard output where it listens: {error}");
@@ -204,15 +204,15 @@ enum News {
 
 /// The receiver of the report that a worker listens.
 enum Told {
-    /// The user, if there is only one worker.
+    /// The user, because there is only one worker.
     User(Greeting),
-    /// The main thread, if there are several workers.
+    /// The main thread, because there are several workers.
     Main(Sender<News>, Remote),
-    /// No one: the server is run again from a record, and listens nowhere.
+    /// None, because the server is run again from a record, and does not listen.
     Nobody,
 }
 
-/// The address at which a server listens, with the options of its listener.
+/// The address of a server, with the options of its listener.
 pub struct Place {
     addr: SocketAddr,
     options: Options,
@@ -235,7 +235,8 @@ impl Place {
             Told::Nobody => {}
             Told::User(greeting) => greeting.say(addr),
             Told::Main(news, remote) => {
-                // The first worker had the port alone: another server that starts now fails.
+                // Until now the first worker had the port alone, so another server that starts at
+                // the same time fails.
                 if !self.options.reuse_port {
                     listener.share_port()?;
                 }
@@ -288,7 +289,7 @@ where
         }
         workers.running += 1;
         let Some(at) = workers.hear() else { return workers.end() };
-        // The others listen where the first one does, also if the system has chosen the port.
+        // The other workers listen at the same address, even if the system has chosen the port.
         (addr, options.reuse_port) = (at, true);
     }
     greeting.say(addr);
@@ -324,22 +325,22 @@ impl Workers {
     }
 
     fn end_with_the_first(mut self) -> ExitCode {
-        // All of them listen, so this is an end.
+        // All of them listen, so this report is the end of a worker.
         self.hear();
         self.end()
     }
 
-    /// Shuts all workers down, and returns the exit code. A signal that came while the workers
-    /// started may not have reached each of them.
+    /// Shuts all workers down, and returns the exit code. A signal that arrived while the workers
+    /// started may have missed some of them.
     fn end(mut self) -> ExitCode {
         if self.failed.is_none() {
-            // A worker that we shut down before the signal reaches it would take that for a second
-            // signal, which cuts off its answers.
+            // If a worker is shut down before the signal reaches it, it takes the signal for a
+            // second one, which cuts off its responses.
             thread::sleep(SPREAD);
         }
         while self.running > 0 {
             for remote in self.remotes.drain(..) {
-                // It fails if that one has ended.
+                // This fails if the worker has ended.
                 let _ = remote.shut_down("another_worker_ended");
             }
             self.hear();

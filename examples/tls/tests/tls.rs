@@ -122,7 +122,7 @@ fn a_wait_without_a_buffer_loses_no_byte_and_sees_the_end() {
         client.write_all(b"hello").await.unwrap();
         server.readable().await.unwrap();
         server.readable().await.unwrap();
-        // With a byte in hand, nobody can see the end behind it.
+        // While a byte is unread, the end after it is not visible.
         assert_eq!(ignore_after(SECOND, server.closed()).await.unwrap(), None);
         let mut buf = [0; 8];
         assert_eq!(server.read(&mut buf).await.unwrap(), 5);
@@ -303,8 +303,8 @@ fn a_client_that_leaves_ends_a_handler_that_still_waits() {
 }
 
 /// Serves one TLS connection to a client that sends `request`, and reads up to the end. `until`
-/// runs beside both, with the server's configuration. Returns the bytes, and the kind of the error
-/// if the end was no `close_notify`.
+/// runs at the same time as both, with the server's configuration. Returns the bytes, and the kind
+/// of the error if the end was no `close_notify`.
 fn end_of(
     room: usize,
     request: &'static [u8],

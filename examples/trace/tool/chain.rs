@@ -10,7 +10,7 @@ use traps::Time;
 use super::model::{Trace, notified_in_words, tasks_in_words, wait_in_words};
 use super::style::Paint;
 
-/// The lines from this one back to what came from outside, as places in the trace.
+/// The lines from this one back to an event from outside, as places in the trace.
 pub fn chain(trace: &Trace, place: usize) -> Vec<usize> {
     std::iter::successors(Some(place), |place| trace.cause(*place)).collect()
 }
@@ -20,7 +20,7 @@ pub fn chain(trace: &Trace, place: usize) -> Vec<usize> {
 pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     let chain = chain(trace, place);
     let mut said = sentence(trace, &chain);
-    // The run in which this happened.
+    // The run that contains this event.
     let run = chain.iter().take(2).find(|place| trace.verb(**place) == "run");
     if let Some(waited) = run.and_then(|run| waited(trace, *run)) {
         said = said + " " + &waited;
@@ -61,10 +61,10 @@ pub fn who(line: &Line<'_>) -> String {
     }
 }
 
-/// The whole chain in one sentence: what happened, and what made the task run that did it.
+/// Returns the whole chain in one sentence: the event, and the reason why its task ran.
 fn sentence(trace: &Trace, chain: &[usize]) -> String {
     let is_run = |nth: usize| chain.get(nth).is_some_and(|at| trace.verb(*at) == "run");
-    // A `run` only passes the question on to what made the task ready.
+    // For a `run`, the question is why the task became ready.
     let why = |nth: usize| {
         let place = *chain.get(nth)?;
         let cause = chain.get(nth + 1).map(|place| trace.line(*place));
@@ -87,13 +87,14 @@ fn sentence(trace: &Trace, chain: &[usize]) -> String {
     capital.chain(letters).collect::<String>() + "."
 }
 
-/// Says how long a task had waited for the CPU before a run of it, and who had the CPU, as far as
-/// the log says how long runs were. Empty if it had not waited, or if the log does not know the
-/// time.
+/// Describes how long a task had waited for the CPU before a run, and which tasks had the CPU, as
+/// far as the log has the lengths of runs. Empty if the task had not waited, or if the log does not
+/// have the time.
 fn waited(trace: &Trace, run: usize) -> Option<String> {
     let (line, ready) = (trace.line(run), trace.cause(run)?);
     let timed = line.key("waited").and_then(span);
-    // A line that is not timed may have an older time than the end of the task's own long run.
+    // In a log that is not timed, a line can have an older time than the end of the long run of its
+    // task.
     let own = trace.long_run_before(ready).filter(|_| timed.is_none());
     let since = trace.at(ready).max(own.unwrap_or_default());
     let span = timed.unwrap_or_else(|| line.at.since(since));
@@ -110,7 +111,7 @@ fn waited(trace: &Trace, run: usize) -> Option<String> {
     let is_known = runs.iter().all(|run| length(*run).is_some());
     let length = |run: [usize; 2]| length(run).unwrap_or_default();
     let mut others: Vec<_> = runs.iter().map(|[from, _]| trace.task_of(*from).id).collect();
-    // Of equal ones, the first.
+    // If several are equal, take the first.
     let longest = runs.into_iter().rev().max_by_key(|run| length(*run));
     let longest = longest.filter(|run| !length(*run).is_zero()).map(|[from, to]| {
         let task = trace.task_of(from).id;
@@ -155,7 +156,7 @@ fn runs_between(trace: &Trace, ready: usize, run: usize) -> Vec<[usize; 2]> {
     runs
 }
 
-/// `, from FILE:LINE`: the place in the source where a run began, if the log knows it.
+/// `, from FILE:LINE`: the call site at which a run began, if the log has it.
 fn resumed_at(trace: &Trace, run: usize) -> String {
     let from = trace.cause(run).and_then(|cause| match trace.verb(cause) {
         "spawn" => Some(cause),
@@ -209,7 +210,7 @@ fn interrupted(line: &Line<'_>) -> String {
     }
 }
 
-/// What an `arrive` line says, as a clause.
+/// Returns an `arrive` line as a clause.
 fn arrived(line: &Line<'_>) -> String {
     match (line.word(0), line.word(1)) {
         (signal, "") => format!("the process got {signal}"),
@@ -222,7 +223,7 @@ fn arrived(line: &Line<'_>) -> String {
     }
 }
 
-/// What a line says, as a clause.
+/// Returns a line as a clause.
 pub fn tell(trace: &Trace, place: usize) -> String {
     let line = &trace.line(place);
     let who = who(line);
@@ -232,7 +233,7 @@ pub fn tell(trace: &Trace, place: usize) -> String {
             (None, Some(cause)) if trace.verb(cause) == "spawn" => {
                 format!("{who} ran for the first time")
             }
-            // The kernel's own task has no such field.
+            // The lines of the task `wakeup` have no such field.
             (None, _) => format!("{who} ran"),
         },
         "wake" => {
@@ -271,7 +272,7 @@ pub fn tell(trace: &Trace, place: usize) -> String {
     }
 }
 
-/// What a line waits for, in words, with the names of the holders.
+/// Describes the wait of a line, with the names of the holders.
 fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
     let words = wait_in_words(block, &|id| trace.name(id));
     let taken = block.number("held-by").and_then(|holder| taken_at(trace, block, holder));
@@ -286,7 +287,8 @@ fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
     }
 }
 
-/// Where a task has taken the primitive that a `block` or `await` line waits for.
+/// Returns the call site at which a task took the primitive that a `block` or `await` line waits
+/// for.
 fn taken_at(trace: &Trace, block: &Line<'_>, holder: u64) -> Option<String> {
     let is_it = |place: &usize| trace.verb(*place) == "take" && trace.task_of(*place).id == holder;
     let takes = (0..trace.place(block.seq)?).rev().filter(is_it).map(|place| trace.line(place));
@@ -294,12 +296,12 @@ fn taken_at(trace: &Trace, block: &Line<'_>, holder: u64) -> Option<String> {
     Some(take.key("at")?.to_owned())
 }
 
-/// ` at FILE:LINE`, if a line says so.
+/// ` at FILE:LINE`, if the line has a call site.
 fn at(line: &Line<'_>) -> String {
     line.key("at").map_or(String::new(), |site| format!(" at {site}"))
 }
 
-/// What a `fire` line is about.
+/// Describes the timer of a `fire` line.
 fn timer_in_words(fire: &Line<'_>) -> String {
     let timer = fire.word(0);
     match timer.chars().next() {
@@ -310,7 +312,7 @@ fn timer_in_words(fire: &Line<'_>) -> String {
     }
 }
 
-/// What a task or the kernel did. Each verb has a sentence, here or in [`tell`].
+/// Describes the action of a task or the kernel. Each verb has a sentence, here or in [`tell`].
 fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
     let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
     let key = |name| line.key(name).unwrap_or_default();
@@ -460,7 +462,7 @@ fn is_job(word: &str) -> bool {
     word.strip_prefix('o').is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
-/// `scope s1`, or the task's own scope, as a line names it.
+/// `scope s1`, or the scope of the whole task, as a line names it.
 fn scope_in_words(scope: &str) -> String {
     if scope == "root" { "the root scope".to_owned() } else { format!("scope {scope}") }
 }

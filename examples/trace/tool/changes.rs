@@ -1,22 +1,21 @@
 //! The changes of each line in the kernel's state, packed for a page.
 //!
-//! The page steps through the states of a log and knows none of the kernel's rules: [`State`]
-//! follows the log here, once, and the page gets the rows that each line changes. A row has a key
-//! and a value: `k9` and `3 k=9 io c1 read #0034`. The page keeps the rows in a table, which is the
-//! state.
+//! The page steps through the states of a log without the kernel's rules: [`State`] follows the log
+//! here, once, and the page gets the rows that each line changes. A row has a key and a value: `k9`
+//! and `3 k=9 io c1 read #0034`. The page keeps the rows in a table, which is the state.
 //!
-//! Nearly all that a row says is in the line that changes it. So the changes of a line are a
-//! template with signs, as its text is in [`super::pack`]: [`TASK`], [`SEQ`] and [`AT`] of the
-//! line, [`ARGUMENT`] of its text. What is left is a number in a column: [`NUMBER`], [`TIME`] less
-//! that of the line, [`BACK`] for a line before. A line names its template by 0 if it is that of
-//! the last line with the same text, and by 1 + its place otherwise.
+//! Nearly everything in a row is also in the line that changes it. So the changes of a line are a
+//! template with signs, like its text in [`super::pack`]: [`TASK`], [`SEQ`] and [`AT`] of the line,
+//! [`ARGUMENT`] of its text. The rest are numbers in a column: [`NUMBER`], [`TIME`] minus that of
+//! the line, [`BACK`] for an earlier line. A line names its template by 0 if it is that of the last
+//! line with the same text, and otherwise by 1 + its place.
 //!
 //! | key | value |
 //! |---|---|
 //! | `c` | the task that has the CPU |
 //! | `n` | the first task of the next turn |
 //! | `t3` | `ready since=TIME` |
-//! | `s1`, `k9` | its task, and the row; behind a `!` if it waits in the queue of a primitive |
+//! | `s1`, `k9` | its task, and the row; after a `!` if it waits in the queue of a primitive |
 //! | `p3 pending s2` | nothing |
 //! | `mk=9`, `ms1`, `mdrain`, `a1` | when that timer, or armed deadline, is due |
 //! | `fc1`, `o1` | the rest of the row of a descriptor, a job |
@@ -47,13 +46,13 @@ const NEXT: char = '\n';
 #[derive(Default)]
 pub struct Changes {
     state: State,
-    /// The rows that there are.
+    /// The present rows.
     rows: HashMap<String, String>,
     holders: HashMap<Box<str>, BTreeSet<u64>>,
     numbers: HashMap<String, usize>,
     /// All templates.
     pub templates: Vec<String>,
-    /// By template, the numbers that its lines do not have.
+    /// For each template, the numbers that its lines do not have.
     pub arguments: Vec<Vec<Column>>,
     /// The template of each line.
     pub of_line: Column,
@@ -61,15 +60,15 @@ pub struct Changes {
     last: Vec<usize>,
 }
 
-/// A line as the page has it: the line, its template, and the numbers in it.
+/// A line in the form of the page: the line, its template, and its numbers.
 pub struct Packed<'a> {
     /// The line.
     pub line: &'a Line<'a>,
-    /// Which template its text has.
+    /// The number of the template of its text.
     pub nth: usize,
     /// The template of the text.
     pub template: &'a str,
-    /// The numbers and the times, less that of the line.
+    /// The numbers and the times, minus the time of the line.
     pub found: &'a [i64],
 }
 
@@ -102,7 +101,7 @@ impl Changes {
         self.of_line.put(if last == nth { 0 } else { nth as u64 + 1 });
     }
 
-    /// The rows that the last line has changed, and what they are now.
+    /// The rows that the last line has changed, and their new texts.
     fn changed(&mut self) -> Vec<(String, Option<String>)> {
         let keys: BTreeSet<Key> = self.state.changed().iter().cloned().collect();
         let mut rows = Vec::new();
@@ -262,7 +261,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// One of the line with the same letter before it is most likely to be the same thing.
+    /// A number of the line with the same letter before it is most likely the same thing.
     fn number(&mut self, number: i64, letter: Option<char>) {
         let found = || self.packed.found.iter().zip(&self.kinds);
         let same = found().position(|(it, kind)| *it == number && *kind == (false, letter));

@@ -10,11 +10,11 @@ use traps::Time;
 use super::model::{Task, Trace};
 use super::style::Paint;
 
-/// Words that only count, or that only a timed trace has.
+/// Words that only count something, or that only a timed trace has.
 const OTHERS: [&str; 7] = ["cause=", "k=", "turn=", "ran=", "waited=", "late=", "peer="];
 
-/// What two lines are compared by, as a number: the verb and its words, without event numbers,
-/// tickets and times.
+/// The essence of a line, by which lines are compared, as a number: the verb and its words, without
+/// event numbers, tickets and times.
 fn essence(line: &Line<'_>) -> u64 {
     let (mut hasher, mut before) = (DefaultHasher::new(), "");
     for word in line.event().split_ascii_whitespace() {
@@ -27,7 +27,7 @@ fn essence(line: &Line<'_>) -> u64 {
                 None if is_time => {}
                 None => hasher.write(part.as_bytes()),
             }
-            // What ends a part is no byte of a text.
+            // Ends a part with a byte that no text contains.
             hasher.write_u8(u8::MAX);
         }
         before = word;
@@ -42,7 +42,7 @@ fn essences(trace: &Trace) -> Vec<u64> {
     all
 }
 
-/// The tasks, by name and by which of that name each is. The kernel is task 0 of them.
+/// The tasks, by name and by number among those with the same name. The kernel is task 0.
 fn by_name(trace: &Trace) -> BTreeMap<(&str, usize), &Task> {
     let (mut seen, mut all) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());
     for task in trace.tasks() {
@@ -57,12 +57,12 @@ fn by_name(trace: &Trace) -> BTreeMap<(&str, usize), &Task> {
 /// The lines of a task, as places.
 fn lines(trace: &Trace, task: &Task) -> Vec<usize> {
     let mut lines = trace.lines_of(task);
-    // The facts about the machine are those of a timed trace.
+    // Only a timed trace has the facts about the machine.
     lines.retain(|place| task.id != 0 || trace.verb(*place) != "boot");
     lines
 }
 
-/// Of two traces, a place in each and how they differ there.
+/// A place in each of two traces, and the difference there.
 type Difference = (usize, usize, String);
 
 /// The first difference, in the order of the first trace.

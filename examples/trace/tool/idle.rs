@@ -1,4 +1,4 @@
-//! `idle`: who waits, how long and for what.
+//! `idle`: which tasks wait, how long and for what.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::stuck::{Closed, circles, past};
 use super::style::Paint;
 use super::tables::Table;
 
-/// Who waits at a time, and which waits were the longest before.
+/// The tasks that wait at a time, and the longest earlier waits.
 pub struct Idle {
     look: Look,
     now: Now,
@@ -27,7 +27,7 @@ pub struct Idle {
 type Row = [String; 7];
 
 impl Idle {
-    /// Shows so many waits of each kind.
+    /// Shows this many waits of each kind.
     pub fn new(look: Look, most: usize) -> Idle {
         Idle { look, now: Now::default(), most, before: Longest::new(most) }
     }
@@ -45,7 +45,7 @@ impl Idle {
         self.now.line(line);
     }
 
-    /// What there is to say.
+    /// Returns the answer.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Idle {
     }
 }
 
-/// The kernel's own task waits for ever, and that means nothing.
+/// The task `wakeup` always waits, which means nothing.
 fn is_of_program(task: &Living) -> bool {
     &*task.name != "wakeup"
 }

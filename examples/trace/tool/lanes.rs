@@ -10,13 +10,13 @@ use super::tables::WIDEST;
 #[derive(Default)]
 struct Lane {
     state: Option<State>,
-    /// What the task did in each turn, the strongest of it, as one letter. `#` it ran, `+` it
-    /// became ready and did not run, `.` it was blocked, ` ` it did not live, `x` it ended.
+    /// The strongest state of the task in each turn, as one letter. `#` it ran, `+` it became ready
+    /// and did not run, `.` it was blocked, ` ` it did not live, `x` it ended.
     cells: Vec<u8>,
 }
 
 impl Lane {
-    /// Up to so many columns, it goes on as it was.
+    /// The task stays in its state up to this column.
     fn fill(&mut self, columns: usize) {
         let letter = self.state.map_or(b' ', letter);
         self.cells.resize(self.cells.len().max(columns), letter);
@@ -31,7 +31,7 @@ fn letter(state: State) -> u8 {
     }
 }
 
-/// Writes the lanes as text that fits a page, in blocks of so many columns.
+/// Writes the lanes as text that fits a page, in blocks of this many columns.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn lanes(trace: &Trace, width: usize, out: &mut dyn Write) -> io::Result<()>
     flush(&mut turns, &mut lanes)
 }
 
-/// A line of a task in the last of so many columns.
+/// Adds a line of a task in the last of this many columns.
 fn step(trace: &Trace, place: usize, columns: usize, lane: &mut Lane) {
     let task = trace.task_of(place);
     lane.fill(columns);

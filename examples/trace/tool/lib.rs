@@ -1,4 +1,4 @@
-//! What the tool knows of a trace, and each of its commands as a function that gives text.
+//! The tool's model of a trace, and each command as a function that returns text.
 
 pub mod chain;
 pub mod changes;

@@ -1,4 +1,4 @@
-//! `task`: what a task did with its time.
+//! `task`: how a task spent its time.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::tables::Table;
 pub struct Shares {
     /// It had the CPU.
     pub run: Duration,
-    /// It or another task had the CPU: the log does not say how long its runs were.
+    /// It or another task had the CPU; the log does not have the lengths of its runs.
     pub unknown: Duration,
     /// It waited for the CPU.
     pub ready: Duration,
@@ -25,7 +25,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of a task, from its first line to its end, or to that of the trace.
+    /// Returns the times of a task, from its first line to its end, or to the end of the trace.
     pub fn of(trace: &Trace, task: &Task) -> Shares {
         let mut life = Living { is_timed: trace.is_timed, ..Living::default() };
         let end = task.end.unwrap_or(trace.len() - 1);
@@ -34,7 +34,7 @@ impl Shares {
         life.shares_until(trace.at(end))
     }
 
-    /// Those of another task as well.
+    /// Adds the times of another task.
     pub fn add(&mut self, other: Shares) {
         self.run += other.run;
         self.unknown += other.unknown;
@@ -47,7 +47,8 @@ impl Shares {
         self.run + self.unknown + self.ready + self.blocked
     }
 
-    /// In tenths of a percent, which are 1,000 together. A life that took no time counts as run.
+    /// Returns the shares in tenths of a percent, 1,000 in all. A life that took no time counts as
+    /// run.
     pub fn permille(&self) -> [u64; 4] {
         let micros = |span: Duration| span.as_micros() as u64;
         let total = micros(self.total());
@@ -56,7 +57,7 @@ impl Shares {
         }
         let part = |span| (u128::from(micros(span)) * 1000 / u128::from(total)) as u64;
         let mut parts = [part(self.run), part(self.unknown), part(self.ready), part(self.blocked)];
-        // What rounding left over goes to the largest.
+        // The largest share gets the rounding error.
         let missing = 1000 - parts.iter().sum::<u64>();
         *parts.iter_mut().max().expect("there are four") += missing;
         parts
@@ -76,7 +77,7 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
     let [mut run, unknown, ready, blocked] = shares.permille().map(percent);
     let mut length = Span(shares.run).to_string();
     if shares.run.is_zero() && !trace.is_timed {
-        // The trace does not say it.
+        // The trace does not have it.
         (run, length) = (String::new(), "-".to_owned());
     }
     let head = format!("task {} `{}`: {state}", task.id, task.name);
@@ -101,7 +102,7 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
     text
 }
 
-/// A table of tasks of one name, by number.
+/// A table of the tasks with one name, by number.
 pub fn tasks(trace: &Trace, tasks: &[&Task], paint: Paint) -> String {
     let mut table = Table::new(&["id", "spawned", "ended", "runs", "at"]);
     for task in tasks {

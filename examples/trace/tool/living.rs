@@ -1,4 +1,4 @@
-//! One task as long as it lives, and what it has done so far.
+//! A task during its life, and its history so far.
 
 use std::time::Duration;
 
@@ -30,24 +30,24 @@ impl Mark {
 pub struct Scope {
     /// `s1`
     pub name: Box<str>,
-    /// What it does.
+    /// The kind of the scope.
     pub kind: Kind,
 }
 
-/// What a scope does.
+/// The kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has a deadline of its own.
+    /// It has a deadline.
     Limit,
     /// It has none.
     NoLimit,
-    /// In it, this connection deadline guards.
+    /// This connection deadline guards it.
     Guard(u64),
-    /// It holds back what comes from outside of it.
+    /// It holds back interrupts from outside.
     Shield,
 }
 
-/// So many of the waits of a task are told one by one.
+/// The largest number of waits of a task that are described one by one.
 pub const SHOWN: usize = 3;
 
 /// A task that has not ended.
@@ -57,23 +57,23 @@ pub struct Living {
     pub id: u64,
     /// Its name.
     pub name: Box<str>,
-    /// Who spawned it.
+    /// The task that spawned it.
     pub parent: Option<u64>,
-    /// Where that was.
+    /// The call site of the spawn.
     pub site: Option<Box<str>>,
-    /// What it does; unknown in a log without its first lines.
+    /// Its state; unknown in a log without its first lines.
     pub state: Option<State>,
-    /// The line with which that began.
+    /// The line with which that state began.
     pub from: Mark,
-    /// What it did before.
+    /// Its previous state.
     pub shares: Shares,
     /// The line with which its last run began.
     pub ran_from: Mark,
     /// Whether the log has the measured time of each run.
     pub is_timed: bool,
-    /// How long its last run was by the times of its lines, in a log that is not timed.
+    /// The length of its last run by the times of its lines, in a log that is not timed.
     pub loose: Duration,
-    /// How much of a long run is not yet in the times of the lines.
+    /// The part of a long run that is not yet in the times of the lines.
     pub owed: Duration,
     /// How often it had the CPU.
     pub runs: u64,
@@ -82,18 +82,19 @@ pub struct Living {
     /// The lines of its open waits, oldest first. A `block` line without a ticket is open until
     /// the next run.
     pub waits: Vec<Line<'static>>,
-    /// The wait that was over last since the task ran: the end of a task drops its waits first.
+    /// The wait that ended last since the task ran, because the end of a task drops its waits
+    /// first.
     pub over: Option<Line<'static>>,
     /// The scopes that are open, outermost first.
     pub scopes: Vec<Scope>,
     /// The connection deadlines that it has made.
     pub deadlines: Vec<u64>,
-    /// A connection that it serves, and who is at the other end.
+    /// A connection that it serves, and the peer.
     pub peer: Option<(Box<str>, Box<str>)>,
 }
 
 impl Living {
-    /// The waits that a ticket names; if there are none, what its last `block` line says.
+    /// The waits with tickets; if there are none, the wait of its last `block` line.
     pub fn open_waits(&self) -> Vec<&Line<'static>> {
         let named: Vec<_> = self.waits.iter().filter(|wait| wait.number("k").is_some()).collect();
         match named.is_empty() {
@@ -102,7 +103,7 @@ impl Living {
         }
     }
 
-    /// Where it waits, if the log says so.
+    /// The call site of its wait, if the log has it.
     pub fn waits_at(&self) -> Option<String> {
         let waits = self.open_waits();
         let mut sites: Vec<_> = waits.iter().filter_map(|wait| wait.key("at")).collect();
@@ -111,7 +112,7 @@ impl Living {
         if sites.is_empty() { None } else { Some(sites.join(", ")) }
     }
 
-    /// What it did up to that time.
+    /// Its times up to that time.
     pub fn shares_until(&self, end: Time) -> Shares {
         let mut task = Living { shares: self.shares, owed: self.owed, ..self.bare() };
         task.spend(end);
@@ -125,9 +126,9 @@ impl Living {
 
     /// Counts the time since its state began.
     ///
-    /// In a log that is not timed, the clock is not read when a run begins or ends, so the times
-    /// of these lines do not say how long the run was. Only a `longrun` line says it. Its time is
-    /// then part of what the lines give to this run and to what follows it.
+    /// In a log that is not timed, the clock is not read when a run begins or ends, so the times of
+    /// these lines do not show the length of the run. Only a `longrun` line does. Its time is then
+    /// a part of the times of this run and of the next lines.
     fn spend(&mut self, end: Time) {
         let Some(state) = self.state else { return };
         let span = end.since(self.from.at);
@@ -145,8 +146,8 @@ impl Living {
         }
     }
 
-    /// Counts a run whose length a `longrun` line says, which comes after the `block` line or
-    /// before the `exit` line of the run.
+    /// Counts a run with a `longrun` line, which follows the `block` line or precedes the `exit`
+    /// line of the run.
     fn ran(&mut self, ran: Duration) {
         let paid =
             if self.state == Some(State::Run) { Duration::ZERO } else { self.loose.min(ran) };
@@ -155,7 +156,7 @@ impl Living {
         (self.loose, self.owed) = (Duration::ZERO, self.owed + (ran - paid));
     }
 
-    /// Its name, and who is at the other end of its connection.
+    /// Returns its name, and the peer of its connection.
     pub fn name_and_peer(&self) -> String {
         match &self.peer {
             Some((_, peer)) => format!("{} {peer}", self.name),
@@ -163,7 +164,7 @@ impl Living {
         }
     }
 
-    /// Its state changes, and it may begin to wait.
+    /// Changes its state, and may begin a wait.
     pub fn follow(&mut self, line: &Line<'_>) {
         self.runs += u64::from(line.verb == "run");
         self.traps += u64::from(trap(line).is_some());
@@ -186,7 +187,7 @@ impl Living {
         }
     }
 
-    /// A ticket of it is over. Gives whether it was open.
+    /// Ends one of its tickets. Returns whether the ticket was open.
     pub fn close(&mut self, ticket: u64) -> bool {
         let place = self.waits.iter().position(|wait| wait.number("k") == Some(ticket));
         if let Some(place) = place {
@@ -200,9 +201,9 @@ impl Living {
 pub struct Piece<'n> {
     /// Whose.
     pub task: &'n Living,
-    /// What it did.
+    /// The state of the task in the piece.
     pub state: State,
-    /// The line with which that began.
+    /// The line with which the piece began.
     pub from: Mark,
     /// How long it took.
     pub span: Duration,

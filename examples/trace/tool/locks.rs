@@ -1,4 +1,4 @@
-//! The waits for locks that other tasks hold, as long as each holder is known.
+//! The waits for locks that other tasks hold, for the time in which each holder is known.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub struct Link {
     pub wait: usize,
     /// The task that holds the primitive.
     pub holder: u64,
-    /// The line from which on that is known.
+    /// The line from which the holder is known.
     pub from: usize,
-    /// The line with which the wait or the holding ends.
+    /// The line that ends the wait or the holding.
     pub to: usize,
 }
 
@@ -76,17 +76,17 @@ pub fn links(trace: &Trace) -> Vec<Link> {
     links
 }
 
-/// Tasks that wait for each other for ever.
+/// Tasks that wait for each other forever.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deadlock {
-    /// The line at which that is sure: the run failed there, or the log ends.
+    /// The line at which the deadlock is certain, because the run failed there or the log ends.
     pub at: usize,
-    /// Whether the run failed: no task at all could go on.
+    /// Whether the run failed because no task could continue.
     pub is_hang: bool,
     /// The number of tasks in a circle then.
     pub tasks: usize,
-    /// Each circle, also those that are over by then: the line of each wait in it, and the task
-    /// that holds what the wait is for.
+    /// Each circle, including those that are over by then: the line of each wait in it, and the
+    /// task that holds the awaited primitive.
     pub circles: Vec<Vec<(usize, u64)>>,
     /// The circles in the words of the kernel.
     pub words: String,

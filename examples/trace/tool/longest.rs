@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kernel::trace::Seq;
 
-/// The longest spans of all that were shown, with what is to be said of each. Of two that are as
-/// long the earlier comes first.
+/// The longest durations of all that were added, with a note for each. If two are equal, the
+/// earlier one is first.
 #[derive(Debug)]
 pub struct Longest<T> {
     most: usize,
@@ -20,7 +20,7 @@ impl<T> Longest<T> {
         Longest { most, rows: BTreeMap::new() }
     }
 
-    /// One more, which the line of that number ends or begins.
+    /// Adds a duration that the line with that number ends or begins.
     pub fn add(&mut self, span: Duration, seq: Seq, row: impl FnOnce() -> T) {
         let shortest = self.rows.last_key_value().map(|((span, _), _)| span.0);
         if self.rows.len() < self.most || shortest.is_some_and(|shortest| span > shortest) {

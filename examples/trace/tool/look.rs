@@ -1,4 +1,4 @@
-//! When the tasks of a log are looked at: at its end, at a time, or now.
+//! The time of a view of a log: its end, a given time, or now.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -17,26 +17,26 @@ use super::now::Now;
 pub struct Writer {
     /// The process.
     pub pid: u32,
-    /// How long ago it wrote last. The kernel writes whenever it is about to sleep, so this is how
-    /// long ago the last event was.
+    /// How long ago it wrote last. Because the kernel writes whenever it is about to sleep, this is
+    /// also the age of the last event.
     pub ago: Duration,
 }
 
 impl Writer {
-    /// Who has this file open for writing, as far as we may see.
+    /// The process that has this file open for writing, as far as we are allowed to see.
     pub fn of(file: &Metadata) -> Option<Writer> {
         let ago = SystemTime::now().duration_since(file.modified().ok()?).unwrap_or_default();
         let pids = fs::read_dir("/proc").ok()?.flatten();
         let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let pid = pids.filter(|pid| writes(*pid, file)).min()?;
-        // A microsecond is what the log counts in.
+        // The log counts in microseconds.
         let ago = Duration::from_micros(ago.as_micros() as u64);
         Some(Writer { pid, ago })
     }
 }
 
 impl Writer {
-    /// What is to be known of a log that goes on after its last line, in words.
+    /// Describes a log that continues after its last line.
     pub fn in_words(self, last: Time) -> String {
         let Writer { pid, ago } = self;
         let (time, ago) = (last + ago, Span(ago));
@@ -44,9 +44,9 @@ impl Writer {
     }
 }
 
-/// Whether that process has that file open for writing.
+/// Whether the process has the file open for writing.
 fn writes(pid: u32, file: &Metadata) -> bool {
-    // The last two bits say how a file was opened: 0 is for reading alone.
+    // The last two bits are the access mode; 0 is read-only.
     const ACCESS: u32 = 3;
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.flatten().any(|descriptor| {
@@ -63,7 +63,7 @@ fn writes(pid: u32, file: &Metadata) -> bool {
     })
 }
 
-/// The length of a file without a last line that is not whole yet.
+/// The length of a file without an incomplete last line.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(last.map_or(length, |last| from + last as u64 + 1))
 }
 
-/// Whether the header of a trace says that its clock is virtual: then no time passes by itself.
+/// Whether the header of a trace has a virtual clock, so that no time passes by itself.
 ///
 /// # Errors
 ///
@@ -93,43 +93,43 @@ pub fn is_virtual(file: &mut File) -> io::Result<bool> {
     Ok(start.lines().next().is_some_and(|header| header.contains(" clock=virtual ")))
 }
 
-/// A time as a user gives it: `3.25`, `3.25s` or `250ms`.
+/// Parses a time from a user: `3.25`, `3.25s` or `250ms`.
 ///
 /// # Errors
 ///
-/// What was expected.
+/// The expected input.
 pub fn time(text: &str) -> Result<Time, String> {
     let found = span(text).or_else(|| span(&format!("{text}s"))).filter(|_| text != "never");
     let time = found.map(|span| Time::ZERO + span);
     time.ok_or_else(|| format!("expected a time of the trace such as 3.25 or 250ms, not `{text}`"))
 }
 
-/// When the tasks are looked at.
+/// The time of the view.
 #[derive(Debug, Default)]
 pub struct Look {
     at: Option<Time>,
     writer: Option<Writer>,
-    /// Why no more lines count.
+    /// The reason why no more lines count.
     over: Over,
 }
 
-/// Which lines were seen.
+/// The lines that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Over {
-    /// All, and there may be more.
+    /// All lines so far, and there may be more.
     #[default]
     No,
     /// All that there are.
     Halted,
-    /// Those up to the time that was asked for.
+    /// The lines up to the requested time.
     Later,
-    /// Those up to the failure of the run: nothing could wake its tasks any more, and what follows
+    /// The lines up to the failure of the run. Nothing could wake its tasks any more, and the rest
     /// is their end.
     Failed,
 }
 
 impl Look {
-    /// At that time, or now if somebody is writing the log, or at its end.
+    /// Views the log at that time, or now if a process is writing the log, or at its end.
     pub fn new(at: Option<Time>, writer: Option<Writer>) -> Look {
         Look { at, writer, over: Over::No }
     }
@@ -144,23 +144,23 @@ impl Look {
         } else if line.verb == "drop" && line.word(0) == "its_run_failed" {
             self.over = Over::Failed;
         } else {
-            // A test may run several kernels, one behind the other.
+            // A test may run several kernels, one after the other.
             self.over = if line.verb == "halt" { Over::Halted } else { Over::No };
             return true;
         }
         false
     }
 
-    /// The process that goes on behind the last line.
+    /// The process that is still writing after the last line.
     fn goes_on(&self) -> Option<Writer> {
         self.writer.filter(|_| self.over == Over::No)
     }
 
-    /// The time at which the tasks are looked at.
+    /// The time of the view.
     ///
     /// # Errors
     ///
-    /// The time that was asked for has not come.
+    /// The log ends before the requested time.
     pub fn time(&self, now: &Now) -> Result<Time, String> {
         let end = now.last.at + self.goes_on().map_or(Duration::ZERO, |writer| writer.ago);
         match self.at {

@@ -1,5 +1,5 @@
-//! A trace that was read: what is known of each line, and the lives of its tasks. The text of a
-//! line is read again when it is asked for, so that a long log needs no room for its text.
+//! A trace after reading: the facts about each line, and the lives of its tasks. The text of a line
+//! is read again on demand, so that a long log needs no memory for its text.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Text {
         }
     }
 
-    /// Reads into `bytes` from that place, as far as there is text.
+    /// Reads into `bytes` from that position, as far as there is text.
     fn read_at(&self, mut bytes: &mut [u8], mut from: u64) -> io::Result<usize> {
         let length = self.length();
         let size = bytes.len().min(length.saturating_sub(from) as usize);
@@ -56,7 +56,7 @@ impl Text {
     }
 }
 
-/// The text from a place on, as a reader.
+/// Returns a reader of the text from a position on.
 struct From<'t>(&'t Text, u64);
 
 impl io::Read for From<'_> {
@@ -67,25 +67,25 @@ impl io::Read for From<'_> {
     }
 }
 
-/// What a task does at a time.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It has the CPU.
     Run,
     /// It waits for the CPU.
     Ready,
-    /// It waits for something else.
+    /// It waits for something other than the CPU.
     Blocked,
 }
 
 impl State {
-    /// The state that a line of that verb puts its task in, if it changes.
+    /// The new state of a task after a line with that verb, if the state changes.
     pub fn after(now: Option<State>, verb: &str) -> Option<State> {
         let next = match verb {
             "spawn" => State::Ready,
             "run" => State::Run,
             "block" => State::Blocked,
-            // A task that runs is polled again.
+            // A running task is polled again.
             "wake" | "deliver" if now != Some(State::Run) => State::Ready,
             _ => return None,
         };
@@ -96,11 +96,11 @@ impl State {
 /// A piece of a task's life.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// What it does.
+    /// The state of the task.
     pub state: State,
-    /// The line with which that begins: its place in the trace.
+    /// The place in the trace of the line with which the piece begins.
     pub from: usize,
-    /// The line with which it ends; the last one, if it does not.
+    /// The line with which it ends, or the last line if it does not end.
     pub to: usize,
 }
 
@@ -113,7 +113,7 @@ pub struct Span {
     pub task: u64,
     /// Its `enter` line, as a place in the trace.
     pub from: usize,
-    /// Its `leave` line; without one, the end of its task or of the trace.
+    /// Its `leave` line; if there is none, the end of its task or of the trace.
     pub to: usize,
 }
 
@@ -130,12 +130,12 @@ pub struct Task {
     pub end: Option<usize>,
 }
 
-/// A place in the trace, in few bytes.
+/// A place in the trace, stored in few bytes.
 type Place = u32;
 
-/// In place of a cause: it comes from outside.
+/// In place of a cause: the line comes from outside.
 const OUTSIDE: Place = Place::MAX;
-/// In place of a cause or of a line before: there is none.
+/// In place of a cause or of an earlier line: there is none.
 const NONE: Place = Place::MAX - 1;
 
 /// A whole trace.
@@ -143,7 +143,7 @@ const NONE: Place = Place::MAX - 1;
 pub struct Trace {
     /// The first line, if there is one.
     pub header: Option<String>,
-    /// What is wrong with the log.
+    /// The faults of the log.
     pub whole: Whole,
     /// The spans of the program, in the order of their `enter` lines.
     pub spans: Vec<Span>,
@@ -156,25 +156,25 @@ pub struct Trace {
     tasks: Vec<Task>,
     /// The places of the tasks in `tasks`, by number.
     by_number: BTreeMap<u64, Place>,
-    /// Where the numbers of events begin again: in one log, at its first line.
+    /// The places where the numbers of events begin again: in a single log, its first line.
     sections: Vec<usize>,
     /// The lengths of the runs that have a `longrun` line, by the place of the `run` line.
     long: BTreeMap<usize, Duration>,
     /// The places of the `notify` lines.
     notifies: Vec<usize>,
-    // What is known of each line.
+    // The facts about each line.
     seq: Vec<Seq>,
     at: Vec<Time>,
     turn: Vec<u64>,
     verb: Vec<u8>,
     task: Vec<Place>,
-    /// The line before of the same task.
+    /// The previous line of the same task.
     before: Vec<Place>,
     behind: Vec<Place>,
     offset: Vec<u64>,
 }
 
-/// What is open while a trace is read.
+/// The things that are open while a trace is read.
 #[derive(Default)]
 struct Open {
     causes: Causes,
@@ -292,7 +292,7 @@ impl Trace {
         Some(first + within)
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.seq.len()
     }
@@ -302,7 +302,7 @@ impl Trace {
         self.len() == 0
     }
 
-    /// The line at a place.
+    /// Returns the line at a place.
     pub fn line(&self, place: usize) -> Line<'static> {
         let offset = self.offset[place];
         let mut window = self.window.borrow_mut();
@@ -317,7 +317,8 @@ impl Trace {
                 let text = plain(text.strip_suffix(b"\r").unwrap_or(text));
                 return trace::line(&text).unwrap_or_else(|error| gone(&error)).into_owned();
             }
-            // A window has lines on both sides. One that does not fit asks for a longer window.
+            // The window has lines on both sides of the place. If a line does not fit, the window
+            // must be longer.
             let begin = offset - offset % (WINDOW / 2);
             let size = if *start == begin { bytes.len() as u64 * 2 } else { WINDOW };
             *start = begin;
@@ -330,7 +331,7 @@ impl Trace {
         }
     }
 
-    /// Shows all lines with their places, in order.
+    /// Passes all lines with their places to a function, in order.
     pub fn each(&self, mut line: impl FnMut(usize, &Line<'_>)) {
         let mut place = 0;
         let input = BufReader::with_capacity(1 << 16, From(&self.text, 0));
@@ -347,7 +348,7 @@ impl Trace {
         }
     }
 
-    /// The number of a line.
+    /// Returns the number of a line.
     pub fn seq(&self, place: usize) -> Seq {
         self.seq[place]
     }
@@ -367,7 +368,7 @@ impl Trace {
         Event::WORDS[usize::from(self.verb[place])]
     }
 
-    /// The task of a line; that of number 0 is the kernel.
+    /// Returns the task of a line; task 0 is the kernel.
     pub fn task_of(&self, place: usize) -> &Task {
         &self.tasks[self.task[place] as usize]
     }
@@ -378,12 +379,12 @@ impl Trace {
         tasks.map(|(_, nth)| &self.tasks[*nth as usize])
     }
 
-    /// The task of that number.
+    /// Returns the task with that number.
     pub fn task(&self, id: u64) -> Option<&Task> {
         self.by_number.get(&id).map(|nth| &self.tasks[*nth as usize])
     }
 
-    /// The name of the task of that number.
+    /// Returns the name of the task with that number.
     pub fn name(&self, id: u64) -> Option<&str> {
         self.task(id).map(|task| &*task.name)
     }
@@ -393,12 +394,12 @@ impl Trace {
         self.lines_before(Some(task.last))
     }
 
-    /// That line and those of the same task before it.
+    /// Returns that line and the earlier lines of the same task.
     fn lines_before(&self, place: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(place, |place| self.line_before(*place))
     }
 
-    /// The line of the same task before a line.
+    /// Returns the previous line of the same task.
     fn line_before(&self, place: usize) -> Option<usize> {
         Some(self.before[place] as usize).filter(|before| *before != NONE as usize)
     }
@@ -428,7 +429,8 @@ impl Trace {
         pieces
     }
 
-    /// The place of the line of that number; of several logs, in the first that has it.
+    /// Returns the place of the line with that number; if there are several logs, in the first that
+    /// has it.
     pub fn place(&self, seq: Seq) -> Option<usize> {
         self.sections.iter().enumerate().find_map(|(nth, first)| {
             let end = self.sections.get(nth + 1).copied().unwrap_or(self.len());
@@ -436,7 +438,7 @@ impl Trace {
         })
     }
 
-    /// The cause of a line, if that is an earlier line.
+    /// Returns the cause of a line, if it is an earlier line.
     pub fn cause(&self, place: usize) -> Option<usize> {
         Some(self.behind[place]).filter(|cause| *cause < NONE).map(|cause| cause as usize)
     }
@@ -446,7 +448,7 @@ impl Trace {
         self.behind[place] == OUTSIDE
     }
 
-    /// The tasks that have that number, or that name.
+    /// Returns the tasks with that number or that name.
     pub fn find(&self, wanted: &str) -> Vec<&Task> {
         let number = wanted.parse().ok().filter(|id| *id != 0).and_then(|id| self.task(id));
         match number {
@@ -455,13 +457,14 @@ impl Trace {
         }
     }
 
-    /// The line with which the life of a task ends, or the last one of the trace.
+    /// Returns the line with which the life of a task ends, or the last line of the trace.
     pub fn last_of(&self, task: u64) -> usize {
         self.task(task).and_then(|task| task.end).unwrap_or(self.len() - 1)
     }
 
-    /// The line that began the wait that a `wake` or `deliver` line ends: the `block` or `await` of
-    /// its ticket. A wait of the kernel's own task has no ticket: its last `block`.
+    /// Returns the line that began the wait that a `wake` or `deliver` line ends: the `block` or
+    /// `await` of its ticket. A wait of the task `wakeup` has no ticket, so its last `block` is
+    /// returned.
     pub fn wait_of(&self, end: usize) -> Option<usize> {
         let line = self.line(end);
         let ticket = line.number("k");
@@ -475,8 +478,9 @@ impl Trace {
         found.filter(|place| ticket.is_some() || self.line(*place).op() == line.op())
     }
 
-    /// How long a run was, from its `run` line to its end. `None` if the log does not say it: the
-    /// clock was not read at its ends, so the times of these lines may be those of other runs.
+    /// Returns the length of a run, from its `run` line to its end. `None` if the log does not have
+    /// it, because the clock was not read at its ends and the times of these lines may be those of
+    /// other runs.
     pub fn ran(&self, [run, end]: [usize; 2]) -> Option<Duration> {
         match self.is_timed {
             true => Some(self.at[end].since(self.at[run])),
@@ -484,14 +488,14 @@ impl Trace {
         }
     }
 
-    /// When the last run of a line's task ended, if a `longrun` line says it.
+    /// Returns the end of the last run of a line's task, if a `longrun` line has it.
     pub fn long_run_before(&self, place: usize) -> Option<Time> {
         let run = self.lines_before(Some(place)).find(|place| self.verb(*place) == "run")?;
         Some(self.at[run] + *self.long.get(&run)?)
     }
 
-    /// The last notification before a line that begins a wait, of what the wait is for. Looks at
-    /// the last thousand, because each is read from the file.
+    /// Returns the last notification of the awaited primitive before a line that begins a wait.
+    /// Searches only the last thousand, because each is read from the file.
     pub fn notified_before(&self, place: usize) -> Option<Line<'static>> {
         let wait = self.line(place);
         let before = self.notifies.partition_point(|at| *at < place);
@@ -514,7 +518,7 @@ pub fn long_run(line: &Line<'_>) -> Option<Duration> {
 /// How many bytes of the text are read at a time.
 const WINDOW: u64 = 1 << 15;
 
-/// Ends the program: the log is not what it was when it was read first.
+/// Ends the program, because the log has changed since it was first read.
 fn gone(what: &dyn std::fmt::Display) -> ! {
     let _ = writeln!(io::stderr(), "trace: the log has changed while it was read: {what}");
     std::process::exit(2)
@@ -525,7 +529,7 @@ pub fn opens(line: &Line<'_>) -> bool {
     ["block", "await"].contains(&line.verb)
 }
 
-/// What a `block` or `await` line waits for, in words: `bytes on c1`.
+/// Describes the wait of a `block` or `await` line: `bytes on c1`.
 pub fn wait_in_words(block: &Line<'_>, names: Names<'_>) -> String {
     let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
     match (first, third) {
@@ -558,8 +562,8 @@ pub fn wait_in_words(block: &Line<'_>, names: Names<'_>) -> String {
     }
 }
 
-/// The last notification of what a task waits for: `last notified at #0012 by task 5, which woke no
-/// task`.
+/// Describes the last notification of the primitive that a task waits for: `last notified at #0012
+/// by task 5, which woke no task`.
 pub fn notified_in_words(seq: Seq, by: u64, woke: u64) -> String {
     let who = if by == 0 { "the kernel".to_owned() } else { format!("task {by}") };
     let woke = match woke {
@@ -570,7 +574,7 @@ pub fn notified_in_words(seq: Seq, by: u64, woke: u64) -> String {
     format!("last notified at #{seq:04} by {who}, which woke {woke}")
 }
 
-/// Whether such a line waits for a primitive, whose holders a trace may know.
+/// Whether such a line waits for a primitive, so that a trace may have its holders.
 pub fn is_primitive(block: &Line<'_>) -> bool {
     let others = [
         "io", "sleep", "join", "wait", "offload", "signal", "yield", "waker", "foreign", "outside",

@@ -1,5 +1,5 @@
-//! The state of a program at a line of its log, kept while the lines go by: what is over is
-//! forgotten, so that a log of any length needs room for the tasks that live at a time.
+//! The state of a program at a line of its log, updated line by line. Ended things are forgotten,
+//! so that a log of any length needs memory only for the tasks that live at the same time.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ struct Deadline {
     phase: Option<Box<str>>,
 }
 
-/// So many connections at most are known that no task has used yet.
+/// The largest number of remembered connections that no task has used yet.
 const UNUSED: usize = 10_000;
 
-/// So many circles are remembered.
+/// The largest number of remembered circles.
 const CIRCLES: usize = 20;
 
 /// The program at a line of its log.
@@ -28,7 +28,7 @@ const CIRCLES: usize = 20;
 pub struct Now {
     /// All tasks that have not ended, by number.
     pub tasks: BTreeMap<u64, Living>,
-    /// Who holds what tasks wait for.
+    /// The holders of the primitives that tasks wait for.
     pub holders: Holders,
     /// The first circles of tasks that waited for each other, whether or not they are over.
     pub circles: Vec<Closed>,
@@ -37,11 +37,11 @@ pub struct Now {
     /// Whether the log has the measured time of each run.
     pub is_timed: bool,
     deadlines: BTreeMap<u64, Deadline>,
-    /// Who is at the other end of connections that no task has used yet.
+    /// The peers of connections that no task has used yet.
     peers: BTreeMap<u64, Box<str>>,
 }
 
-/// The number in a name such as `c1`, behind that letter.
+/// Parses the number in a name such as `c1`, after that letter.
 fn number(word: &str, letter: char) -> Option<u64> {
     word.strip_prefix(letter)?.parse().ok()
 }
@@ -54,7 +54,7 @@ impl Now {
         now
     }
 
-    /// The piece of a life that the line ends, before [`Now::line`] follows the line.
+    /// Returns the piece of a life that the line ends. Call this before [`Now::line`].
     pub fn ends(&self, line: &Line<'_>) -> Option<Piece<'_>> {
         let task = self.tasks.get(&line.task)?;
         let state = task.state?;
@@ -63,7 +63,7 @@ impl Now {
         is_over.then_some(Piece { task, state, from: task.from, span })
     }
 
-    /// Follows the next line. Gives a task that ends with it.
+    /// Follows the next line. Returns a task that ends with it.
     pub fn line(&mut self, line: &Line<'_>) -> Option<Living> {
         self.last = Mark::of(line);
         self.holders.line(line);
@@ -97,7 +97,7 @@ impl Now {
         None
     }
 
-    /// A ticket is over. The future of a wait may be dropped by another task.
+    /// Ends a ticket. Another task may drop the future of a wait.
     fn close(&mut self, line: &Line<'_>) {
         let Some(ticket) = line.number("k") else { return };
         let own = self.tasks.get_mut(&line.task).is_some_and(|task| task.close(ticket));
@@ -140,7 +140,7 @@ impl Now {
         }
     }
 
-    /// A connection deadline, which is that of this task if it was not known.
+    /// Returns a connection deadline. An unknown one belongs to this task.
     fn own(&mut self, number: u64, owner: u64) -> &mut Deadline {
         self.deadlines.entry(number).or_insert_with(|| {
             let task = self.tasks.get_mut(&owner);
@@ -154,7 +154,7 @@ impl Now {
         if line.verb == "arm" {
             let deadline = self.own(timer, line.task);
             deadline.is_armed = true;
-            // Another task may only bring it forward.
+            // Another task can only bring it forward.
             if deadline.owner == line.task || line.key("phase").is_some() {
                 deadline.phase = line.key("phase").map(Box::from);
             }
@@ -173,7 +173,7 @@ impl Now {
         }
     }
 
-    /// A task uses a descriptor.
+    /// Notes that a task uses a descriptor.
     fn serve(&mut self, task: u64, alias: &str) {
         if self.peers.is_empty() {
             return;
@@ -184,23 +184,23 @@ impl Now {
         }
     }
 
-    /// The phase of the connection that a task serves: that of the deadline that is armed for it.
+    /// Returns the phase of the connection that a task serves, which is that of its armed deadline.
     pub fn phase(&self, task: &Living) -> Option<&str> {
         let mut own = task.deadlines.iter().filter_map(|number| self.deadlines.get(number));
         own.find_map(|deadline| deadline.phase.as_deref())
     }
 
-    /// The name of a task that lives.
+    /// Returns the name of a live task.
     pub fn name(&self, id: u64) -> Option<&str> {
         self.tasks.get(&id).map(|task| &*task.name)
     }
 
-    /// All that a task waits for, in words.
+    /// Describes everything that a task waits for.
     pub fn waits_in_words(&self, task: &Living) -> String {
         self.holders.waits_in_words(task, &|id| self.name(id))
     }
 
-    /// The phase of a task, if it has one, what it waits for, and when that was notified last.
+    /// Describes the phase of a task, if it has one, its wait, and the last notification.
     pub fn wait_in_words(&self, task: &Living) -> String {
         let words = self.waits_in_words(task) + &self.holders.notified_in_words(task);
         match self.phase(task) {
@@ -209,7 +209,7 @@ impl Now {
         }
     }
 
-    /// What a task does, in a word or two.
+    /// Describes the state of a task in a word or two.
     pub fn state_in_words(&self, task: &Living) -> String {
         let state = match task.state {
             Some(State::Blocked) => {
@@ -229,7 +229,7 @@ impl Now {
         }
     }
 
-    /// Whether a deadline is open around a task that no shield holds back.
+    /// Whether a deadline that no shield holds back is open around a task.
     pub fn is_limited(&self, task: &Living) -> bool {
         let inside = task.scopes.iter().rev().map(|scope| scope.kind);
         inside.take_while(|kind| *kind != Kind::Shield).any(|kind| match kind {

@@ -11,8 +11,9 @@
 //! | the template of the changes, see [`Changes`] | a line |
 //! | for each of them, each number in it, less that of its line before | a line of it |
 //!
-//! A template is the text of a line with signs for what differs: [`HEAD`] for all up to the verb,
-//! [`NUMBER`], [`TIME`] less that of the line, [`CAUSE`]. Behind [`AS_IS`] the text has no signs.
+//! A template is the text of a line with signs for the varying parts: [`HEAD`] for everything up to
+//! the verb, [`NUMBER`], [`TIME`] minus that of the line, [`CAUSE`]. After [`AS_IS`] the text has
+//! no signs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -69,13 +70,13 @@ struct Texts {
     templates: Vec<String>,
     arguments: Vec<Vec<Column>>,
     of_line: Column,
-    // Of the line at hand.
+    // The data of the current line.
     template: String,
     found: Vec<i64>,
 }
 
 impl Texts {
-    /// Returns which template it has.
+    /// Returns the number of its template.
     fn add(&mut self, line: &Line<'_>, name: &str, cause: Option<u64>) -> usize {
         self.split(line, name, cause);
         let nth = match self.numbers.get(&self.template) {
@@ -148,7 +149,7 @@ fn head(line: &Line<'_>, name: &str) -> String {
     format!("{at:>9} {turn:>7}  #{seq:04} {task:>3} {name:<8} ")
 }
 
-/// Where a template has numbers, and whether each is a time.
+/// The positions of the numbers in a template, and whether each is a time.
 pub fn signs(template: &str) -> impl Iterator<Item = (usize, bool)> {
     let template = if template.starts_with(AS_IS) { "" } else { template };
     template.match_indices([NUMBER, TIME]).map(|(place, sign)| (place, sign.starts_with(TIME)))
@@ -168,7 +169,7 @@ pub fn time(text: &str) -> Option<(i64, usize)> {
     is_plain.then_some((seconds * 1_000_000 + micros, whole + 7))
 }
 
-/// What a page is to know beside the lines and the tasks.
+/// The data of a page in addition to the lines and the tasks.
 pub struct Beside {
     /// More members of the head, as JSON.
     pub head: String,
@@ -192,7 +193,7 @@ impl Lists {
     }
 }
 
-/// Writes all of it, as a page carries it.
+/// Writes everything in the form that a page contains.
 ///
 /// # Errors
 ///
@@ -226,7 +227,7 @@ pub fn pack(trace: &Trace, beside: Beside, out: &mut dyn io::Write) -> io::Resul
     deflated(&head, &columns, out)
 }
 
-/// One of each thing that a line has, its text, and what it changes.
+/// The columns of a line, its text, and its changes.
 fn columns(trace: &Trace) -> (Vec<Column>, Texts, Changes) {
     let [mut seq, mut at, mut turn, mut task, mut behind] =
         std::array::from_fn(|_| Column::default());

@@ -1,4 +1,4 @@
-//! `timeline`: one page with all that it needs inside.
+//! `timeline`: a self-contained page.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,8 @@ use super::perfetto::quoted;
 use super::scopes::scopes;
 use super::waits::{lates, waits};
 
-/// One script, in the order in which its parts need each other. It begins when the data is there.
+/// One script, in the order of the dependencies of its parts. It begins when the data has been
+/// loaded.
 const SCRIPT: &str = concat!(
     include_str!("../timeline/data.js"),
     include_str!("../timeline/faults.js"),
@@ -84,10 +85,10 @@ pub fn is_real(trace: &Trace) -> bool {
     trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"))
 }
 
-/// Beside the lines and the tasks: the `clock`; whether it is `timed`; `spans` as
-/// `[task, name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name;
-/// and lists of scopes, waits, late timers and long runs, and of links from a wait to a holder:
-/// `wait`, `from` and the holder; `wait` and `to`.
+/// In addition to the lines and the tasks: the `clock`; whether it is `timed`; `spans` as `[task,
+/// name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name; and
+/// lists of scopes, waits, late timers and long runs, and of links from a wait to a holder: `wait`,
+/// `from` and the holder; `wait` and `to`.
 fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
@@ -119,7 +120,7 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     Beside { head, lists }
 }
 
-/// Of deadlocks: the `hang`, as a place; how many tasks were `hung` in circles then; `circles` as
+/// For deadlocks: the `hang`, as a place; how many tasks were `hung` in circles then; `circles` as
 /// `[[wait, holder], ..]`; and their words.
 fn stuck(trace: &Trace) -> String {
     let Deadlock { at, is_hang, tasks, circles, words } = deadlock(trace);

@@ -1,9 +1,9 @@
 //! `perfetto`: the Chrome trace event format, which Perfetto reads too.
 //!
-//! A slice has a category and one of few names, so that slices can be grouped; what differs is in
-//! its arguments. A task is a track. Beside it are tracks of its scopes and its spans, and each
-//! primitive that tasks wait for has a track of its holders. On the virtual clock a run takes no
-//! time, so the time is that of turns: a millisecond each.
+//! A slice has a category and one of a few names, so that slices can be grouped; the varying parts
+//! are in its arguments. A task is a track. Next to it are tracks of its scopes and its spans, and
+//! each primitive that tasks wait for has a track of its holders. On the virtual clock a run takes
+//! no time, so the file counts turns, as a millisecond each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,13 +17,13 @@ use super::model::{State, Task, Trace};
 use super::page::is_real;
 use super::scopes::scopes;
 
-/// A text as JSON has it.
+/// Returns a text as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
-            // `<` must not end the script that a page carries this in.
+            // `<` must not end the script of a page that contains this text.
             '<' | '\0'..='\x1f' => {
                 let _ = write!(quoted, "\\u{:04x}", c as u32);
             }
@@ -33,14 +33,14 @@ pub fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Where each line is on the time axis, in microseconds.
+/// The position of each line on the time axis, in microseconds.
 enum Clock<'t> {
     Real(&'t Trace),
     /// By place.
     Turns(Vec<u64>),
 }
 
-/// A turn is so long.
+/// The length of a turn.
 const TURN: u64 = 1000;
 
 impl Clock<'_> {
@@ -83,7 +83,7 @@ impl Events<'_> {
         }
     }
 
-    /// The name of a track, and where it stands.
+    /// The name and the position of a track.
     fn track(&mut self, id: u64, name: &str, order: u64) {
         self.meta("thread_name", id, &format!(r#""name":{}"#, quoted(name)));
         self.meta("thread_sort_index", id, &format!(r#""sort_index":{order}"#));
@@ -110,8 +110,8 @@ fn args(line: &Line<'_>) -> String {
 }
 
 /// Writes the whole trace: a slice for each piece of a task's life, each scope, each span, each
-/// holder of a primitive and each event from outside, an instant for each note, a flow from what
-/// woke a task to its run, and counters of how many tasks are in which state.
+/// holder of a primitive and each event from outside, an instant for each note, a flow from the
+/// wake of a task to its run, and counters of the tasks in each state.
 ///
 /// # Errors
 ///
@@ -155,7 +155,8 @@ pub fn perfetto(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n]}\n")
 }
 
-/// Tracks of tasks stand in the order of their numbers, those of their scopes and spans below them.
+/// Tracks of tasks are in the order of their numbers, with those of their scopes and spans below
+/// them.
 fn order(task: u64) -> u64 {
     task.saturating_mul(4)
 }
@@ -168,7 +169,7 @@ struct Piece {
     args: Box<str>,
 }
 
-/// What tasks and the kernel do, line by line.
+/// Writes the actions of tasks and the kernel, line by line.
 fn lives(trace: &Trace, events: &mut Events<'_>) {
     let mut lives = BTreeMap::<u64, Piece>::new();
     let close = |events: &mut Events<'_>, task, piece: Piece, to| {
@@ -218,7 +219,7 @@ fn lives(trace: &Trace, events: &mut Events<'_>) {
     }
 }
 
-/// What came from outside, as one of few words: `read`, `timeout`, or a signal.
+/// Returns the event from outside, as one of a few words: `read`, `timeout`, or a signal.
 fn subject<'l>(line: &'l Line<'_>) -> &'l str {
     let (first, second) = (line.word(0), line.word(1));
     match (line.verb, first.chars().next()) {
@@ -231,7 +232,8 @@ fn subject<'l>(line: &'l Line<'_>) -> &'l str {
     }
 }
 
-/// What a `block` line waits for, in a name that many waits have: without numbers and times.
+/// Returns the wait of a `block` line under a name that many waits share, without numbers and
+/// times.
 fn wait_name(block: &Line<'_>) -> Box<str> {
     let (first, second) = (block.word(0), block.word(1));
     let is_numbered = second.strip_prefix('q').is_some_and(|number| number.parse::<u64>().is_ok());
@@ -252,7 +254,7 @@ fn note(place: usize, note: &Line<'_>, events: &mut Events<'_>) {
     ));
 }
 
-/// From what is behind a wake to the run that follows it.
+/// From the cause of a wake to the run that follows it.
 fn flow(trace: &Trace, run: usize, events: &mut Events<'_>) {
     let wake = trace.cause(run);
     let Some(from) = wake.and_then(|wake| trace.cause(wake)) else { return };
@@ -264,10 +266,10 @@ fn flow(trace: &Trace, run: usize, events: &mut Events<'_>) {
     }
 }
 
-/// The tracks beside those of tasks have numbers from here.
+/// The first number of tracks other than those of tasks.
 const FURTHER: u64 = 1 << 40;
 
-/// A kind of track that a task has beside its own.
+/// A kind of additional track of a task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
     Scopes,
@@ -282,7 +284,7 @@ struct Tracks {
     of: BTreeMap<(Track, u64), Vec<Ends>>,
 }
 
-/// The number of a track, and where its open slices end, outermost first.
+/// The number of a track, and the ends of its open slices, outermost first.
 type Ends = (u64, Vec<usize>);
 
 impl Tracks {
@@ -307,13 +309,13 @@ impl Tracks {
     }
 }
 
-/// The tracks of holders have numbers from here, and stand below all tasks.
+/// The first number of the tracks of holders, which are below all tasks.
 const HOLDERS: u64 = 1 << 41;
 
-/// Who holds each primitive while a task waits for it, a track for each primitive and each holder
-/// beside another one.
+/// The holders of each primitive while a task waits for it: a track for each primitive, and one
+/// more for each simultaneous holder.
 fn holders(trace: &Trace, events: &mut Events<'_>) {
-    // Of each primitive and each of its holders, the slice that is open, and how many waits it has.
+    // For each primitive and each of its holders, the open slice and the number of its waits.
     let mut open = BTreeMap::<(Box<str>, u64), ([usize; 2], usize)>::new();
     let mut over = Vec::new();
     for link in links(trace) {
@@ -348,7 +350,7 @@ fn holders(trace: &Trace, events: &mut Events<'_>) {
     }
 }
 
-/// How many tasks run, are ready and are blocked, whenever that changes and time goes on.
+/// The number of running, ready and blocked tasks, whenever it changes and time passes.
 fn counters(trace: &Trace, events: &mut Events<'_>) {
     let (mut lives, mut counts) = (BTreeMap::<u64, State>::new(), [0_u64; 3]);
     let mut shown = None;

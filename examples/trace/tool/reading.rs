@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read as _};
 
 use testing::trace::{self, Line, ParseError};
 
-/// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
+/// A malformed line: its number in the file, from 1, and the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
     /// From 1.
@@ -26,9 +26,9 @@ impl fmt::Display for Bad {
 pub struct Origin {
     /// Its number, from 1.
     pub number: usize,
-    /// How many bytes are before it.
+    /// The number of bytes before the line.
     pub offset: u64,
-    /// Its bytes, with the end of the line.
+    /// The number of its bytes, including the line end.
     pub size: usize,
 }
 
@@ -60,7 +60,7 @@ pub fn plain(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The largest number of bytes in a line. What has more is no log.
+/// The largest number of bytes in a line. A file with a longer line is not a log.
 const MOST: usize = 1 << 24;
 
 const RECORD: &str = "\
@@ -71,8 +71,8 @@ this is a record and no log: `grep -v '^<'` prints the log in it, if it has one,
 ///
 /// # Errors
 ///
-/// Returns the errors of the input. Returns an error for a header of another version, since then no
-/// line means what it says, for a record, and for a line that is too long for a log.
+/// Returns the errors of the input. Returns an error for a header of another version, because the
+/// lines would have another meaning, for a record, and for a line that is too long for a log.
 pub fn read_lines(
     mut input: impl BufRead,
     mut seen: impl FnMut(Read<'_>),

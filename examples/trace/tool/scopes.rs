@@ -6,25 +6,26 @@ use testing::trace::Line;
 
 use super::model::Trace;
 
-/// How a scope was left.
+/// How a scope ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// With a value, or with an error of the program.
     Ok,
     /// By its own deadline.
     Deadline,
-    /// By an interrupt from further out, or one that came from further in.
+    /// By an interrupt from further out or further in.
     Interrupt,
-    /// No line says so: its task was dropped with it, or the trace ends first.
+    /// No line closes it, because its task was dropped with it, or the trace ends first.
     Open,
 }
 
 /// A timeout, a shield, the guard of a connection deadline or the branch of a combinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The line that opened it, as a place in the trace: it says what the scope is, and whose.
+    /// The line that opened it, as a place in the trace. The line has the kind of the scope and its
+    /// task.
     pub from: usize,
-    /// The line that closed it; without one, the end of its task or of the trace.
+    /// The line that closed it; if there is none, the end of its task or of the trace.
     pub to: usize,
     /// How it was left.
     pub left: Left,
@@ -52,7 +53,7 @@ pub fn scopes(trace: &Trace) -> Vec<Scope> {
     scopes
 }
 
-/// What a line says that closes a scope.
+/// Returns how a scope ended, from the line that closes it.
 fn left(line: &Line<'_>) -> Left {
     let outcome = line.outcome().unwrap_or_default();
     match outcome.split(' ').next() {

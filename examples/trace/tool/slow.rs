@@ -23,10 +23,10 @@ pub struct Slow {
     timers: Timers,
 }
 
-/// What is said of a piece or a timer: a task, a line, and a place in the source.
+/// The facts about a piece or a timer: a task, a line, and a call site.
 type Row = [String; 5];
 
-/// The timers that are set: by which task and where.
+/// The set timers, each with its task and its call site.
 #[derive(Default)]
 struct Timers(BTreeMap<(char, u64), Timer>);
 
@@ -43,7 +43,7 @@ fn timer(word: &str) -> Option<(char, u64)> {
 }
 
 impl Timers {
-    /// Follows the next line, before the tasks do. Gives a timer that fires.
+    /// Follows the next line. Call this before the tasks follow it. Returns a timer that fires.
     fn line(&mut self, line: &Line<'_>, now: &Now) -> Option<Timer> {
         let ticket = || line.number("k").map(|number| ('k', number));
         match (line.verb, line.word(0)) {
@@ -79,7 +79,7 @@ impl Timers {
 }
 
 impl Slow {
-    /// Shows so many of each.
+    /// Shows this many of each.
     pub fn new(most: usize) -> Slow {
         let [runs, readies, fires] = [(); 3].map(|()| Longest::new(most));
         let (now, timers) = (Now::default(), Timers::default());
@@ -89,7 +89,8 @@ impl Slow {
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if let Some(piece) = self.now.ends(line) {
-            // A timed trace knows how long a run took; another one says it of long runs alone.
+            // A timed trace has the length of each run; any other trace has only those of long
+            // runs.
             let (longest, length) = match piece.state {
                 State::Run => (Some(&mut self.runs), line.key("ran").and_then(span)),
                 State::Ready => {
@@ -125,7 +126,7 @@ impl Slow {
         self.now.line(line);
     }
 
-    /// What there is to say, of a log with that header.
+    /// Returns the answer, for a log with that header.
     pub fn show(&self, header: Option<&str>, paint: Paint) -> String {
         let mut text = self.what_is_missing(header);
         let none = "none took any time";
@@ -151,7 +152,7 @@ impl Slow {
         text
     }
 
-    /// Why a run seems to take no time.
+    /// The reason why a run seems to take no time.
     fn what_is_missing(&self, header: Option<&str>) -> String {
         let is_virtual = header.is_some_and(|header| header.contains(" clock=virtual"));
         match (self.now.is_timed, is_virtual) {

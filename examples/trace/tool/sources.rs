@@ -14,7 +14,7 @@ const ALL: usize = 4 << 20;
 
 /// The text of each file below `dir` that a site of the log names, by that name.
 ///
-/// A file that is no text, or is not below `dir`, is left out, also if a link leads to it.
+/// A file that is not text, or is not below `dir`, is left out, even if a link leads to it.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ fn names(trace: &Trace) -> BTreeSet<String> {
 
 fn text(dir: &Path, name: &str) -> Option<String> {
     let path = dir.join(name).canonicalize().ok().filter(|path| path.starts_with(dir))?;
-    // To open a pipe would wait for its writer.
+    // Opening a pipe would wait for its writer.
     let about = fs::metadata(&path).ok().filter(|about| about.is_file() && about.len() <= FILE)?;
     let mut text = String::new();
     fs::File::open(path).ok()?.take(about.len()).read_to_string(&mut text).ok()?;

@@ -14,16 +14,16 @@ use super::chain;
 use super::model::{Trace, notified_in_words};
 use super::style::Paint;
 
-/// Which line is asked for.
+/// The requested line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The line with this number.
     Line(u64),
-    /// The last one at that time or before.
+    /// The last line at that time or before.
     Time(Time),
 }
 
-/// A line as a user gives it: `812`, `#0812`, `0.5`, `250ms`.
+/// Parses a line from a user: `812`, `#0812`, `0.5`, `250ms`.
 ///
 /// # Errors
 ///
@@ -42,17 +42,17 @@ pub fn line_at(trace: &Trace, place: usize) -> Line<'static> {
     trace.line(place)
 }
 
-/// How many lines there are.
+/// Returns the number of lines.
 pub fn count(trace: &Trace) -> usize {
     trace.len()
 }
 
-/// Shows the lines of some places.
+/// Passes the lines at some places to a function.
 fn each(trace: &Trace, places: Range<usize>, mut line: impl FnMut(&Line<'_>)) {
     places.for_each(|place| line(&trace.line(place)));
 }
 
-/// The place of that line in a trace, which has a line.
+/// Returns the place of that line in a trace, which must have a line.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Prints the row. A new row has a mark, also if there are no colours.
+    /// Prints the row. A new row has a mark, even without colours.
     pub fn show(&self, paint: Paint) -> String {
         let mark = if self.is_new { "*" } else { " " };
         let text = format!("{mark} {}", self.text);
@@ -142,7 +142,7 @@ pub fn rows(state: &State) -> Vec<Row> {
 /// The rows that a line has removed.
 pub fn gone(before: &State, after: &State) -> Vec<Row> {
     let keys: BTreeSet<&Key> = after.changed().iter().collect();
-    // The page shows by itself that these are gone.
+    // The rest of the page shows that these have gone.
     let is_said = |key: &&Key| {
         use Key::{Cpu, Messages, Next, Notified, Ready, Time};
         matches!(key, Time | Cpu | Ready | Next | Messages | Notified(_))
@@ -234,7 +234,7 @@ impl Page<'_> {
         }
     }
 
-    /// A task, its scopes, what is pending, and its waits.
+    /// A task, its scopes, its pending interrupts, and its waits.
     fn task(&mut self, id: u64, task: &Task) {
         let state = self.state;
         let waker = if task.is_on_a_waker { ", waits for a waker" } else { "" };
@@ -318,7 +318,7 @@ impl Page<'_> {
 }
 
 impl Page<'_> {
-    /// Writes when a primitive that tasks wait for was last notified.
+    /// Writes the last notification of a primitive that tasks wait for.
     fn notified(&self, words: &str, primitive: &Primitive) -> String {
         let notified = self.state.notified.get(words).filter(|_| !primitive.waits.is_empty());
         let said = notified.map(|it| notified_in_words(it.seq, it.by, it.woke));
@@ -335,7 +335,7 @@ fn names(state: &State, tasks: impl Iterator<Item = u64>) -> String {
     tasks.map(|id| name(state, id)).collect::<Vec<_>>().join(", ")
 }
 
-/// ` of 3 conn-1`: whose timer that is.
+/// ` of 3 conn-1`: the task of a timer.
 fn owner(state: &State, timer: TimerName) -> String {
     let task = match timer {
         TimerName::Sleep(ticket) => state.waits.get(&ticket).map(|wait| wait.task),
@@ -379,7 +379,7 @@ const KEPT: usize = 64;
 const EVERY: usize = 1024;
 
 impl<'t> Walk<'t> {
-    /// At the first line of a trace, which has one.
+    /// Begins at the first line of a trace, which must have one.
     pub fn new(trace: &'t Trace) -> Walk<'t> {
         let mut after = State::default();
         after.line(&line_at(trace, 0));
@@ -403,7 +403,7 @@ impl<'t> Walk<'t> {
         &self.after
     }
 
-    /// Goes to a place, or to the last one if there is no such.
+    /// Goes to a place, or to the last one if the place does not exist.
     pub fn to(&mut self, place: usize) {
         let place = place.min(count(self.trace) - 1);
         if place < self.place {

@@ -22,7 +22,7 @@ pub enum Go {
     Last,
 }
 
-/// The place to which that leads; the same one, if there is none.
+/// Returns the target place, or the same place if there is none.
 pub fn go(trace: &Trace, place: usize, go: Go) -> usize {
     let last = count(trace) - 1;
     let turn = |at: usize| line_at(trace, at).turn;
@@ -55,7 +55,7 @@ pub fn screen(
     let line = line_at(trace, place);
     let state: Vec<Row> =
         rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect();
-    // The line and the sentence have the rows that the state leaves free, and a row each at least.
+    // The line and the sentence get the rows that the state leaves free, and at least one row each.
     let plain = head(trace, place, Paint::PLAIN);
     let mut said = plain.lines().map(|text| wrapped(text, width));
     let mut free = height.saturating_sub(state.len() + 4);
@@ -88,8 +88,8 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
 
-/// The rows that fit: what the line has changed, what begins a section, and of the rest the first.
-/// A row says how many are missing in its place.
+/// Returns the rows that fit: the changed rows, the first row of each section, and the first of the
+/// rest. In place of missing rows, one row has their number.
 fn fitted(rows: Vec<Row>, room: usize) -> Vec<Row> {
     if rows.len() <= room {
         return rows;
@@ -121,7 +121,7 @@ fn fitted(rows: Vec<Row>, room: usize) -> Vec<Row> {
     fitted
 }
 
-/// Each line with what it has changed, as plain text.
+/// Prints each line with its changes, as plain text.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Who holds what tasks wait for, and which tasks wait for each other.
+//! The holders of the primitives that tasks wait for, and the tasks that wait for each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -10,41 +10,41 @@ use super::living::{Living, Mark, SHOWN};
 use super::model::{Names, State, is_primitive, notified_in_words, tasks_in_words, wait_in_words};
 use super::now::Now;
 
-/// An open wait for what tasks hold.
+/// An open wait for a primitive or a task.
 #[derive(Debug)]
 struct Wait {
     ticket: u64,
-    /// The tasks that hold what it is for, or the task that it joins.
+    /// The tasks that hold the primitive, or the task that it joins.
     held_by: Vec<u64>,
-    /// There are more of them than a line names.
+    /// Whether there are more holders than a line names.
     has_others: bool,
 }
 
-/// So many lines back it is known whose a line was.
+/// The number of lines whose tasks are remembered.
 const LINES: usize = 1 << 12;
 
-/// The open waits for what tasks hold.
+/// The open waits for primitives and tasks.
 ///
-/// What is known of holders comes from the `block` or `await` line of the wait, and from later
-/// lines of a primitive of that kind and name. A `wake` that a holder caused hands the primitive to
-/// the task that is woken. A `block` that names one of the holders names all of them. What a log
-/// does not say is not known: a lock that was taken or a permit that was given back without a wake
-/// is seen in the next `block` or `await` line alone, such a line names four holders at most, and
-/// two primitives of one name are told apart by their holders alone.
+/// Holders are known from the `block` or `await` line of the wait, and from later lines of a
+/// primitive of that kind and name. A `wake` that a holder caused hands the primitive to the woken
+/// task. A `block` that names one of the holders names all of them. The log does not show
+/// everything: a lock that was taken, or a permit that was released, without a wake is visible only
+/// in the next `block` or `await` line. Such a line names four holders at most, and two primitives
+/// with the same name differ only in their holders.
 #[derive(Debug, Default)]
 pub struct Holders {
     by_op: BTreeMap<Box<str>, Vec<Wait>>,
-    /// What each of these tickets is for.
+    /// The primitive or task that each of these tickets waits for.
     ops: BTreeMap<u64, Box<str>>,
-    /// The last lines: their numbers, and whose they were.
+    /// The numbers and the tasks of the last lines.
     tasks: VecDeque<(Seq, u64)>,
-    /// Where each task has taken the primitive that it holds.
+    /// The call site at which each task took the primitive that it holds.
     taken: BTreeMap<(u64, Box<str>), Box<str>>,
     /// The last notification of each primitive and queue: the line, the task, and how many it woke.
     notified: BTreeMap<Box<str>, (Seq, u64, u64)>,
 }
 
-/// The notifications of so many are remembered.
+/// The number of primitives and queues whose last notification is remembered.
 const NOTIFIED: usize = 1024;
 
 impl Holders {
@@ -54,7 +54,7 @@ impl Holders {
         match (line.verb, ticket) {
             ("wake", ticket) => {
                 ticket.into_iter().for_each(|ticket| self.close(ticket));
-                // Most waits are for nothing that a task holds.
+                // Most waits are not for anything that a task holds.
                 if let Some(waits) = self.by_op.get_mut(line.op()) {
                     let cause = line.cause.unwrap_or_default();
                     let place = self.tasks.binary_search_by_key(&cause, |(seq, _)| *seq);
@@ -129,7 +129,7 @@ impl Holders {
         self.by_op.get(self.ops.get(&ticket)?)?.iter().find(|wait| wait.ticket == ticket)
     }
 
-    /// What a `block` or `await` line waits for, in words, with who holds it now if the wait is
+    /// Describes the wait of a `block` or `await` line, with the present holders if the wait is
     /// open.
     pub fn in_words(&self, line: &Line<'_>, names: Names<'_>) -> String {
         match self.wait(line) {
@@ -147,20 +147,20 @@ impl Holders {
         }
     }
 
-    /// The last notification of each thing that a task waits for, in words, after a comma.
+    /// Describes the last notification of each primitive that a task waits for, after a comma.
     pub fn notified_in_words(&self, task: &Living) -> String {
         let waits = task.open_waits().into_iter().take(SHOWN);
         let told = waits.filter_map(|wait| self.notified.get(wait.op()));
         told.map(|(seq, by, woke)| format!(", {}", notified_in_words(*seq, *by, *woke))).collect()
     }
 
-    /// Where the only holder has taken what a line waits for.
+    /// Returns the call site at which the only holder took the primitive that a line waits for.
     fn taken_at(&self, line: &Line<'_>, held_by: &[u64]) -> Option<&str> {
         let [holder] = held_by else { return None };
         self.taken.get(&(*holder, line.op().into())).map(|site| &**site)
     }
 
-    /// All that a task waits for, in words.
+    /// Describes everything that a task waits for.
     pub fn waits_in_words(&self, task: &Living, names: Names<'_>) -> String {
         let waits = task.open_waits();
         let mut words: Vec<_> =
@@ -178,7 +178,7 @@ fn waits(line: &Line<'_>) -> bool {
 }
 
 impl Wait {
-    /// A holder has woken the next one.
+    /// A holder has woken the next holder.
     fn hand_over(&mut self, from: u64, to: u64) {
         if let Some(place) = self.held_by.iter().position(|holder| *holder == from) {
             self.held_by.remove(place);
@@ -189,7 +189,7 @@ impl Wait {
     }
 }
 
-/// The tasks that a line waits for, and whether there are more of them.
+/// Returns the tasks that a line waits for, and whether there are more of them.
 fn holders(line: &Line<'_>) -> (Vec<u64>, bool) {
     let numbers = match line.word(0) {
         "join" => line.word(1),
@@ -199,11 +199,11 @@ fn holders(line: &Line<'_>) -> (Vec<u64>, bool) {
     (tasks.collect(), numbers.ends_with(",.."))
 }
 
-/// A wait in a circle: the line, and the first of the tasks that hold what it is for.
+/// A wait in a circle: the line, and the first holder of the awaited primitive.
 type Link<'n> = (&'n Line<'static>, &'n Wait);
 
-/// Each circle of tasks that wait for each other, in the words of the kernel's report; empty if
-/// there is none.
+/// Describes each circle of tasks that wait for each other, in the words of the kernel's report.
+/// Empty if there is none.
 pub fn circles(now: &Now) -> String {
     let mut text = String::new();
     for circle in find(now) {
@@ -212,8 +212,8 @@ pub fn circles(now: &Now) -> String {
     text
 }
 
-/// A task in a circle: the line of its wait, and the task that holds what it waits for, which is
-/// the next one.
+/// A task in a circle: the line of its wait, and the holder that it waits for, which is the next
+/// task.
 pub type InCircle = (Seq, u64);
 
 /// The circles of tasks that wait for each other.
@@ -221,7 +221,7 @@ pub fn rings(now: &Now) -> Vec<Vec<InCircle>> {
     find(now).iter().map(|circle| ring(circle)).collect()
 }
 
-/// A circle from its first wait on.
+/// Returns a circle, rotated so that it begins with its first wait.
 fn ring(circle: &[Link<'_>]) -> Vec<InCircle> {
     let of = |(line, wait): &Link<'_>| (line.seq, wait.held_by[0]);
     let mut ring: Vec<_> = circle.iter().map(of).collect();
@@ -230,10 +230,10 @@ fn ring(circle: &[Link<'_>]) -> Vec<InCircle> {
     ring
 }
 
-/// A circle of a log, which may be over.
+/// A circle of a log. It may be over.
 #[derive(Clone, Debug)]
 pub struct Closed {
-    /// The line with which it closed.
+    /// The line that closed it.
     pub from: Mark,
     /// Its tasks.
     pub ring: Vec<InCircle>,
@@ -241,7 +241,7 @@ pub struct Closed {
     pub words: String,
 }
 
-/// The circles that the last line, a `block` line of that task, has closed.
+/// Returns the circles that the last line, a `block` line of that task, has closed.
 pub fn closed(now: &Now, task: u64) -> Vec<Closed> {
     if !leads_back(now, task) {
         return Vec::new();
@@ -256,8 +256,8 @@ pub fn closed(now: &Now, task: u64) -> Vec<Closed> {
     circles.map(of).collect()
 }
 
-/// Whether a task waits, over any of the holders of what each task waits for, for itself. Most
-/// tasks do not, and this looks at few of all tasks.
+/// Whether a task waits for itself through any chain of holders. Most tasks do not, and the search
+/// visits few of all tasks.
 fn leads_back(now: &Now, start: u64) -> bool {
     let holders = |id: u64| {
         let links = now.tasks.get(&id).and_then(|task| blocked_by(now, task));
@@ -276,7 +276,7 @@ fn leads_back(now: &Now, start: u64) -> bool {
     false
 }
 
-/// The circles that are over, with the lines with which they closed.
+/// Returns the circles that are over, with the lines that closed them.
 pub fn past(now: &Now) -> Vec<&Closed> {
     let present = rings(now);
     now.circles.iter().filter(|closed| !present.contains(&closed.ring)).collect()
@@ -284,11 +284,11 @@ pub fn past(now: &Now) -> Vec<&Closed> {
 
 /// The circles.
 ///
-/// A task is in a deadlock if none of its waits can end: no deadline of its own can interrupt it,
-/// and each wait is for what tasks hold that are in a deadlock themselves.
+/// A task is in a deadlock if none of its waits can end: none of its deadlines can interrupt it,
+/// and each wait is for something that deadlocked tasks hold.
 fn find(now: &Now) -> Vec<Vec<Link<'_>>> {
     let mut stuck = blocked_by_tasks(now);
-    // Whose wait ends if a task goes on.
+    // The tasks whose wait ends if a given task continues.
     let mut waiters = BTreeMap::<u64, Vec<u64>>::new();
     for (id, links) in &stuck {
         for holder in links.iter().flat_map(|(_, wait)| &wait.held_by) {
@@ -307,7 +307,7 @@ fn find(now: &Now) -> Vec<Vec<Link<'_>>> {
             way.push(at);
             at = stuck[&at][0].1.held_by[0];
         }
-        // A way that ends at an earlier one leads to a circle that is known.
+        // A way that reaches an earlier one leads to a known circle.
         if let Some(first) = way.iter().position(|id| *id == at) {
             circles.push(way[first..].iter().map(|id| stuck[id][0]).collect());
         }
@@ -315,12 +315,12 @@ fn find(now: &Now) -> Vec<Vec<Link<'_>>> {
     circles
 }
 
-/// The tasks that wait for tasks alone, with their waits.
+/// Returns the tasks that wait only for tasks, with their waits.
 fn blocked_by_tasks(now: &Now) -> BTreeMap<u64, Vec<Link<'_>>> {
     now.tasks.values().filter_map(|task| Some((task.id, blocked_by(now, task)?))).collect()
 }
 
-/// The waits of a task, if it waits for tasks alone.
+/// Returns the waits of a task, if it waits only for tasks.
 fn blocked_by<'n>(now: &'n Now, task: &'n Living) -> Option<Vec<Link<'n>>> {
     if task.state != Some(State::Blocked) || now.is_limited(task) {
         return None;

@@ -1,4 +1,4 @@
-//! Colours where somebody looks, plain text where a program reads.
+//! Colours on a terminal, plain text for a program.
 
 use std::io::IsTerminal;
 
@@ -6,17 +6,17 @@ use anstyle::{AnsiColor, Style};
 use crossterm::terminal;
 use testing::trace::Line;
 
-/// What the reader's screen can show.
+/// The abilities of the reader's screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
     /// Whether to use colours.
     pub colors: bool,
-    /// The columns of a terminal; a file has no end of them.
+    /// The columns of a terminal; unlimited for a file.
     pub width: Option<usize>,
 }
 
 impl Paint {
-    /// Neither colours nor an end of columns.
+    /// No colours, and unlimited columns.
     pub const PLAIN: Paint = Paint { colors: false, width: None };
 
     /// Colours and a width on a terminal, but no colours if `NO_COLOR` is set.
@@ -31,17 +31,17 @@ impl Paint {
         if self.colors { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// What the eye is to find first.
+    /// Highlights text that the eye should find first.
     pub fn strong(self, text: &str) -> String {
         self.with(Style::new().bold(), text)
     }
 
-    /// What may be skipped.
+    /// Dims text that can be skipped.
     pub fn faint(self, text: &str) -> String {
         self.with(Style::new().dimmed(), text)
     }
 
-    /// A line of a log, or a text about it, by what its verb means.
+    /// Colours a line of a log, or a text about it, by the meaning of its verb.
     pub fn line(self, line: &Line<'_>, text: &str) -> String {
         let color = match line.verb {
             "run" | "io" => AnsiColor::Green,

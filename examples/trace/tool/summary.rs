@@ -1,4 +1,4 @@
-//! `summary`: what the kernel did, and how each task spent its time.
+//! `summary`: the work of the kernel, and how each task spent its time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::style::Paint;
 use super::tables::Table;
 use super::tally::{Order, Row, Tally};
 
-/// What the kernel did, and what each task did with its time.
+/// The work of the kernel, and how each task spent its time.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// The tasks.
@@ -21,11 +21,11 @@ pub struct Summary {
     causes: Causes,
     counts: [u64; COUNTS.len()],
     turn: Option<u64>,
-    /// Of each kind of trap: how many were answered at once, blocked, and were interrupted.
+    /// For each kind of trap, how many were answered at once, blocked, and were interrupted.
     traps: BTreeMap<Box<str>, [u64; 3]>,
 }
 
-/// What is counted, in the order in which it is shown.
+/// The counted things, in the order of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Events,
@@ -118,7 +118,7 @@ impl Summary {
         }
     }
 
-    /// What there is to say.
+    /// Returns the answer.
     pub fn show(&self, paint: Paint) -> String {
         let mut text = self.tally.head() + &paint.strong("The kernel") + "\n";
         let of = |what: What| self.counts[what as usize];
@@ -163,7 +163,7 @@ fn arms(line: &Line<'_>) -> bool {
     }
 }
 
-/// Whether it is such a timer that comes true.
+/// Whether it is such a timer that fires.
 fn fires(line: &Line<'_>) -> bool {
     line.verb == "fire" && !["grace", "drain"].contains(&line.word(0))
 }

@@ -6,14 +6,14 @@ use testing::trace::span;
 
 use super::style::Paint;
 
-/// A text is padded up to so many columns; a formatter knows no larger number.
+/// A text is padded up to this many columns, the largest number that a formatter accepts.
 pub const WIDEST: usize = u16::MAX as usize;
 
-/// Rows in columns as wide as they need to be, and not wider together than the terminal. Numbers
-/// stand to the right, and the spans of a column have one unit.
+/// Rows in columns as wide as necessary, but together not wider than the terminal. Numbers are
+/// right-aligned, and the durations of a column have the same unit.
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// The head of a column whose texts are below the rows if there is no room for them.
+    /// The head of a column. If there is no room for its texts, they are below the rows.
     below: Option<&'static str>,
 }
 
@@ -23,8 +23,9 @@ impl Table {
         Table { rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()], below: None }
     }
 
-    /// The texts of the column with that head are what a reader has asked for. If the table is
-    /// wider than the terminal, each is whole on lines of its own, below its row.
+    /// Marks the column with that head as the one that the reader has asked for. If the table is
+    /// wider than the terminal, each of its texts is printed in full on separate lines below its
+    /// row.
     pub fn below(mut self, head: &'static str) -> Table {
         self.below = Some(head);
         self
@@ -100,8 +101,8 @@ impl Table {
         text
     }
 
-    /// If a column has spans alone, they all get the unit of the longest one, and as many decimals
-    /// as one of them needs.
+    /// If a column has only durations, all get the unit of the longest one, and as many decimals as
+    /// any of them needs.
     fn unify(&mut self, n: usize) {
         let micros = |cell: &String| match (&**cell, span(cell)) {
             ("-", _) => Some(None),
@@ -139,7 +140,7 @@ impl Table {
 /// A column of text is not made narrower than this.
 const LEAST: usize = 10;
 
-/// Makes the widest columns of text narrower until all of them have room, as far as that goes.
+/// Makes the widest columns of text narrower until all of them fit, if possible.
 fn fit(widths: &mut [usize], right: &[bool], room: usize) {
     let others = 2 * widths.len()
         + widths
@@ -150,7 +151,7 @@ fn fit(widths: &mut [usize], right: &[bool], room: usize) {
             .sum::<usize>();
     let texts: Vec<_> = (0..widths.len()).filter(|n| !right[*n]).collect();
     let (mut room, mut left) = (room.saturating_sub(others), texts.len());
-    // The narrow ones keep their width, and the others share what is left.
+    // The narrow ones keep their width, and the others share the rest.
     let mut by_width = texts;
     by_width.sort_by_key(|n| widths[*n]);
     for n in by_width {
@@ -164,7 +165,8 @@ fn fit(widths: &mut [usize], right: &[bool], room: usize) {
 /// The columns before a text below a row.
 const INDENT: usize = 8;
 
-/// A text in lines of so many columns, broken between words. A longer word has a line of its own.
+/// Splits a text into lines of this many columns, between words. A longer word gets a separate
+/// line.
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut width = 0;
@@ -185,7 +187,7 @@ pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// A text in so many columns. A place in the source keeps its end, another text its beginning.
+/// Cuts a text to this many columns. A call site keeps its end, any other text its beginning.
 fn shortened(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width || width == WIDEST {

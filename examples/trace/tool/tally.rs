@@ -15,7 +15,7 @@ use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
 
-/// What is said of a log that does not know how long most runs were.
+/// The remark about a log that does not have the lengths of most runs.
 const NOT_TIMED: &str = "
 -: the trace is not timed, so of runs it knows the long ones alone (`longrun`). The time of the
    others is in unknown (this task or another one had the CPU), ready or blocked.
@@ -39,14 +39,14 @@ pub enum Order {
     Runs,
 }
 
-/// What is said of a task.
+/// A row about a task or a family.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its number; of several tasks, how many they are.
+    /// The number of the task; for several tasks, their count.
     pub id: u64,
-    /// Its name; of several tasks, what their names have in common.
+    /// The name of the task; for several tasks, the common part of their names.
     pub name: Box<str>,
-    /// What it does.
+    /// Its state.
     pub state: Box<str>,
     /// How it spent its time.
     pub shares: Shares,
@@ -85,10 +85,10 @@ pub fn pattern(name: &str) -> String {
     pattern
 }
 
-/// So many ended tasks have a row each. When there are more, those of one family of names have a
-/// row together.
+/// Up to this many ended tasks have a row each. If there are more, the tasks of one family of names
+/// share a row.
 pub const ENDED: usize = 1000;
-/// So many families have a row each.
+/// The largest number of families with a row each.
 const FAMILIES: usize = 1000;
 
 /// The tasks that have ended.
@@ -129,9 +129,9 @@ impl Ended {
 /// Follows the tasks of a log.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The tasks that have not.
+    /// The tasks that have not ended.
     pub now: Now,
-    /// The process that goes on after the last line.
+    /// The process that is still writing after the last line.
     pub writer: Option<Writer>,
     ended: Ended,
 }
@@ -144,18 +144,18 @@ impl Tally {
         }
     }
 
-    /// A length of runs, or nothing if the log does not know it.
+    /// Returns a length of runs, or nothing if the log does not have it.
     pub fn run(&self, run: Duration) -> Option<Duration> {
         Some(run).filter(|run| self.now.is_timed || !run.is_zero())
     }
 
-    /// What is to be said before a table.
+    /// Returns the text before a table.
     pub fn head(&self) -> String {
         let Some(writer) = self.writer else { return String::new() };
         format!("The tasks {}:\n", writer.in_words(self.now.last.at))
     }
 
-    /// What is to be said after a table.
+    /// Returns the text after a table.
     pub fn foot(&self) -> &'static str {
         match self.now.is_timed {
             true => "",
@@ -163,7 +163,7 @@ impl Tally {
         }
     }
 
-    /// A row for each task, by number, but for those that are folded.
+    /// Returns a row for each task, by number, except for folded tasks.
     pub fn rows(&self) -> Vec<Row> {
         let end = self.now.last.at + self.writer.map_or(Duration::ZERO, |writer| writer.ago);
         let alive = self.now.tasks.values().map(|task| {
@@ -192,7 +192,7 @@ impl Tally {
         self.head() + &self.show(heads, order, cells, paint) + self.foot()
     }
 
-    /// A table of those that have a row each, and one of the families.
+    /// Returns a table of the tasks with a row each, and a table of the families.
     pub fn show<const N: usize>(
         &self,
         mut heads: [&'static str; N],

@@ -1,4 +1,4 @@
-//! `tree`: who has spawned whom, with what each task does.
+//! `tree`: which task has spawned which, and the state of each task.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,25 +25,25 @@ pub struct Tree {
 #[derive(Default)]
 struct Children<'n> {
     shown: Vec<&'n Living>,
-    /// Those of each family of names that are too many: how many of them run, are ready, are
+    /// For each family of names with too many tasks, how many of the rest run, are ready, and are
     /// blocked.
     folded: BTreeMap<String, [usize; 3]>,
 }
 
-/// What is yet to be drawn: a task, or those that are folded, and what stands before it.
+/// An item to draw: a task or folded tasks, and the prefix of the row.
 enum Node<'n> {
     Task(&'n Living, Before, &'static str),
     Folded(String),
 }
 
-/// What stands before a row, and how deep the row is.
+/// The prefix and the depth of a row.
 #[derive(Clone, Default)]
 struct Before {
     guides: String,
     depth: usize,
 }
 
-/// Rows that are deeper than this are not moved to the right any more, and say how deep they are.
+/// Deeper rows are not indented further, but show their depth.
 const DEEPEST: usize = 24;
 
 impl Before {
@@ -66,7 +66,7 @@ impl Before {
 }
 
 impl Tree {
-    /// Shows so many tasks of one parent and one family of names.
+    /// Shows this many tasks of one parent and one family of names.
     pub fn new(look: Look, most: usize) -> Tree {
         Tree { look, now: Now::default(), most }
     }
@@ -109,7 +109,8 @@ impl Tree {
         Ok(text)
     }
 
-    /// The children of each task; of none, those whose parent has ended or is the kernel.
+    /// The children of each task. Tasks whose parent has ended or is the kernel are children of
+    /// `None`.
     fn families(&self) -> BTreeMap<Option<u64>, Children<'_>> {
         let mut seen = BTreeMap::<(Option<u64>, String), usize>::new();
         let mut families = BTreeMap::<Option<u64>, Children<'_>>::new();
@@ -129,7 +130,7 @@ impl Tree {
         families
     }
 
-    /// What a task does, since when and where.
+    /// Describes the state of a task, its beginning and its call site.
     fn does(&self, task: &Living, time: Time) -> String {
         let span = Span(time.since(task.from.at));
         let mut does = match task.state {

@@ -11,7 +11,7 @@ use super::model::Trace;
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// What the task waited for has come.
+    /// The awaited event happened.
     Well,
     /// A deadline passed.
     Timeout,
@@ -19,7 +19,7 @@ pub enum Ended {
     Cancelled,
     /// Its future was dropped: another branch was faster.
     Withdrawn,
-    /// Not before the end of its task or of the trace.
+    /// The wait did not end before the end of its task or of the trace.
     Open,
 }
 
@@ -28,7 +28,7 @@ pub enum Ended {
 pub struct Wait {
     /// The line that opened the ticket, as a place in the trace.
     pub from: usize,
-    /// The line that ended it; without one, the end of its task or of the trace.
+    /// The line that ended it; if there is none, the end of its task or of the trace.
     pub to: usize,
     /// How it ended.
     pub ended: Ended,
@@ -71,7 +71,7 @@ fn ended(line: &Line<'_>) -> Option<Ended> {
 /// A timer that fired after its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// The line that set it, as a place in the trace: the timer is its task's.
+    /// The line that set it, as a place in the trace. The timer belongs to the task of that line.
     pub set: usize,
     /// Its `fire` line.
     pub fired: usize,

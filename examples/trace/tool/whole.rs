@@ -1,4 +1,5 @@
-//! Whether a log is whole: where lines are missing or in another order, and whether it has its end.
+//! Whether a log is complete: the places where lines are missing or in another order, and whether
+//! it has its end.
 
 use kernel::trace::Seq;
 use testing::trace::Line;
@@ -9,13 +10,13 @@ use super::reading::Bad;
 /// The largest number of faults that are listed one by one.
 const LISTED: usize = 10;
 
-/// Follows the lines of a log, and keeps the places where something is wrong with it.
+/// Follows the lines of a log, and keeps the places of its faults.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {
     first: Vec<String>,
     count: usize,
     last: Option<(Seq, Time, u64)>,
-    /// The number of lines since `last` that cannot be read.
+    /// The number of malformed lines since `last`.
     unread: u64,
     is_halted: bool,
     is_growing: bool,
@@ -60,18 +61,18 @@ impl Whole {
         self.is_halted = line.verb == "halt";
     }
 
-    /// Notes a line that cannot be read.
+    /// Notes a malformed line.
     pub fn bad(&mut self, bad: &Bad) {
         self.unread += 1;
         self.fault(|| bad.to_string());
     }
 
-    /// Says that a process is writing the log, so that it needs no end.
+    /// Notes that a process is writing the log, so that it needs no end.
     pub fn grows(&mut self) {
         self.is_growing = true;
     }
 
-    /// Whether the last line is that of a kernel that ends.
+    /// Whether the last line reports the end of a kernel.
     pub fn is_halted(&self) -> bool {
         self.is_halted
     }

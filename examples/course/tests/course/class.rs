@@ -20,7 +20,8 @@ const LAB: u32 = 16;
 /// How many students the class has.
 const CLASS: usize = 30;
 
-/// What the students hand in, and the begin of each verdict: its status, a colon, and what it says.
+/// The submissions of the students, and the beginning of each verdict: its status, a colon, and its
+/// text.
 #[derive(Default)]
 struct Class(BTreeMap<String, (Option<String>, String)>);
 
@@ -98,7 +99,7 @@ fn a_class_with_hostile_submissions_is_graded_and_nothing_is_left() {
     fs::create_dir(&temporary).unwrap();
     class.hand_in(&folder);
     let before = files(&folder);
-    // What all have in common is built first, as it is for the first student of a year.
+    // The common part is built first, as for the first student of a year.
     course_in(&scratch.0, &["start", "16"]);
     course_in(&scratch.0, &["check", "16"]);
     let start = Instant::now();

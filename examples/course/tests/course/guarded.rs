@@ -12,7 +12,7 @@ use testing::child;
 use crate::solutions::course;
 use crate::tool::Scratch;
 
-/// What a shell's script has done under the guard.
+/// The result of a shell script under the guard.
 struct Ran {
     ended: Ended,
     log: String,
@@ -30,7 +30,7 @@ impl Ran {
     }
 }
 
-/// Runs a script; `MARK` stands for a time to sleep that no other process of the machine has.
+/// Runs a script. `MARK` is replaced by a sleep time that no other process of the machine uses.
 fn run(name: &str, millis: u64, script: &str) -> Ran {
     course();
     let scratch = Scratch::new(&format!("guarded-{name}"));

@@ -1,4 +1,4 @@
-//! The logs that labs show are those of the programs beside them.
+//! The logs that labs show equal those of the programs next to them.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ fn as_shown(log: &str, folder: &str) -> String {
 fn the_log_of_lab_14_is_that_of_its_program() {
     let log = as_shown(&testing::run(lab_14::given::program::bakery()).trace, "14_order");
     let lines = testing::trace::trace(&log).unwrap();
-    // The lab leaves out what is no decision about who runs.
+    // The lab leaves out lines that are not decisions about which task runs.
     let is_left_out =
         |line: &Line<'_>| line.name() == "wakeup" || ["halt", "notify"].contains(&line.verb);
     let lines = lines.iter().filter(|line| !is_left_out(line));
@@ -41,7 +41,7 @@ fn the_log_of_lab_14_is_that_of_its_program() {
     }
 }
 
-/// Where a kernel writes its trace.
+/// The target of a kernel's trace.
 #[derive(Clone, Default)]
 struct Text(Rc<RefCell<Vec<u8>>>);
 

@@ -32,7 +32,7 @@ pub fn course() -> Command {
 /// The seeds of the hidden scenarios.
 const HIDDEN: [u64; 3] = [2, 3, 4711];
 
-/// What check says of a variant: `solution`, `skeleton`, `wrong_1`.
+/// The verdict of `check` about a variant: `solution`, `skeleton`, `wrong_1`.
 fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
     let source = lab.text(&format!("{variant}.{}", lab.ending()));
     let judged = match lab.kind {
@@ -47,7 +47,7 @@ fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
                     Ok(run(&mut command, says))
                 })
             });
-            // The first hidden scenario in which it is wrong.
+            // The first hidden scenario in which it fails.
             judged.find(|judged| *judged != Ok(Ok(()))).unwrap_or(Ok(Ok(())))
         }
     };
@@ -58,7 +58,7 @@ fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
     })
 }
 
-/// Whoever is said not to end is not waited for as long.
+/// Do not wait long for a program that is expected not to end.
 fn run(command: &mut Command, says: Option<&str>) -> (work::Ended, String) {
     let is_endless = says.is_some_and(|says| says.starts_with("your program did not end"));
     let limit = if is_endless { Duration::from_secs(4) } else { program::LIMIT };
@@ -92,7 +92,7 @@ fn header<'s>(source: &'s str, key: &str) -> Option<&'s str> {
     lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
 }
 
-/// What check says of a wrong solution.
+/// The verdict of `check` about a wrong solution.
 pub fn says(source: &str) -> Option<&str> {
     header(source, "says")
 }
@@ -115,7 +115,7 @@ fn demands(page: &str) -> Vec<&str> {
     lines.filter_map(|line| Some(line.split_once("**")?.0)).collect()
 }
 
-/// All labs; those that build the kernel anew only if COURSE=all. COURSE=9,10 is only these.
+/// All labs; those that build the kernel again only if COURSE=all. COURSE=9,10 is only these.
 fn labs() -> Vec<Lab> {
     let chosen = env::var("COURSE").unwrap_or_default();
     let numbers: Vec<u32> = chosen.split(',').filter_map(|number| number.parse().ok()).collect();
@@ -126,7 +126,7 @@ fn labs() -> Vec<Lab> {
     labs::all().unwrap().into_iter().filter(is_chosen).collect()
 }
 
-/// Says all that is wrong, not the first thing only.
+/// Reports all errors, not only the first.
 #[track_caller]
 pub fn none_of(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));

@@ -17,7 +17,7 @@ use support::examples;
 use testing::child::{self, Child};
 use testing::trace;
 
-/// The first step whose log has the format of the real kernel.
+/// The first step with a log in the format of the real kernel.
 const FIRST_TRACE: u32 = 6;
 /// Lines of code of each step, and lines of code that it adds to the step before. Given files are
 /// not counted.
@@ -54,7 +54,7 @@ fn code(text: &str) -> Vec<&str> {
     text.lines().filter(is_code).collect()
 }
 
-/// What a step prints on the virtual clock. Step 2 has the real one: its times are masked.
+/// The output of a step on the virtual clock. Step 2 has the real one: its times are masked.
 fn log(step: u32) -> String {
     let ran = child::output(&mut Command::new(program(step)));
     let errors = String::from_utf8_lossy(&ran.stderr);
@@ -90,7 +90,7 @@ fn each_program_prints_its_golden_log() {
     for step in (1..=STEPS).filter(|step| has_fixed_log(*step)) {
         let golden = pages::log(step);
         let mut printed = log(step);
-        // On the real clock of step 2 a busy machine can be too late for a turn of its own.
+        // On the real clock of step 2, a busy machine can be so late that two turns become one.
         let mut attempts = if step == 2 { 20 } else { 0 };
         while printed != golden && attempts > 0 && !support::is_blessing() {
             attempts -= 1;
@@ -203,7 +203,7 @@ fn a_page_links_to_the_files_that_its_step_adds_or_changes() {
     }
 }
 
-/// The lines of a golden log in which each of these words is a word.
+/// The lines of a golden log that contain each of these words.
 fn lines_with<'t>(golden: &'t str, words: &[&str]) -> Vec<&'t str> {
     let has_all = |line: &&str| {
         words.iter().all(|word| line.split_whitespace().any(|in_line| in_line == *word))
@@ -223,7 +223,7 @@ fn the_numbers_in_the_answers_of_the_pages_are_those_of_the_logs() {
         let columns = log(step).lines().filter_map(|line| line.split_whitespace().nth(1));
         columns.filter_map(|turn| turn.parse::<u32>().ok()).max()
     };
-    // What is true of the logs, and the sentence of the page.
+    // The facts about the logs, and the sentence of the page.
     let facts = [
         (1, log(1).lines().filter(is_run_of_one).count() == 4, "1. Four times."),
         (2, turns(2) == Some(4), "2. Four:"),
@@ -264,7 +264,7 @@ fn the_logs_from_the_sixth_step_on_keep_the_promises_of_the_real_kernel() {
     }
 }
 
-/// What the tool of the course prints.
+/// The output of the tool of the course.
 fn course(args: &[&str]) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let program = BUILT.get_or_init(|| examples::build("course"));
@@ -420,7 +420,7 @@ impl Server {
     }
 }
 
-/// Sends so many messages, one after the other, and reads each back.
+/// Sends this many messages, one after the other, and reads each back.
 fn echo(mut stream: TcpStream, count: usize) {
     for number in 0..count {
         let sent = format!("message {number:05}\n");

@@ -64,14 +64,14 @@ fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
     assert!(code == 0 && said.starts_with("#trace v3 clock=virtual"), "{said}");
     let listed = course_in(folder, &["list"]).1;
     assert!(listed.contains("passed, in trapline-labs/16_fair"), "{listed}");
-    // The crate stands on its own, too.
+    // The crate also builds on its own.
     let own = labs.join("16_fair");
     let mut cargo = child::cargo();
     cargo.args(["run", "--quiet", "--offline"]).current_dir(&own);
     let ran = child::output_within(child::BUILD, &mut cargo);
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 
-    // What does not compile is one short line.
+    // A compile error is reported in one short line.
     fs::write(own.join("src/lab.rs"), "pub fn pump() -> u8 { \"\" }\n").unwrap();
     let (code, said) = course_in(folder, &["check", "16"]);
     assert!(said.starts_with("it does not compile: src/lab.rs:1:"), "{said}");

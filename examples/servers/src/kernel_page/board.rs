@@ -1,9 +1,9 @@
 //! The data of the live page about a kernel, gathered from the events of its log.
 //!
-//! Bounded: the last [`EVENTS`] lines, and of each task that has not ended its first line, the wait
-//! that it was woken from, the line that woke it with the one behind that, its last `run` and
-//! `block`, and one line for each of its open waits, scopes and deadlines. So a task that parked
-//! long ago can still be explained.
+//! The memory is bounded: the last [`EVENTS`] lines, and for each task that has not ended its first
+//! line, the wait that it was woken from, the line that woke it with the cause of that line, its
+//! last `run` and `block`, and one line for each of its open waits, scopes and deadlines. So a task
+//! that parked long ago can still be explained.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -29,7 +29,7 @@ pub struct Task {
     pub spawn: Option<Kept>,
     pub wake: Option<Kept>,
     pub cause: Option<Kept>,
-    /// The line of the wait from which the task was last woken.
+    /// The line of the wait that the task was last woken from.
     pub ended: Option<Kept>,
     pub run: Option<Kept>,
     pub block: Option<Kept>,
@@ -56,11 +56,11 @@ pub struct Board {
     words: Words,
     /// The task that made each connection deadline.
     owners: BTreeMap<u64, u64>,
-    /// The name in the log lines of the kernel, which are about no task.
+    /// The name in the log lines of the kernel itself.
     kernel: Option<Rc<str>>,
     /// The number of open pages. The clock is read only while a page is open.
     pub viewers: usize,
-    /// The time at which the running task got the CPU.
+    /// The time when the running task got the CPU.
     running: Option<Instant>,
     /// The CPU time of the tasks while a page was open; `own` is the CPU time of the tasks that
     /// serve the page.
@@ -69,7 +69,8 @@ pub struct Board {
     /// The tasks that serve the page.
     hidden: BTreeSet<u64>,
     /// The descriptors of these tasks, each with its task, and whether it is registered. A
-    /// registered one stays until it is unregistered, which may be after the end of its task.
+    /// registered descriptor stays until it is unregistered, which may be after the end of its
+    /// task.
     aliases: BTreeMap<Alias, (u64, bool)>,
     /// The timers of these tasks, each with its task.
     timers: BTreeMap<Timer, u64>,
@@ -233,7 +234,7 @@ impl Board {
         }
     }
 
-    /// Records the begin or the end of a timeout or of an armed deadline, if `line` reports it.
+    /// Records the beginning or the end of a timeout or of an armed deadline, if `line` reports it.
     fn limit(&mut self, line: &Line<'_>) {
         let (timer, limit) = match &line.event {
             Event::Trap {
@@ -264,7 +265,7 @@ impl Board {
         found.filter(|kept| kept.seq == seq)
     }
 
-    /// Returns the kept log lines after the line with the number `shown`, up to that with the
+    /// Returns the kept log lines after the line with the number `shown`, up to the line with the
     /// number `last`.
     pub fn between(&self, shown: Seq, last: Seq) -> impl Iterator<Item = &Kept> {
         let from = shown.max(self.last.saturating_sub(EVENTS as u64));
@@ -306,7 +307,7 @@ impl Task {
     fn wake(&mut self, at: Time, ticket: Option<u64>, kept: &Kept, cause: Option<Kept>) {
         let place = self.awaits.iter().position(|(of, _)| Some(*of) == ticket);
         let ended = place.map(|place| self.awaits.remove(place).1).or_else(|| self.block.clone());
-        // The first that made it ready is why it will run.
+        // The first line that made it ready is the reason why it will run.
         if self.state == "parked" {
             self.wake = Some(kept.clone());
             (self.cause, self.ended) = (cause, ended);

@@ -1,4 +1,4 @@
-//! The trace tool as a user runs it: its exit status, and what it writes where.
+//! The trace tool as a user runs it: its exit status, and its output on each stream.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn check_fails_for_a_log_that_is_not_whole_and_other_commands_warn() {
         assert_eq!(ran.status.code(), Some(0), "{command}");
         assert!(text(&ran.stderr).contains(" without a `halt` line: "), "{command}");
     }
-    // This process writes it: it has no end yet.
+    // This process is writing the file, so the log has no end yet.
     let writer = fs::File::options().append(true).open(path).unwrap();
     let ran = tool(&["check", path]);
     assert_eq!((ran.status.code(), text(&ran.stderr).as_str()), (Some(0), ""));
@@ -68,7 +68,7 @@ fn a_record_and_a_line_without_an_end_have_one_sentence() {
             assert!(told.contains(is_told), "{told}");
         }
     }
-    // What was found is cut.
+    // The found text is cut.
     let path = file("long.trace");
     fs::write(&path, "x".repeat(1 << 20) + "\n").unwrap();
     let told = text(&tool(&["summary", path.to_str().unwrap()]).stderr);

@@ -26,7 +26,7 @@ impl Terminal {
         Terminal { child: child::spawn(&mut script), shown: String::new() }
     }
 
-    /// Waits for a text on the screen. The child has a limit, and its end ends this.
+    /// Waits for a text on the screen. The child has a time limit, and its end ends this wait.
     fn wait_for(&mut self, text: &str) {
         let out = self.child.stdout.as_mut().unwrap();
         let mut bytes = [0; 4096];
@@ -37,7 +37,7 @@ impl Terminal {
         }
     }
 
-    /// Sends a key, and waits for what it shows.
+    /// Sends a key, and waits for the text that it shows.
     fn key(&mut self, key: &str, text: &str) {
         self.shown.clear();
         self.child.stdin.as_mut().unwrap().write_all(key.as_bytes()).unwrap();

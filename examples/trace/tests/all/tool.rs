@@ -1,4 +1,4 @@
-//! The tool that reads traces, on the goldens: what it says is what the traces say.
+//! The tool that reads traces, on the goldens: its answers agree with the traces.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ fn why(trace: &Trace, seq: u64) -> String {
     chain::why(trace, trace.place(seq).unwrap(), false, PLAIN)
 }
 
-/// Shows a command each line.
+/// Passes each line to a command.
 fn each<T>(text: &str, mut command: T, mut line: impl FnMut(&mut T, &Line<'_>)) -> T {
     let seen = |read: Read<'_>| match read {
         Read::Line(each, _) => line(&mut command, &each),
@@ -231,7 +231,7 @@ fn why_explains_a_wait_for_the_cpu() {
                  from http.rs:102.";
     assert!(said.lines().next().unwrap().ends_with(ready), "{said}");
     assert!(!why(&trace, 11).contains(" had been ready "), "it had the CPU at once");
-    // A log of the time once in a turn knows the lengths of long runs alone.
+    // If the clock is read once a turn, the log knows only the lengths of long runs.
     let untimed = ["0s", "70ms", "52ms"].map(|span| format!(" waited={span}"));
     let untimed = untimed.iter().fold(text.to_owned(), |text, field| text.replace(field, ""));
     let untimed = untimed.replace(" ran=60ms", "").replace(" ran=2ms", "");
@@ -279,7 +279,7 @@ fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
             let pieces = trace.pieces(task);
             let first = trace.line(pieces[0].from);
             let last = trace.line(pieces[pieces.len() - 1].to);
-            // The times of the lines may not have all of a long run.
+            // The times of the lines may lack a part of a long run.
             let (total, span) = (shares.total(), last.at.since(first.at));
             let is_long = trace.long_runs().any(|(run, _)| trace.task_of(run).id == task.id);
             assert!(total == span || is_long && total > span, "{name}: nothing is left out");
@@ -430,7 +430,7 @@ fn only_one_word_is_a_place_that_keeps_its_end() {
     assert!(row.starts_with("  mutex acco") && row.ends_with("transfer.rs:12"), "{said}");
 }
 
-/// Whatever text it is, each command says something, and the text controls no terminal.
+/// For any text, each command prints an answer, and the text cannot control the terminal.
 #[test]
 fn no_text_makes_a_command_panic_and_no_byte_of_it_reaches_the_terminal() {
     let mut text = golden("nested") + &golden("echo_two_clients") + &golden("phases");
@@ -464,7 +464,7 @@ fn name_of(length: usize) -> String {
     format!(" {} ", "n".repeat(length))
 }
 
-/// What the commands say of a text.
+/// The output of the commands for a text.
 fn said_of(text: &str) {
     let Ok(trace) = Trace::read(Text::Memory(text.into()), |_| {}) else { return };
     if trace.is_empty() {
@@ -505,7 +505,7 @@ fn said_of(text: &str) {
 #[test]
 fn idle_names_who_has_waited_longest_and_for_what() {
     let text = golden("http_two_requests");
-    // As it stood when the server waited for the second request.
+    // The log up to the point at which the server waited for the second request.
     let cut: String = text
         .lines()
         .take_while(|line| !line.contains("#0022"))
@@ -517,7 +517,8 @@ fn idle_names_who_has_waited_longest_and_for_what() {
     assert!(said.contains("\n\nLongest runs"), "{said}");
 }
 
-/// The trace of a program that hangs, up to there, and the circles that the kernel reports.
+/// The trace of a program up to the point at which it hangs, and the circles that the kernel
+/// reports.
 fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
     let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
     let theirs = lines.clone();
@@ -530,7 +531,7 @@ fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
     };
     let lines = lines.take();
     assert_eq!(check(&self::lines(&read(&lines))), Ok(()));
-    // What follows is the end of the tasks that nothing could wake.
+    // The rest is the end of the tasks that nothing could wake.
     let end = lines.find("drop     its_run_failed").and_then(|end| lines[..end].rfind('\n'));
     let lines = lines[..=end.unwrap()].to_owned();
     let circles = said.find("deadlock of").map_or(String::new(), |at| format!("{}\n", &said[at..]));
@@ -897,7 +898,7 @@ fn a_bad_line_is_reported_by_its_number_and_the_rest_is_read() {
     );
 }
 
-/// What is wrong with a log, as the tool and the page say it.
+/// The faults of a log, as the tool and the page report them.
 fn faults(text: &str) -> Vec<String> {
     let trace = read(text);
     let faults = trace.whole.faults();
@@ -1086,8 +1087,8 @@ fn a_page_asks_the_network_for_nothing_and_knows_its_tasks_and_its_clock() {
     assert_eq!(head_of(&self::page(&read(&real)))["clock"], "real");
 }
 
-/// What a page says before its columns of numbers. That these give the lines again, to the byte, is
-/// tested where they are read: in a browser.
+/// The text of a page before its columns of numbers. A test in a browser, which reads the columns,
+/// checks that they yield the lines again, to the byte.
 fn head_of(page: &str) -> Value {
     let data = page.split("id=\"data\" type=\"text/plain\">").nth(1).unwrap();
     let packed = BASE64_STANDARD.decode(data.split("</script>").next().unwrap()).unwrap();
@@ -1170,7 +1171,7 @@ fn a_page_of_many_lines_is_small() {
 
 // ---- Line by line -------------------------------------------------------------------------------
 
-/// The lines of a server with three connections, two of which wait in a phase; the third has ended.
+/// The lines of a server with three connections: two wait in a phase, and the third has ended.
 const SERVER: &str = "\
 #trace v3 clock=real seed=0 tick=0.3s
  0.000000       1  #0001   2 main     spawn    parent=-
@@ -1247,7 +1248,7 @@ fn idle_counts_to_now_while_a_process_writes_the_trace_and_says_which_it_did() {
                  trace:";
     assert_eq!(said.lines().next(), Some(first));
     assert!(said.contains("\n  16s  0.000000  #0008 "), "{said}");
-    // A kernel that has ended writes no more, whoever has the file.
+    // A kernel that has ended writes no more, even if a process has the file open.
     let halt =
         " 5.000000       4  #0026   0 kernel   halt     tasks=4 tickets=5 timers=1 handles=3";
     let said = idle(&format!("{SERVER}{halt}\n"), look(), 9).unwrap();
@@ -1374,8 +1375,8 @@ fn generations(count: u64) -> String {
     text
 }
 
-/// What a tree and a search for circles cost grows with the tasks, not with their square: with
-/// that, this test would be felt.
+/// The cost of a tree and of a search for circles grows with the number of tasks, not with its
+/// square. With the square, this test would be noticeably slow.
 #[test]
 fn a_deep_tree_is_as_wide_as_a_page() {
     const COUNT: u64 = 20_000;
@@ -1415,7 +1416,7 @@ fn what_the_commands_keep_does_not_grow_with_the_log() {
         allocation_counter::measure(|| connections(count, &mut line)).bytes_max
     }
     fn keeps<T>(name: &str, new: impl Fn() -> T, line: impl Fn(&mut T, &Line<'_>)) {
-        // The second is three times as long, and as many tasks live at a time.
+        // The second is three times as long, with the same number of tasks alive at a time.
         let [short, long] = [1_500, 4_500].map(|count| {
             let mut command = new();
             most(count, |each| line(&mut command, each))
@@ -1466,8 +1467,8 @@ fn diff_ignores_what_a_timed_trace_adds() {
 }
 
 /// A log on the real clock, not timed. Task 3 holds the CPU for 0.1 s in each of three runs, and
-/// task 4 reads the clock after each of them. Without `longrun` lines, nothing says whose run it
-/// was.
+/// task 4 reads the clock after each of them. Without `longrun` lines, the log does not show which
+/// task ran.
 fn burnt(has_long_runs: bool) -> String {
     let mut text = "\
 #trace v3 clock=real seed=0 tick=0.3s
@@ -1575,7 +1576,7 @@ fn waits_that_begin_together_are_told_together() {
 
 // ---- The page "Reading a trace" -----------------------------------------------------------------
 
-/// A socket whose clients are played by a script.
+/// A socket with clients that follow a script.
 struct Played(u32, char);
 
 impl Source for Played {
@@ -1621,7 +1622,7 @@ fn an_echo_server_with_two_clients() {
     assert_eq!((ran.count("accept"), ran.count("arrive")), (2, 5));
 }
 
-/// Its blocks: what it says they are, and the text.
+/// The blocks of the page: the remark in front of each, and the text.
 fn blocks(page: &str) -> Vec<(String, String)> {
     let parts = page.split("<!-- ").skip(1).filter(|part| !part.starts_with("source: "));
     parts
@@ -1703,7 +1704,7 @@ fn each_wait_of_a_join_is_there_with_its_end() {
     let ended: Vec<_> = waits(&trace).iter().map(|wait| (of_line(wait.to), wait.ended)).collect();
     let hit = |ticket| (("deliver", Some(ticket)), Ended::Timeout);
     assert_eq!(ended, [hit(1), hit(2)]);
-    // A race: what the faster branch left behind is withdrawn. One that lasts is open.
+    // A race: the waits of the slower branch are withdrawn. A race in progress is open.
     let text = "\
  0.000000       0  #0001   2 main     spawn    parent=-
  0.000000       1  #0002   2 main     run      cause=#0001
@@ -1736,7 +1737,7 @@ fn a_timer_is_late_by_what_the_line_says_or_by_its_time() {
     assert_eq!(late, [(0, 1, 300), (4, 5, 2000)]);
 }
 
-/// The rows of the state at a line, as `trace state` prints them.
+/// The rows of the state at a line, in the form of `trace state`.
 fn state_at(name: &str, seq: u64) -> String {
     let trace = named(name);
     let text = state::state(&trace, trace.place(seq).unwrap(), PLAIN);
@@ -1798,7 +1799,7 @@ fn a_line_or_a_time_is_found_and_an_error_says_what_was_expected() {
 
 #[test]
 fn a_walk_back_and_forth_shows_the_same_states() {
-    // Longer than the lines between two states that a walk keeps.
+    // Longer than the distance between two states that a walk keeps.
     let mut text = String::new();
     connections(400, |line| text += &format!("{line}\n"));
     let trace = read(&text);
@@ -1857,7 +1858,7 @@ fn a_screen_has_its_size_and_what_is_new_is_on_it() {
             assert!(rows.iter().all(|row| row.chars().count() <= size.0.max(20)), "{shown}");
         }
     }
-    // The sentence is whole where the state leaves rows for it.
+    // The sentence is complete if the state leaves rows for it.
     let said = |place| state::head(&trace, place, PLAIN).lines().nth(1).unwrap().to_owned();
     let longest = (0..count(&trace)).max_by_key(|place| said(*place).len()).unwrap();
     walk.to(longest);
@@ -1866,7 +1867,7 @@ fn a_screen_has_its_size_and_what_is_new_is_on_it() {
     let shown = screen(&trace, &walk, (40, 40), PLAIN);
     let words: Vec<_> = shown.split_whitespace().collect();
     assert!(words.join(" ").contains(&sentence), "{shown}");
-    // One connection of many does something: it is on the screen, wherever it stands.
+    // One connection of many changes, so it is on the screen, wherever its row is.
     let mut text = String::new();
     connections(40, |line| text += &format!("{line}\n"));
     let trace = read(&text);
