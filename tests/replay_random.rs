@@ -27,7 +27,7 @@ use traps::{
 };
 
 const US: Duration = Duration::from_micros(1);
-/// How long a replay may take, however busy the machine is.
+/// How long a replay may take, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// How many random programs a test makes; `REPLAY_SEEDS=10000` asks for more, and
@@ -55,7 +55,7 @@ impl Dice {
     }
 }
 
-/// A client from outside: it says some bytes, and hears what comes back.
+/// A client from outside: sends some bytes, and reads the reply.
 fn client(addr: SocketAddr, mut dice: Dice) {
     let Ok(mut stream) = TcpStream::connect(addr) else { return };
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -107,7 +107,7 @@ thread_local! {
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A job of some kind. Its value is that of the replay, however long it takes.
+/// A job of some kind. Its value is the same in the replay, however long the job takes.
 async fn job(dice: &mut Dice) -> Result<u64, traps::Error> {
     let spins = dice.roll(20_000);
     match dice.roll(7) {
@@ -126,7 +126,7 @@ async fn job(dice: &mut Dice) -> Result<u64, traps::Error> {
             let (waited, said) = join(says, waits).await;
             waited.and(said)
         }
-        // A job does not see its task, nor the kernel, and may have one of its own.
+        // A job sees neither its task nor the kernel, and can have its own kernel.
         4 => {
             SEEN.set(4);
             note("before a job");
@@ -179,7 +179,7 @@ async fn act(dice: &mut Dice) -> io::Result<()> {
             note(format!("{n} bytes, {}", from == a.local_addr()?));
         }
         5 => {
-            // A wake from a thread that is none of the kernel's.
+            // A wake from a thread that does not belong to the kernel.
             let woken = outside("thread", |waker| {
                 if tape::mode() == Mode::Records {
                     thread::spawn(move || waker.wake());
@@ -195,7 +195,7 @@ async fn act(dice: &mut Dice) -> io::Result<()> {
         }
         7 => note(format!("at {:?}", wall_clock())),
         8 if dice.roll(8) == 0 => {
-            // Until the system has it, and without a wait of the kernel.
+            // Until the system has it, without a wait of the kernel.
             let mut command = Command::new("cat");
             let mut cat = Process::spawn(command.stdin(Stdio::piped()))?;
             note(format!("{:?}", cat.try_wait()));
@@ -246,7 +246,7 @@ async fn program(seed: u64, seen: Rc<dyn Fn(SocketAddr)>) {
     }
 }
 
-/// Runs to the end and gives the log.
+/// Runs to the end and returns the log.
 fn log_of(
     mut kernel: Kernel<Taped>,
     text: Text,
@@ -266,7 +266,7 @@ fn options(seed: u64) -> Options {
     options.threads(1 + (seed % 4) as usize)
 }
 
-/// Records a program with clients, and signals, from outside. Gives its log, if it has one.
+/// Records a program with clients, and signals, from outside. Returns its log, if it has one.
 fn record(seed: u64, path: &Path, with_log: bool) -> String {
     let record = Record { is_timed: with_log && seed.is_multiple_of(3), ..Record::from(path) };
     let mut kernel = Kernel::record_to(record, options(seed)).unwrap();
@@ -292,7 +292,8 @@ fn record(seed: u64, path: &Path, with_log: bool) -> String {
     log
 }
 
-/// Replays a program. Gives its log and, if it has stopped, its log so far.
+/// Replays a program. Returns its result with the log, and the log so far, which matters if it has
+/// stopped.
 fn replay(seed: u64, path: &Path) -> (Result<String, RunError>, String) {
     let path = path.to_owned();
     let (sender, ended) = mpsc::channel();
@@ -365,7 +366,8 @@ fn random_programs_that_differ_from_their_record_are_told_where() {
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let answers = (0..lines.len()).filter(|at| lines[*at].starts_with('<')).skip(3);
-        // A job that is not told that its deadline has passed takes a minute to be given up.
+        // If a job does not learn that its deadline has passed, the replay gives it up after a
+        // minute.
         let answers = answers.filter(|at| !lines[*at].starts_with("<told"));
         let answers: Vec<usize> = answers.collect();
         let mut dice = Dice(seed);
@@ -411,7 +413,7 @@ async fn small(note_it: bool, says: &'static [u8]) -> usize {
     hear.join().await.unwrap()
 }
 
-/// Gives the message of a panic.
+/// Returns the message of a panic.
 fn panics(run: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(run)).expect_err("it panics");
     panic_message(&*panic).to_owned()

@@ -1,4 +1,4 @@
-//! The architecture, asserted like behaviour: which crate may know which, and who may touch what.
+//! The architecture, asserted like behaviour: which crate or module may use which others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            // What building leaves behind is not ours.
+            // Skip build output.
             if path.is_dir() && !path.ends_with("target") {
                 walk(&path, found);
             } else if path.extension().is_some_and(|end| end == "rs") {
@@ -36,7 +36,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Code lines: what a comment says does not count.
+/// Returns the lines of code, without comments.
 fn code(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
@@ -72,7 +72,7 @@ fn net_does_not_know_the_kernel() {
         // Its unit tests run on one.
         let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
         assert!(!code(text).contains("kernel::"), "kernel:: in {}", path.display());
-        // Of the seam between `traps` and a kernel, only what names a scope in a test.
+        // Of the seam between `traps` and a kernel, only the names for a scope in a test.
         for inner in code(text).split("internal::").skip(1) {
             assert!(
                 inner.starts_with("table::ScopeId"),
@@ -102,7 +102,7 @@ fn the_floors_of_net_use_those_below() {
 fn only_the_real_machine_touches_the_world() {
     for word in ["mio::", "Instant::now", "SystemTime::now", "env::"] {
         for (path, text) in sources("kernel/src") {
-            // The watchdog looks from outside, by the real clock.
+            // The watchdog watches from outside, by the real clock.
             let allowed = ["real.rs", "signals.rs", "sys.rs", "taped.rs"]
                 .iter()
                 .any(|file| path.ends_with(format!("machine/{file}")))
@@ -167,7 +167,7 @@ fn services_reach_the_core_through_a_dozen_methods() {
     assert!((5..=12).contains(&called.len()), "{called:?}");
 }
 
-/// The crates no two of whose files import each other in a circle.
+/// The crates whose files must not import each other in a circle.
 const WITHOUT_CIRCLES: [&str; 3] = ["traps", "kernel", "net"];
 
 #[test]
@@ -180,33 +180,9 @@ fn no_files_import_each_other_in_a_circle() {
 /// may stand in several files, and then no import shows who needs whom.
 const LAYERED: [&str; 5] = ["core", "interrupts", "log", "parts", "view"];
 
-/// Methods that the standard library has too. A call of one is no sign of ours.
-const COMMON: [&str; 24] = [
-    "add",
-    "after",
-    "begin",
-    "borrow",
-    "by",
-    "bytes",
-    "collect",
-    "count",
-    "end",
-    "enter",
-    "file",
-    "finish",
-    "interrupt",
-    "iter",
-    "key",
-    "kind",
-    "last",
-    "leave",
-    "lock",
-    "name",
-    "post",
-    "scope",
-    "take",
-    "word",
-];
+/// Methods that the standard library has too. A call of one does not show whose it is.
+const COMMON: &str = "add after begin borrow by bytes collect count end enter file finish interrupt iter \
+                      key kind last leave lock name post scope take word";
 
 #[test]
 fn no_methods_of_the_cores_call_each_other_in_a_circle() {
@@ -224,7 +200,7 @@ fn no_methods_of_the_cores_call_each_other_in_a_circle() {
             for call in &module.calls {
                 if let Some([to]) = definers.get(call).map(|paths| &paths[..])
                     && *to != path
-                    && !COMMON.contains(&&**call)
+                    && !COMMON.split_whitespace().any(|name| name == call)
                 {
                     let ends = arrows.entry(path).or_default().entry((*to).clone()).or_default();
                     ends.insert(call);
@@ -238,12 +214,12 @@ fn no_methods_of_the_cores_call_each_other_in_a_circle() {
     }
 }
 
-/// The names of a path in code, or of a module from the root of its crate.
+/// The parts of a path in code, or of the path of a module from the root of its crate.
 type Names = Vec<String>;
 
 /// A file, as the module that it is.
 struct Module {
-    /// Its imports: the name that each gives, what it names, and whether it is `pub`.
+    /// Its imports: the local name, the target, and whether it is `pub`.
     imports: Vec<(String, Names, bool)>,
     /// The paths in the rest of its code.
     paths: Vec<Names>,
@@ -266,7 +242,7 @@ fn modules(name: &str) -> BTreeMap<Names, Module> {
     files.map(|(file, text)| (path(&file), module(&text))).collect()
 }
 
-/// Reads a file, without its comments and what is there for tests only.
+/// Reads a file, without its comments and its code for tests.
 fn module(text: &str) -> Module {
     let (mut imports, mut rest, mut import) = (Vec::new(), String::new(), String::new());
     let begins =
@@ -294,7 +270,7 @@ fn module(text: &str) -> Module {
     }
     let words = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
     let paths = words.filter(|word| word.contains("::") && !word.starts_with(':')).map(names);
-    // A path may begin with a module that was imported.
+    // A path may begin with an imported module.
     let whole = |path: Names| match imports.iter().find(|(name, ..)| *name == path[0]) {
         Some((name, start, _)) if name.starts_with(char::is_lowercase) => {
             [start, &path[1..]].concat()
@@ -343,7 +319,7 @@ fn names(path: &str) -> Names {
     path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The imports that a tree such as `a::{b, c as d}` stands for.
+/// Expands a tree such as `a::{b, c as d}` into its imports.
 fn leaves(before: &str, tree: &str, is_pub: bool, found: &mut Vec<(String, Names, bool)>) {
     if let Some((stem, branches)) = tree.split_once('{') {
         let (mut depth, before) = (0, format!("{before}{}", stem.trim()));
@@ -377,7 +353,7 @@ fn absolute(all: &BTreeMap<Names, Module>, from: &Names, path: &[String]) -> Opt
     (steps > 0 || all.contains_key(&at[..=from.len()])).then_some(at)
 }
 
-/// The module whose file defines what a path names. What another hands on is not its own.
+/// The module that defines the target of a path. A re-export is not a definition.
 fn definer(all: &BTreeMap<Names, Module>, path: &[String]) -> Names {
     let depth = (0..=path.len()).rev().find(|depth| all.contains_key(&path[..*depth])).unwrap();
     let (at, rest) = (path[..depth].to_vec(), &path[depth..]);
@@ -394,7 +370,7 @@ fn circles(all: &BTreeMap<Names, Module>) -> String {
         for (path, is_pub) in imports.chain(module.paths.iter().map(|path| (path, false))) {
             let Some(named) = absolute(all, from, path) else { continue };
             let to = definer(all, &named);
-            // To hand on what a child defines is not to know it.
+            // A re-export of a child's item is not a use.
             if to != *from && !(is_pub && named.starts_with(from)) {
                 let names = arrows.entry(from).or_default().entry(to).or_default();
                 names.extend(path.last().map(String::as_str));
@@ -447,8 +423,8 @@ fn a_circle_is_found_through_what_is_handed_on_and_not_in_tests() {
     assert_eq!(crate_of([root, a, ("a::inner", inner), b]), found);
 }
 
-/// What a test starts is started by `testing::child`: it does not run forever, and a cargo sees
-/// nothing of the package of the test.
+/// Tests start processes by `testing::child`, so that none runs forever, and a cargo sees no
+/// variables of the test's package.
 #[test]
 fn no_test_waits_for_a_program_without_limit() {
     let mut files: Vec<_> =
@@ -468,7 +444,7 @@ fn no_test_waits_for_a_program_without_limit() {
     for (path, text) in &files {
         let code = code(text);
         assert!(!code.contains("\"CARGO\""), "{} calls cargo", path.display());
-        // A tool waits as long as its user does.
+        // A tool may wait as long as its user does.
         let place = path.strip_prefix(root()).unwrap();
         let is_tool = place.starts_with("examples") && !place.iter().any(|part| part == "tests");
         if !is_tool && (code.contains("Command::new(") || code.contains("child::")) {

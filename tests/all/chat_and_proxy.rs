@@ -21,7 +21,7 @@ use traps::{clock, sleep, spawn};
 #[path = "../../examples/servers/proxy.rs"]
 mod proxy;
 
-/// A server that runs, and where.
+/// A running server, and its address.
 struct Server {
     process: Child,
     addr: String,
@@ -54,12 +54,12 @@ impl Server {
         self.process.send(signal);
     }
 
-    /// It ends with code 0, and its trace is sound. Gives what it logged.
+    /// Waits until it ends with code 0, and checks its trace. Returns its log.
     fn ends_well(self) -> String {
         self.ends(0)
     }
 
-    /// The same, with that code.
+    /// The same, with this exit code.
     fn ends(mut self, code: i32) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
@@ -80,7 +80,7 @@ impl Server {
 struct Client(BufReader<TcpStream>);
 
 impl Client {
-    /// Comes in, and hears so.
+    /// Enters the chat, and receives the announcement.
     fn new(server: &Server, name: &str) -> Client {
         let mut client = Client(BufReader::new(server.connect()));
         client.say(&format!("{name}\r\n"));
@@ -120,7 +120,7 @@ fn what_one_says_in_the_chat_goes_to_all_until_a_signal_ends_it() {
     ann.say("hello, ben\n");
     ben.say(" good bye\n");
     for client in [&mut ann, &mut ben] {
-        // In one order for all, though it may be either.
+        // In the same order for all clients, which may be either order.
         let mut lines: Vec<_> = client.0.by_ref().lines().take(2).map(Result::unwrap).collect();
         lines.sort();
         assert_eq!(lines, ["ann: hello, ben", "ben: and good bye"]);
@@ -178,7 +178,8 @@ fn who_says_too_much_at_once_or_nothing_leaves_the_chat() {
 
 // ---- Proxy -------------------------------------------------------------------------------------
 
-/// A server that treats each connection in turn, and its address.
+/// Starts a server that handles each connection with `treat`, one after the other. Returns its
+/// address.
 fn upstream(mut treat: impl FnMut(TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
@@ -188,7 +189,7 @@ fn upstream(mut treat: impl FnMut(TcpStream) + Send + 'static) -> String {
 
 #[test]
 fn a_proxy_passes_on_all_bytes_and_each_end_by_itself() {
-    // Answers when the question has ended.
+    // Replies after the end of the question.
     let addr = upstream(|mut stream| {
         let mut question = Vec::new();
         stream.read_to_end(&mut question).unwrap();
@@ -213,7 +214,7 @@ fn a_proxy_passes_on_all_bytes_and_each_end_by_itself() {
 
 #[test]
 fn what_the_proxy_cannot_finish_is_reset_and_the_proxy_goes_on() {
-    // Greets, and leaves without reading what it is sent, which is a reset.
+    // Greets, and leaves without reading its input, which is a reset.
     let addr = upstream(|mut stream| {
         stream.write_all(b"!").unwrap();
         let _ = stream.peek(&mut [0]);
@@ -230,7 +231,7 @@ fn what_the_proxy_cannot_finish_is_reset_and_the_proxy_goes_on() {
         stream.write_all(b"x").unwrap();
         assert_eq!(met(stream), ErrorKind::ConnectionReset);
     }
-    // Neither side says anything until the drain ends.
+    // Neither side sends anything until the drain ends.
     let silent = greeted();
     server.send("TERM");
     assert_eq!(met(silent), ErrorKind::ConnectionReset);
@@ -241,7 +242,7 @@ fn what_the_proxy_cannot_finish_is_reset_and_the_proxy_goes_on() {
 
 #[test]
 fn a_proxy_whose_server_is_not_there_closes_each_connection() {
-    // The system never gives port 1 to another test.
+    // The system never assigns port 1 to another test.
     let server = start("proxy", "proxy_refused", &["127.0.0.1:1"]);
     for _ in 0..2 {
         assert_eq!(server.connect().read(&mut [0]).unwrap(), 0);

@@ -1,13 +1,13 @@
-//! The page on Curio's tests (`kernel::guide::curio`) and the tests here say the same: each case
-//! that is ported is a test with its name, each test of these files is a case, no case is twice in
-//! the table or missing, and each case without a test has a reason.
+//! The page on Curio's tests (`kernel::guide::curio`) and the tests agree: each ported case is a
+//! test with its name, each test of these files is a case, each case is in the table exactly once,
+//! and each case without a test has a reason.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 const PAGE: &str = "kernel/src/guide/curio.md";
 
-/// Curio's files, and the file and the module here in which their cases are told again.
+/// Curio's files, and the file and the module here with their ported cases.
 const FILES: [(&str, &str); 7] = [
     ("test_kernel.py", "curio_kernel"),
     ("test_task.py", "curio_task"),
@@ -26,7 +26,7 @@ fn read(path: &str) -> String {
 /// The tests of a file, as `FILE: NAME` or `FILE: MODULE::NAME`.
 fn tests(file: &str) -> BTreeSet<String> {
     let folder = match file {
-        // What needs other libraries is a package of its own.
+        // Tests that need other libraries are in a separate package.
         "interop" => "tests/interop",
         "curio_socket" => "net/tests/all",
         "groups" => "traps/tests/all",

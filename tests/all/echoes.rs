@@ -1,5 +1,5 @@
-//! The small servers as a user runs them: they say where they are, send back what they get, leave
-//! a sound trace, and end at a signal. And what whoever starts a server may hand to it.
+//! The small servers as a user runs them: they print their address, send everything back, leave a
+//! sound trace, and end at a signal. Also the listeners that the parent of a server can pass to it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +15,14 @@ use testing::trace;
 
 use support::examples::build;
 
-/// A path of its own for each test, at which nothing is.
+/// A separate path for each test, at which nothing exists.
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_file(&path);
     path
 }
 
-/// Starts an example, and reads where it listens.
+/// Starts an example, and reads its address.
 fn start(name: &str, args: &[&str], trace: &Path) -> (Child, String) {
     let mut command = Command::new(build(name));
     command.args(args).arg("--trace").arg(trace);
@@ -33,7 +33,8 @@ fn start(name: &str, args: &[&str], trace: &Path) -> (Child, String) {
     (process, place.to_owned())
 }
 
-/// Sends a signal; it ends well and its trace is sound. Gives the trace.
+/// Sends a signal, and checks that the server ends with code 0 and a sound trace. Returns the
+/// trace.
 fn stop(mut process: Child, trace: &Path) -> String {
     process.send("TERM");
     assert!(process.wait().unwrap().success());
@@ -93,8 +94,8 @@ fn unix_echo_serves_clients_at_a_path_and_removes_it_at_the_end() {
 
 // ---- Inherited listeners ------------------------------------------------------------------------
 
-/// Runs [`a_server_that_is_given_its_listeners`] in a process of its own, with these as its
-/// descriptors 3 and 4. Gives the process, whose standard error says how it ended.
+/// Runs [`a_server_that_is_given_its_listeners`] in a separate process, with these as its
+/// descriptors 3 and 4. Returns the process; its standard error reports how it ended.
 fn give(three: OwnedFd, four: OwnedFd, variables: &str) -> Child {
     let script = format!("exec 3<&0 4>&1 </dev/null >&2; {variables} exec \"$0\" \"$@\"");
     let mut shell = Command::new("sh");
@@ -108,7 +109,7 @@ fn said(process: Child) -> String {
     String::from_utf8(process.wait_with_output().stderr).unwrap()
 }
 
-/// Greets one client at each listener, or says what is wrong.
+/// Greets one client at each listener, or reports the error.
 #[test]
 #[ignore = "it is for the tests below, which start it"]
 fn a_server_that_is_given_its_listeners() {

@@ -1,5 +1,4 @@
-//! The explorer: it finds bugs that a plain run does not show, makes them small, and shows them
-//! again.
+//! The explorer: it finds bugs that a plain run does not show, shrinks them, and repeats them.
 
 mod planted;
 
@@ -17,7 +16,7 @@ use traps::io::{Direction, Io, Scripted};
 use traps::liberty::{Liberty, is_explored};
 use traps::{Time, clock, run_in_thread, sleep, spawn};
 
-/// Explores both versions of a program. Gives what is found in the broken one.
+/// Explores both versions of a program. Returns the failure of the broken one.
 fn explored<F: Future>(program: impl Fn(Version) -> (Sim, F)) -> Found {
     let (sim, main) = program(Version::Broken);
     Setup::new().sim(sim).run(main); // shows nothing
@@ -56,8 +55,8 @@ fn it_finds_a_loop_that_starves() {
     assert_eq!(explored(starving_loop::program).seeds, 4);
 }
 
-/// A program that takes something for granted fails under that liberty, and under no other. Gives
-/// the text of the least case.
+/// Asserts that a program that relies on one liberty fails under that liberty, and under no other.
+/// Returns the text of the smallest case.
 fn only_under<F: Future>(liberty: Liberty, program: impl Fn() -> (Sim, F)) -> String {
     let all = || explore(1..=100, &program);
     all().without(liberty).run();
@@ -67,7 +66,7 @@ fn only_under<F: Future>(liberty: Liberty, program: impl Fn() -> (Sim, F)) -> St
     found.case.to_string()
 }
 
-/// Two tasks, each of which marks its number; the numbers in the order of the marks.
+/// Two tasks, each of which records its number. Returns the numbers in the order of the records.
 async fn marks<W: Future>(wait: impl Fn(u32) -> W + Clone + 'static) -> Vec<u32> {
     let marks: Rc<Cell<Vec<u32>>> = Rc::default();
     let mut tasks = Vec::new();
@@ -251,7 +250,7 @@ impl Handler for App {
     }
 }
 
-/// Two requests in one piece, and their answers, byte for byte, however the pieces come.
+/// Two requests in one piece, and their responses, byte for byte, however the pieces arrive.
 #[test]
 fn an_http_connection_lives_with_every_liberty() {
     let answers = || async {

@@ -19,7 +19,7 @@ const STEPS: [&str; 5] = [
 
 const PAGE: &str = include_str!("../../kernel/src/guide/start.md");
 
-/// The block behind that remark.
+/// Returns the block after that remark.
 fn block(remark: &str) -> &'static str {
     let block = PAGE.split(remark).nth(1).expect("it is there").split("```").nth(1).unwrap();
     block.split_once('\n').unwrap().1
@@ -32,7 +32,7 @@ fn the_page_shows_each_step_as_it_is() {
     for step in 1..5 {
         assert_eq!(shown(step), STEPS[step - 1], "step {step}");
     }
-    // The last step adds to the one before.
+    // The last step extends the previous one.
     assert_eq!(format!("{}\n{}", STEPS[3], shown(5)), STEPS[4]);
 }
 

@@ -39,7 +39,7 @@ fn the_first_different_line_of_both_is_shown() {
 
 #[test]
 fn blessing_keeps_remarks_between_their_neighbours() {
-    // One line more above, so that all numbers move; and another end.
+    // One more line at the beginning, so that all numbers change, and another end.
     let new = "#trace v3 clock=virtual seed=0 tick=0.3s
 # other columns
  0.000000       0  #0001   1 wakeup   spawn    parent=-
@@ -85,7 +85,7 @@ fn read_sources(folder: &Path, all: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // What fuzzing and building leave behind is not ours.
+            // Skip the output of builds and fuzzing.
             if !path.ends_with("target") {
                 read_sources(&path, all);
             }

@@ -1,4 +1,4 @@
-//! The guide's excerpts are what the golden traces say, and each stands behind its program.
+//! The guide's excerpts equal the golden traces, and each follows its program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use support::golden;
 
-/// The pages, and the test file of those blocks that are no lines of a trace.
+/// The pages, and the test file of the blocks that are not lines of a trace.
 const PAGES: [&str; 2] = ["time", "outside"];
 /// The pages that show the program of each trace.
 const WITH_PROGRAMS: [&str; 5] = [
@@ -67,7 +67,7 @@ fn every_trace_of_the_guide_stands_behind_its_program() {
 fn without_program<'a>(part: &'a str, shown: &BTreeSet<&str>) -> Option<&'a str> {
     let heads = ["<!-- golden: ", "<!-- trace: ", "<!-- said: "];
     let blocks = heads.into_iter().flat_map(|head| part.split(head).skip(1));
-    // A message that names no line of a test needs no program.
+    // A message without a line of a test needs no program.
     let cites =
         |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains(" test:"));
     let traced = |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains("  #0"));
@@ -75,8 +75,9 @@ fn without_program<'a>(part: &'a str, shown: &BTreeSet<&str>) -> Option<&'a str>
     blocks.filter_map(|block| block.split(" -->").next()).find(|name| !shown.contains(name))
 }
 
-/// What a remark names: in the test of the trace's name, if the file has one. A line that opens a
-/// block goes up to the line that closes it, any other up to the end of the block that it is in.
+/// Returns the program that a remark names, from the test with the trace's name if the file has
+/// one. A line that opens a block extends to the line that closes it, any other line to the end of
+/// its block.
 fn program(remark: &str) -> String {
     let mut words = remark.splitn(3, ' ');
     let (name, file) = (words.next().unwrap(), words.next().expect("a name, then a file"));
@@ -108,7 +109,7 @@ fn program(remark: &str) -> String {
     }
 }
 
-/// Compares the excerpts of a page. Gives the page as it is to be, and their number.
+/// Compares the excerpts of a page. Returns the page as it should be, and the number of excerpts.
 fn compare(page: &str) -> (String, usize) {
     let mut parts = page.split("<!-- golden: ");
     let mut text = parts.next().unwrap().to_owned();
@@ -130,7 +131,8 @@ fn compare(page: &str) -> (String, usize) {
     (text, excerpts)
 }
 
-/// How much two lines have in common: the same words in the same columns, the verb above all.
+/// A measure of how much two lines have in common: the same words in the same columns, above all
+/// the verb.
 fn score(a: &str, b: &str) -> usize {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (a, b) = (words(a), words(b));
@@ -138,7 +140,7 @@ fn score(a: &str, b: &str) -> usize {
     same + 10 * usize::from(a.get(4..6) == b.get(4..6))
 }
 
-/// Counts the blocks that a test compares with what it has printed: it names itself in doing so.
+/// Counts the blocks that a test compares with its output. Such a test names itself in the call.
 fn said(page: &str) -> usize {
     let parts = page.split("<!-- said: ").skip(1);
     let looked = parts.map(|part| {
@@ -149,8 +151,8 @@ fn said(page: &str) -> usize {
     looked.count()
 }
 
-/// The table in the page on time lists the way of a sleep: at most twelve files, each of which has
-/// the function that is named beside it.
+/// The table in the page on time lists the way of a sleep: at most twelve files, and each has the
+/// function that the table names.
 #[test]
 fn the_way_of_a_sleep_passes_through_twelve_files_that_exist() {
     let page = fs::read_to_string(path_of("time")).unwrap();

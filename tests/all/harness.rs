@@ -1,4 +1,4 @@
-//! The helper for users' tests: what it sees to, and what it says when something is wrong.
+//! The helper for users' tests: its checks, and its messages.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,7 @@ use traps::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What a test that fails says.
+/// Returns the message of a failing test.
 fn said<T>(test: impl FnOnce() -> T) -> String {
     let failed = catch_unwind(AssertUnwindSafe(test)).err().expect("the test fails");
     panic_message(&*failed).to_owned()
@@ -92,7 +92,7 @@ fn a_program_without_end_is_ended() {
     });
     let sleeps = said(|| limited().run(async { while sleep(MS).await.is_ok() {} }));
     assert_eq!([asks, sleeps], ["the program does not end: more than 1000 events"; 2]);
-    // The thread's next kernel is none the worse.
+    // The thread's next kernel is not affected.
     assert_eq!(limited().run(sleep(MS)).took, MS);
 }
 
@@ -104,7 +104,7 @@ fn a_panic_of_main_comes_through() {
 
 // ---- Sweeps ------------------------------------------------------------------------------------
 
-/// What a program was told at each of its blocking traps.
+/// The results of each blocking trap of a program.
 type Told = Rc<RefCell<Vec<Option<Kind>>>>;
 
 #[test]
@@ -174,7 +174,7 @@ fn an_injected_interrupt_waits_for_a_trap_that_blocks() {
         let main = async move {
             clock().await;
             tell(&sleep(MS).await);
-            // Behind a timeout of its own, one further out that has passed comes again.
+            // After an inner timeout, an outer one that has passed is delivered again.
             tell(&timeout_after(9 * MS, sleep(MS)).await);
             tell(&sleep(MS).await);
             clock().await;
@@ -186,7 +186,7 @@ fn an_injected_interrupt_waits_for_a_trap_that_blocks() {
     let further_out = Some(Kind::TimeoutCancellation);
     let mut seen = Vec::new();
     testing::sweep(program).check(|injection, ran| {
-        // A deadline that has passed is in force all the same.
+        // A deadline that has passed is still in force.
         assert_eq!(ran.output.is_some(), injection.what == Injected::Timeout);
         seen.push((injection.trap.number, told.borrow().clone()));
     });
@@ -218,7 +218,7 @@ fn a_sweep_names_each_interrupt_that_a_program_does_not_survive() {
                 let queue = Rc::new(WaitQueue::new());
                 let theirs = queue.clone();
                 let tell = async move {
-                    // Whoever waits for this task waits for ever if it is interrupted here.
+                    // A task that waits for this one waits forever if this one is interrupted here.
                     sleep(MS).await?;
                     theirs.give_permit();
                     Ok::<_, Interrupt>(())

@@ -1,4 +1,4 @@
-//! The live page of a server: what it costs the server, however many look at it.
+//! The live page of a server, and its bounded cost for the server, whatever the number of viewers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -70,7 +70,7 @@ fn open(addr: SocketAddr) -> (BufReader<TcpStream>, String, Option<String>) {
 fn a_connection_to_the_page_leaves_nothing_behind() {
     serve_while(|addr| {
         for round in 0..20 {
-            // The request is there before the connection is accepted, or not.
+            // The request has arrived before the connection is accepted, or not.
             let mut stream = TcpStream::connect(addr).unwrap();
             if round % 2 == 0 {
                 std::thread::sleep(Duration::from_millis(2));
@@ -92,8 +92,8 @@ fn eight_pages_are_open_at_a_time_and_share_their_updates() {
         let pages: Vec<_> = (0..8).map(|_| open(addr)).collect();
         let (_, status, _) = open(addr);
         assert!(status.starts_with("HTTP/1.1 503 "), "{status}");
-        // An update is made twice a second at most, and these eight came at once, unless the
-        // machine stood still.
+        // An update is made at most twice a second, and these eight arrived at once, unless the
+        // machine stalled.
         let updates: Vec<_> = pages.iter().map(|(_, _, update)| update).collect();
         assert!(updates.windows(2).any(|two| two[0] == two[1]), "{updates:?}");
         drop(pages);

@@ -1,4 +1,4 @@
-//! The lessons: what the screen shows is what the page shows, byte for byte.
+//! The lessons: their output equals the text on the pages, byte for byte.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn run(name: &str, args: &[&str]) -> Output {
     child::output_within(child::BUILD, &mut cargo)
 }
 
-/// What it prints.
+/// The output.
 fn output(name: &str, args: &[&str]) -> String {
     let ran = run(name, args);
     let errors = String::from_utf8_lossy(&ran.stderr);
@@ -47,7 +47,7 @@ fn every_lesson_prints_its_golden_trace() {
     }
 }
 
-/// The report of the kernel stands on standard error as it is to be read.
+/// The report of the kernel is on standard error, in readable form.
 #[test]
 fn the_philosophers_are_told_who_waits_for_whom() {
     for args in [&["--virtual"][..], &[]] {
@@ -65,7 +65,7 @@ fn the_philosophers_are_told_who_waits_for_whom() {
         assert_eq!(circle, expected, "{said}");
     }
     assert_checks("philosophers", &output("philosophers", &["--virtual", "--ordered"]));
-    // The log of a run that has failed: who waited then is shown, although all were dropped.
+    // The log of a failed run shows the tasks that were waiting, although all were dropped.
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("philosophers.trace");
     let trace = trace.to_str().unwrap();
     run("philosophers", &["--virtual", "--trace", trace]);
@@ -93,8 +93,8 @@ fn the_trace_in_the_readme_is_what_hello_prints() {
     assert_eq!(block, printed);
 }
 
-/// The real clock is the subject here. A machine that stalls may be late enough to change the
-/// order, so a lesson has three tries.
+/// The real clock is the subject here. If the machine stalls, a lesson can be late enough to change
+/// the order, so it has three tries.
 #[test]
 fn on_the_real_machine_the_lessons_differ_in_times_only() {
     for name in ["hello", "nested", "phases", "worker"] {
@@ -102,7 +102,7 @@ fn on_the_real_machine_the_lessons_differ_in_times_only() {
         let wanted = wanted.replace("clock=virtual", "clock=real");
         let mut seen = String::new();
         let same = (0..3).any(|_| {
-            // One may fail where the machine stands still for longer than it waits.
+            // A try may fail if the machine stalls for longer than the lesson waits.
             let ran = run(name, &["--trace", "-"]);
             if !ran.status.success() {
                 seen = String::from_utf8(ran.stderr).unwrap();
@@ -119,7 +119,8 @@ fn on_the_real_machine_the_lessons_differ_in_times_only() {
 
 #[test]
 fn the_real_linger_passes_the_checker() {
-    // It has a task more than the virtual one, which writes what the script makes readable there.
+    // It has one more task than the virtual one: the task writes the bytes that the script provides
+    // there.
     assert_checks("linger", &output("linger", &["--trace", "-"]));
 }
 
@@ -141,7 +142,7 @@ fn a_trace_that_cannot_be_written_is_an_error_that_is_told_once() {
     assert_eq!(ran.status.code(), Some(1));
 }
 
-/// No server is asked for so long a name.
+/// A name this long is not sent to any server.
 const NO_HOST: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:80";
 
 #[test]
@@ -162,7 +163,7 @@ fn bad_command_lines_get_a_clear_error() {
         let errors = String::from_utf8_lossy(&ran.stderr);
         assert!(!ran.status.success(), "{name} {args:?}");
         assert!(errors.contains(wanted), "{name} {args:?}: {errors}");
-        // The error is all that is printed.
+        // Only the error is printed.
         let said: Vec<&str> = errors.lines().collect();
         assert!(said.len() == 1 && said[0].starts_with("error: "), "{name} {args:?}: {errors}");
         assert!(ran.stdout.is_empty(), "{name} {args:?}");

@@ -1,4 +1,4 @@
-//! What an example prints of its options is what is in force.
+//! The limits that an example prints are those in force.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use support::root;
 
 use testing::child;
 
-/// What `cargo run --example NAME -- ARGS` prints.
+/// Returns the output of `cargo run --example NAME -- ARGS`.
 fn printed(name: &str, args: &[&str]) -> String {
     let mut cargo = child::cargo();
     cargo.current_dir(root());
@@ -19,7 +19,7 @@ fn printed(name: &str, args: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// What is printed of a limit: its value and unit.
+/// Returns the printed value and unit of a limit.
 #[track_caller]
 fn value<'t>(printed: &'t str, name: &str) -> &'t str {
     let mut lines = printed.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -64,8 +64,8 @@ fn f29_every_example_prints_the_limits_that_it_has_and_ends() {
     assert!(seen > 10);
 }
 
-/// Those with other libraries have a test of their own. The steps of the course take no options:
-/// their source is the subject.
+/// Examples with other libraries have a separate test. The steps of the course take no options,
+/// because their source is the subject.
 #[test]
 fn each_example_answers_help_and_refuses_an_option_that_it_does_not_have() {
     let folders = ["examples", "examples/servers", "examples/trace"];
@@ -109,7 +109,7 @@ fn f29_what_the_command_line_sets_is_what_is_printed() {
     }
 }
 
-/// Whoever is in does not wait for a thread.
+/// An admitted request does not wait for a thread.
 #[test]
 fn f8_a_server_has_as_many_threads_as_its_flags_name() {
     for (gate, threads) in [("5", "64 threads"), ("200", "224 threads")] {
@@ -140,7 +140,7 @@ fn a_duration_is_read_as_it_is_printed() {
 
 #[test]
 fn a_host_that_is_not_found_is_no_wrong_address() {
-    // No server is asked for so long a name.
+    // A name this long is not sent to any server.
     let host = "x".repeat(64);
     let said = address(&format!("{host}:80")).unwrap_err();
     assert!(said.starts_with(&format!("cannot find the host {host}: ")), "{said}");

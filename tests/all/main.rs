@@ -1,5 +1,5 @@
-//! The tests of what is about all crates: the pages, the architecture, the examples as a user runs
-//! them, the logs, and replays.
+//! The tests of all crates together: the pages, the architecture, the examples as a user runs them,
+//! the logs, and replays.
 
 mod arrows;
 mod chat_and_proxy;

@@ -1,4 +1,4 @@
-//! The pages for somebody who is new: what they name exists, and each switch of the tests is in
+//! The pages for newcomers: everything that they name exists, and each switch of the tests is in
 //! the table of `tests/README.md`.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files below a folder of the repository with this ending, without what was built.
+/// The files below a folder of the repository with this ending, without build output.
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -69,7 +69,7 @@ fn each_command_names_an_example_and_a_package_that_exist() {
     let exist = names(&manifests, "name = \"");
     for page in PAGES {
         let text = text(page);
-        // Capitals stand for a name.
+        // Capitals are a placeholder for a name.
         let is_name = |name: &&&str| name.chars().all(|c| !c.is_ascii_uppercase());
         for name in names(&text, "--example ").union(&names(&text, " -p ")).filter(is_name) {
             assert!(exist.contains(name), "{page}: nothing is named {name}");
@@ -86,7 +86,7 @@ fn each_variable_that_is_read_is_in_the_table_of_switches() {
         for call in ["env::var(", "env::var_os("] {
             for argument in source.split(call).skip(1) {
                 let argument = argument.split(')').next().unwrap();
-                // A constant of the same file, if it is not the name itself.
+                // The name itself, or a constant of the same file.
                 let value = format!("const {argument}: &str = ");
                 let argument = source.split(&value).nth(1).unwrap_or(argument);
                 if let Some(name) = argument.strip_prefix('"').and_then(|it| it.split('"').next()) {

@@ -1,4 +1,4 @@
-//! The crates that are published: each has what a registry shows, and its front page has its
+//! The published crates: each has the fields that a registry shows, and its front page has its
 //! features.
 
 use std::fs;

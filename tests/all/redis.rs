@@ -35,7 +35,7 @@ async fn connect(data: &Rc<RefCell<Data>>, number: u64) -> PipeEnd {
     connect_with(data, number, 1 << 20).await
 }
 
-/// Sends `asked`, and compares as many bytes as the reply is to have.
+/// Sends `asked`, and compares the reply with `wanted`, which has the same number of bytes.
 #[track_caller]
 fn replies<'c>(
     client: &'c mut PipeEnd,
@@ -52,14 +52,14 @@ fn replies<'c>(
     }
 }
 
-/// The rest of what a server says before it closes the connection.
+/// The rest of the replies before the server closes the connection.
 async fn rest(client: &mut PipeEnd) -> String {
     let mut rest = Vec::new();
     client.read_to_end(&mut rest, 1 << 20).await.unwrap();
     String::from_utf8(rest).unwrap()
 }
 
-/// A request of these words as a Redis client sends it.
+/// A request with these words, as a Redis client sends it.
 fn array(words: &[&str]) -> Vec<u8> {
     let mut text = format!("*{}\r\n", words.len());
     words.iter().for_each(|word| text += &format!("${}\r\n{word}\r\n", word.len()));
@@ -150,7 +150,7 @@ fn a_value_is_gone_when_its_time_has_come() {
         replies(&mut client, b"GET b\r\n", "$1\r\n1\r\n").await;
         sleep(Duration::from_millis(1)).await.unwrap();
         replies(&mut client, b"GET b\r\nTTL b\r\nDEL b\r\n", "$-1\r\n:-2\r\n:0\r\n").await;
-        // It keeps its time, and a new value has none.
+        // The value keeps its expiry time, and a new value has none.
         replies(&mut client, b"INCR a\r\nTTL a\r\n", ":2\r\n:9\r\n").await;
         sleep(9 * SECOND).await.unwrap();
         replies(&mut client, b"INCR a\r\nTTL a\r\n", ":1\r\n:-1\r\n").await;
@@ -177,7 +177,7 @@ fn a_value_that_no_client_asks_for_is_swept_and_its_memory_is_free() {
         }
         assert!((100..=140).contains(&full), "{full}");
         replies(&mut client, b"", " command not allowed when used memory > 'maxmemory'\r\n").await;
-        // The virtual clock stood still. The sweep comes within a second of the expiry.
+        // The virtual clock did not move. The sweep runs within a second of the expiry.
         sleep(2 * SECOND).await.unwrap();
         replies(&mut client, &set(full), "+OK\r\n").await;
     });
@@ -229,7 +229,7 @@ fn a_message_goes_to_the_subscribers_of_its_channel() {
         replies(&mut one, b"", HEARD).await;
         let second = "*3\r\n$7\r\nmessage\r\n$1\r\nd\r\n$2\r\nho\r\n";
         replies(&mut two, b"", &format!("{HEARD}{second}")).await;
-        // A subscriber may be silent, and still asks.
+        // A subscriber may be silent, and can still send requests.
         sleep(2 * IDLE).await.unwrap();
         replies(&mut one, b"PING\r\n", "+PONG\r\n").await;
     });
@@ -249,7 +249,7 @@ fn a_subscriber_that_does_not_read_is_disconnected() {
             publisher.read_exact(&mut reply).await.unwrap();
             reached += usize::from(reply[1] - b'0');
         }
-        // Its inbox has room for 512 KiB. The one that its task is writing counts too.
+        // Its inbox has room for 512 KiB. The message that its task is writing counts too.
         assert_eq!(reached, 512 * 1024 / (10_000 + 64 + 37));
         let said = rest(&mut slow).await;
         assert_eq!(said.matches(&large).count(), reached);
@@ -326,7 +326,7 @@ fn a_request_without_an_end_is_not_searched_again_for_each_byte() {
         assert_eq!(answer(&whole, &mut out).0, whole.len());
         assert_eq!(out, b"-ERR unknown command\r\n");
         out.clear();
-        // A word that is not whole says how long it is. The reply to the request before is there.
+        // An incomplete word begins with its length. The reply to the previous request has arrived.
         let whole = array(&["ECHO", &"y".repeat(1000)]);
         let begun = [b"PING\r\n", &whole[..30]].concat();
         let part = Part { searched: 0, needed: whole.len() };

@@ -1,5 +1,5 @@
-//! A recorded run, run again: the log of the replay is the log of the run, byte for byte, and a
-//! program that differs from its record is told where.
+//! A recorded run, run again: the log of the replay is the log of the run, byte for byte, and if
+//! the program differs from its record, the error names the place.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -23,15 +23,16 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Uses a server at an address. Calls the function to end the server by SIGTERM.
+/// Uses a server at an address. Calls the given function to end the server by SIGTERM.
 type Drive<'a> = &'a dyn Fn(&str, &(dyn Fn() + Sync));
 
-/// Records a server while `drive` uses it, up to its end by SIGTERM. Gives the log, if it has one.
+/// Records a server while `drive` uses it, up to its end by SIGTERM. Returns the log, if it has
+/// one.
 fn record(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -> String {
     record_and_tell(name, record, args, drive).0
 }
 
-/// As [`record`]. Gives what the server told, too.
+/// Like [`record`]. Also returns the messages of the server.
 fn record_and_tell(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -> (String, String) {
     let mut command = Command::new(build(name));
     command.args(["--addr", "127.0.0.1:0", "--record"]).arg(record).args(args);
@@ -51,7 +52,7 @@ fn record_and_tell(name: &str, record: &Path, args: &[&str], drive: Drive<'_>) -
     (log.map(|line| format!("{line}\n")).collect(), told)
 }
 
-/// Replays a record, and gives what the replay logs.
+/// Replays a record, and returns the log of the replay.
 fn replay(name: &str, record: &Path) -> String {
     let trace = record.with_extension("replayed");
     let mut command = Command::new(build(name));
@@ -64,14 +65,14 @@ fn replay(name: &str, record: &Path) -> String {
     fs::read_to_string(trace).unwrap()
 }
 
-/// Records with and without the log, and compares each with what is replayed.
+/// Records with and without the log, and compares each with its replay.
 #[track_caller]
 fn is_replayed(name: &str, test: &str, args: &[&str], drive: Drive<'_>) {
     let with = file(&format!("{test}_with.record"));
     let log = record(name, &with, &[args, &["--trace", with.to_str().unwrap()]].concat(), drive);
     assert!(log.lines().last().unwrap().contains(" halt "), "{log}");
     let replayed = replay(name, &with);
-    // Not `assert_eq`, which would print megabytes.
+    // `assert_eq` would print megabytes.
     let differs = log.lines().zip(replayed.lines()).find(|(a, b)| a != b);
     assert!(log == replayed, "{name}: {differs:?}");
 
@@ -104,7 +105,7 @@ fn connect(addr: &str) -> TcpStream {
     stream
 }
 
-/// Closes a connection with a reset: bytes are left to read, or lost on the way.
+/// Closes a connection with a reset, because bytes are left to read, or lost on the way.
 fn reset(stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     socket.set_linger(Some(Duration::ZERO)).unwrap();
@@ -146,7 +147,7 @@ fn http_under_a_storm_of_clients_is_replayed() {
                 if (number, round) == (7, 10) {
                     end();
                 }
-                // There is no server any more, say.
+                // For example, the server has ended.
                 let Ok(mut stream) = TcpStream::connect(addr) else { return };
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 let pipelined = 1 + dice.roll(3);
@@ -157,7 +158,7 @@ fn http_under_a_storm_of_clients_is_replayed() {
                     // A head without its end, so that its deadline expires.
                     sent.truncate(10);
                 }
-                // The server may have closed by then.
+                // The server may have closed the connection by then.
                 let _ = stream.write_all(sent.as_bytes());
                 if kind == 1 {
                     let _ = stream.read(&mut [0; 100]);
@@ -167,7 +168,7 @@ fn http_under_a_storm_of_clients_is_replayed() {
                 if kind == 2 {
                     let _ = stream.shutdown(Shutdown::Write);
                 }
-                // Up to its end, by the deadline between two requests if by nothing else.
+                // Up to its end, at the latest by the deadline between two requests.
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         });
@@ -176,7 +177,7 @@ fn http_under_a_storm_of_clients_is_replayed() {
 
 #[test]
 fn many_requests_of_many_connections_are_replayed() {
-    // No connection ends early because the machine has stood still.
+    // So that no connection ends early because the machine has stalled.
     let args = ["--deadline-head=off", "--deadline-idle=off"];
     is_replayed("http", "replay_load", &args, &|addr, end| {
         clients(4, |_| {
@@ -307,7 +308,7 @@ fn a_proxy_is_replayed_without_its_upstream() {
     });
 }
 
-/// One record of `echo` for all tests that need any.
+/// One record of `echo` for all tests that need some record.
 fn echoed(name: &str) -> (PathBuf, String) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
@@ -322,7 +323,7 @@ fn echoed(name: &str) -> (PathBuf, String) {
     (record_of, log)
 }
 
-/// Replays and gives the exit status, what it printed, and what it complained.
+/// Replays. Returns the exit status, standard output and standard error.
 fn ended(args: &[&str], record: &Path) -> (Option<i32>, String, String) {
     let mut command = Command::new(build("echo"));
     command.arg("--replay").arg(record).args(args);

@@ -1,5 +1,5 @@
-//! The page *Finding a bug once* of the guide, held to the project: its patch applies, and the bug
-//! that it plants is caught by a loop of recordings and seen by a replay with two notes.
+//! The page *Finding a bug once* of the guide, checked against the project: its patch applies, a
+//! loop of recordings catches the bug, and a replay with two notes shows it.
 
 use std::cell::Cell;
 use std::fs;
@@ -26,14 +26,14 @@ fn the_patch_of_the_guide_applies_to_the_chat() {
     let page = fs::read_to_string(root.join("kernel/src/guide/replay.md")).unwrap();
     let chat = fs::read_to_string(root.join("examples/servers/chat.rs")).unwrap();
     let patch = page.split("```diff\n").nth(1).unwrap().split("```").next().unwrap();
-    // As somebody does who tries it. A folder that is no repository is patched, too.
+    // As a reader who tries it. It also works in a folder that is not a repository.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay_patch");
     let file = folder.join("examples/servers/chat.rs");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, &chat).unwrap();
     fs::write(folder.join("page.diff"), patch).unwrap();
     let mut git = Command::new("git");
-    // Not the repository around the folder.
+    // So that git does not use the repository around the folder.
     git.current_dir(&folder).env("GIT_DIR", folder.join("none")).args(["apply", "page.diff"]);
     let output = child::output(&mut git);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -48,8 +48,8 @@ fn the_patch_of_the_guide_applies_to_the_chat() {
     }
 }
 
-/// The chat of the page, for two clients: a client does not hear who has spoken last. Gives how
-/// many lines were lost by that.
+/// The chat of the page, for two clients: the last speaker receives no line. Returns how many lines
+/// were lost by that.
 async fn chat(tell: impl Fn(SocketAddr), notes: bool) -> io::Result<u32> {
     let mut listener = TcpListener::bind("127.0.0.1:0")?;
     tell(listener.local_addr()?);
@@ -98,8 +98,8 @@ async fn chat(tell: impl Fn(SocketAddr), notes: bool) -> io::Result<u32> {
     Ok(lost.get())
 }
 
-/// Says a line when the other client is there too, and leaves when it has heard one, or has waited
-/// for a while.
+/// Sends a line when the other client has connected too, and leaves when it has received one, or
+/// has waited for a while.
 fn client(addr: SocketAddr, there: &Barrier) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -107,11 +107,11 @@ fn client(addr: SocketAddr, there: &Barrier) {
     stream.write_all(b"hello\n").unwrap();
     let _ = stream.read(&mut [0]);
     there.wait();
-    // It fails if the server has closed the connection.
+    // This fails if the server has closed the connection.
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// Records a run. Gives how many lines were lost.
+/// Records a run. Returns how many lines were lost.
 fn record(path: &Path) -> u32 {
     let mut kernel = Kernel::record_to(path, Options::new()).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
@@ -126,7 +126,7 @@ fn record(path: &Path) -> u32 {
     kernel.shutdown().unwrap();
     drop(kernel);
     clients.join().unwrap();
-    // A client has left too soon, say.
+    // For example, a client has left too soon.
     lost.unwrap_or(0)
 }
 
@@ -139,7 +139,7 @@ fn a_rare_loss_is_caught_by_a_loop_of_recordings_and_seen_by_two_notes() {
     assert!(replayed.output.unwrap() > 0);
     let notes: Vec<&str> = replayed.trace.lines().filter(|line| line.contains(" note ")).collect();
     let said = |note: &str| notes.iter().position(|line| line.ends_with(note));
-    // The client that lost a line has spoken before it looked at the line.
+    // The client that lost a line had spoken before its task handled the line.
     let lost = [(1, 2), (2, 1)].into_iter().find_map(|(loser, other)| {
         Some((said(&format!("{loser} says"))?, said(&format!("{loser} skips {other}"))?))
     });

@@ -1,5 +1,5 @@
-//! Each replay ends, tells, and is the same: jobs on threads of their own, and programs that ask on
-//! after the end of their record.
+//! Each replay ends, reports, and is the same: jobs on separate threads, and programs that continue
+//! to ask after the end of their record.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,7 +25,7 @@ use traps::{
     is_traced, join, note, run_in_thread, sleep, spawn, timeout_after, wall_clock, yield_now,
 };
 
-/// How long a replay may take, however busy the machine is.
+/// How long a replay may take, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 const MS: Duration = Duration::from_millis(1);
 
@@ -33,7 +33,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("ends_{name}.record"))
 }
 
-/// Runs `run` on a thread of its own, and fails if it does not end.
+/// Runs `run` on a separate thread, and fails if it does not end.
 #[track_caller]
 fn within_limit<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, ended) = mpsc::channel();
@@ -45,7 +45,7 @@ fn within_limit<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> 
     }
 }
 
-/// Runs to the end, and gives the log.
+/// Runs to the end, and returns the log.
 fn log_of(mut kernel: Kernel<Taped>, main: impl Future<Output = ()>) -> Result<String, RunError> {
     let text = Text::default();
     kernel.trace_to(text.clone());
@@ -119,7 +119,7 @@ fn a_job_is_told_in_a_replay_what_it_was_told() {
 fn a_job_whose_end_is_the_last_line_of_a_record_does_not_run_again() {
     let path = path("cut_told");
     let program = |goes_on: bool| async move {
-        // What the job is told stands behind its end in the record.
+        // In the record, the answer to the job follows the end of the job.
         let job =
             run_in_thread(move || while goes_on && thread_deadline().unwrap().check().is_ok() {});
         timeout_after(Duration::from_secs(1000), job).await.unwrap();
@@ -263,7 +263,7 @@ fn a_replay_says_that_it_has_no_values_of_threads() {
     }
 }
 
-/// A program that goes on when its record has ended.
+/// A program that continues when its record has ended.
 fn cut(name: &str) -> PathBuf {
     let path = path(name);
     record(&path, || async {

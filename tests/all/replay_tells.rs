@@ -1,4 +1,4 @@
-//! Each report of a record or a replay reaches somebody: the difference, and the error of the file.
+//! Each report of a record or a replay reaches the user: the difference, and the error of the file.
 
 use std::cell::RefCell;
 use std::fs;
@@ -32,7 +32,7 @@ fn replaying(path: &Path) -> Kernel<Taped> {
     Kernel::replay(path, Options::new()).unwrap()
 }
 
-/// Gives the message of a panic.
+/// Returns the message of a panic.
 fn panics<T>(run: impl FnOnce() -> T) -> String {
     let panic = catch_unwind(AssertUnwindSafe(|| drop(run()))).expect_err("it panics");
     panic_message(&*panic).to_owned()
@@ -100,7 +100,7 @@ fn a_difference_in_the_drop_of_a_kernel_is_told() {
     fs::write(&path, text.replace("its_kernel_is_dropped", "it_was_told_so")).unwrap();
     let why = panics(|| run(replaying(&path), "one"));
     assert!(why.contains("the program differs from its record\n"), "{why}");
-    // A thread that panics already says it, and goes on to its end.
+    // A thread that is already panicking reports it, and continues to its end.
     let mut kernel = replaying(&path);
     kernel.trace_to(io::sink());
     kernel.run(left("one")).unwrap();
@@ -134,7 +134,7 @@ fn a_second_kernel_of_a_thread_leaves_the_record_of_the_first_alone() {
     }
     kernel.shutdown().unwrap();
     drop(kernel);
-    // Without a tape, too: a tape must not be left to a thread that has another kernel.
+    // Also without a tape, because a tape must not be left on a thread that gets another kernel.
     let mut kernel = Kernel::new(Real::new().unwrap());
     assert!(panics(|| Kernel::replay(&other, Options::new())).contains(RULE));
     let ran = kernel.run(async { (wall_clock(), sleep(MS).await.is_ok()) }).unwrap();
@@ -153,7 +153,8 @@ fn a_record_that_ends_before_its_program_is_a_warning_at_once() {
         kernel.trace_to(text.clone());
         let seen = text.clone();
         let program = async move {
-            // The first wait writes the record, and the warning comes before the wait has ended.
+            // The first wait writes the record, and the warning is logged before the wait has
+            // ended.
             sleep(MS).await.unwrap();
             seen.take()
         };
@@ -237,7 +238,7 @@ fn a_kernel_in_a_thread_local_records_to_its_end() {
     let path = path("local");
     for is_first in [false, true] {
         let file = path.clone();
-        // The destructors of a thread run in the order in which they were registered, or back.
+        // The destructors of a thread run in the order of their registration, or in reverse.
         let ended = thread::spawn(move || {
             if is_first {
                 assert!(KERNEL.take().is_none());

@@ -1,5 +1,5 @@
-//! The page of rows (`kernel::guide::rows`) and the tests say the same: each test that the page
-//! names exists, each test that carries the id of a row is in that row, and no row is without.
+//! The page of rows (`kernel::guide::rows`) and the tests agree: each test that the page names
+//! exists, each test with the id of a row is in that row, and each row has a test or a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,12 +16,12 @@ type Id = String;
 /// A test: its file from the root, and its name.
 type Test = (String, String);
 
-/// A row of the page, which may be several.
+/// A row of the page, which can have several ids.
 #[derive(Debug, Default)]
 struct Row {
     ids: Vec<Id>,
     tests: Vec<Test>,
-    /// It says why it has no test.
+    /// It has a reason in place of a test.
     reason: bool,
 }
 
@@ -52,7 +52,7 @@ fn row(line: &str) -> Option<Row> {
     for part in rest.split("; ") {
         let (file, names) = part.split_once([':', ' ']).unwrap_or((part, ""));
         if !file.ends_with(".rs") {
-            // A reason may have a `;` of its own.
+            // A reason may contain a `;`.
             assert!(found.reason || ["none", "later"].contains(&file), "{PAGE}: {row}: {part}");
             found.reason = true;
             continue;
@@ -78,7 +78,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // What fuzzing and building leave behind is not ours.
+            // Skip the output of builds and fuzzing.
             if !path.ends_with("target") {
                 sources(&path, found);
             }
@@ -149,7 +149,7 @@ fn required() -> Vec<Id> {
     ids
 }
 
-/// Says all that is wrong, not the first thing only.
+/// Reports all errors, not only the first.
 #[track_caller]
 fn none_of(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));

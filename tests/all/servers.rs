@@ -1,5 +1,5 @@
-//! The servers as a user runs them: they say where they listen, answer, leave a sound trace, and
-//! end cleanly at a signal.
+//! The servers as a user runs them: they print their address, respond, leave a sound trace, and end
+//! cleanly at a signal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,15 +23,15 @@ use testing::trace;
 
 use support::examples::build;
 
-/// A server that runs, and where.
+/// A running server, and its address.
 struct Server {
     process: Child,
     addr: String,
     trace: PathBuf,
 }
 
-/// Options of `http` that put out of reach what ends a connection because its client, the server or
-/// the whole machine has stood still for some seconds.
+/// Options of `http` with deadlines that do not pass even if a client, the server or the whole
+/// machine has stalled for some seconds.
 const PATIENT: [&str; 7] = [
     "--deadline-head=off",
     "--deadline-idle=off",
@@ -53,7 +53,7 @@ fn start_with(name: &str, test: &str, args: &[&str]) -> Server {
     start_by(&mut command, trace)
 }
 
-/// Starts a server by a command that says all but where to listen.
+/// Starts a server by a command that lacks only the address.
 fn start_by(command: &mut Command, trace: PathBuf) -> Server {
     command.args(["--addr", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = child::spawn(command);
@@ -71,7 +71,7 @@ impl Server {
         TcpStream::connect(&self.addr).unwrap()
     }
 
-    /// Sends a request on a connection of its own; gives the whole answer.
+    /// Sends a request on a new connection. Returns the whole response.
     fn ask(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -84,13 +84,14 @@ impl Server {
         self.process.send(signal);
     }
 
-    /// Sends the signal; the server ends as it should.
+    /// Sends the signal, and checks that the server ends correctly.
     fn stop(self, signal: &str) {
         self.send(signal);
         self.ends_well();
     }
 
-    /// It ends with code 0, says so in few lines, and its trace is sound.
+    /// Checks that the server ends with code 0, reports its end in few lines, and leaves a sound
+    /// trace.
     fn ends_well(self) {
         let trace = self.trace.clone();
         let log = self.log();
@@ -98,18 +99,18 @@ impl Server {
         assert_sound(&trace);
     }
 
-    /// Sends the signal; the server ends with code 0. Gives what it logged.
+    /// Sends the signal, and waits until the server ends with code 0. Returns its log.
     fn end(self, signal: &str) -> String {
         self.send(signal);
         self.log()
     }
 
-    /// What it logged until it ended, with code 0.
+    /// Returns the log until the server ended, with code 0.
     fn log(self) -> String {
         self.log_of(0)
     }
 
-    /// What it logged until it ended, with that code.
+    /// Returns the log until the server ended, with that code.
     fn log_of(mut self, code: i32) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
@@ -118,13 +119,13 @@ impl Server {
     }
 }
 
-/// Whether a line of standard error is about something other than a long run: on a machine that
-/// stands still for a while, a short run is a long one.
+/// Whether a line of standard error is about something other than a long run. If the machine
+/// stalls, a short run becomes a long one.
 fn is_lasting(line: &&str) -> bool {
     !line.contains("a run took ") && !line.starts_with("trapline: task ")
 }
 
-/// A request that a server is busy with until its client says so: half of its body has been sent.
+/// A request that keeps a server busy until its client continues: half of its body has been sent.
 struct Busy(TcpStream);
 
 impl Busy {
@@ -135,7 +136,7 @@ impl Busy {
         Busy(stream)
     }
 
-    /// Sends the rest. The server answers.
+    /// Sends the rest, and reads the response.
     fn end(self) {
         let Busy(mut stream) = self;
         stream.write_all(b"ck").unwrap();
@@ -148,7 +149,7 @@ impl Busy {
     }
 }
 
-/// Gives the text of a trace that ends as it should.
+/// Returns the text of a trace, and checks its end.
 fn assert_sound(trace: &Path) -> String {
     let text = fs::read_to_string(trace).unwrap();
     let lines = trace::trace(&text).unwrap();
@@ -182,13 +183,13 @@ fn echo_answers_and_ends_at_sigterm() {
 #[test]
 fn a_hangup_shuts_a_server_down_as_sigterm_does() {
     for workers in ["1", "2"] {
-        // `nohup cargo test` tells its children to ignore it.
+        // Under `nohup cargo test`, children ignore it.
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP").arg(build("http")).args(["--workers", workers]);
         let server = start_by(&mut command, PathBuf::new());
         let mut busy = server.connect();
         busy.write_all(get("/sleep?ms=200").as_bytes()).unwrap();
-        // With one worker the request is read by then.
+        // With one worker, the request has been read by then.
         server.ask(&get("/"));
         let log = server.end("HUP");
         assert!(log.contains("shutting down (SIGHUP): "), "{log}");
@@ -255,7 +256,7 @@ fn http_answers_each_of_its_paths_and_ends_at_sigint() {
         "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\nConnection: close\r\n\r\nback";
     assert!(server.ask(post).ends_with("\r\n\r\nback"));
     assert!(server.ask(&post.replace("/echo", "/")).contains("Allow: GET, HEAD"));
-    // One that leaves in the middle of a request, and one that says nothing.
+    // A client that leaves in the middle of a request, and one that sends nothing.
     server.connect().write_all(b"GET / HT").unwrap();
     let _silent = server.connect();
     server.stop("INT");
@@ -291,7 +292,8 @@ fn several_workers_share_a_port_and_end_together() {
         let test = format!("{name}_workers");
         let server = start_with(name, &test, &["--workers", "2"]);
         let trace = server.trace.clone();
-        // By the hash of their ports; that one worker gets all has a chance of 1 in 2^63.
+        // They are distributed by the hash of their ports; the chance that one worker gets all is 1
+        // in 2^63.
         let mut all: Vec<TcpStream> = (0..64).map(|_| server.connect()).collect();
         for stream in &mut all {
             stream.write_all(get("/plaintext").as_bytes()).unwrap();
@@ -393,7 +395,7 @@ fn a_trace_on_standard_output_is_alone_there() {
     assert!(trace::check(&lines).is_ok(), "{text}");
 }
 
-/// Also where several workers share it.
+/// Even if several workers share it.
 #[test]
 fn a_port_in_use_is_a_clear_error() {
     let one = &["--workers", "1"][..];
@@ -414,14 +416,14 @@ fn a_port_in_use_is_a_clear_error() {
     }
 }
 
-/// Returns an address that can be bound. Its host is of this process alone, and each call has a
-/// port of its own, so nobody else takes it before it is used.
+/// Returns an address that can be bound. No other process uses its host, and each call returns
+/// another port, so no one else takes the address before it is used.
 fn free_addr() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(2_000);
     format!("{}:{}", child::own_host(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The system alone decides who has the port: nothing is checked before.
+/// Only the system decides which server gets the port, because nothing is checked before.
 #[test]
 fn of_two_servers_with_workers_that_start_at_once_one_has_the_port() {
     let (echo, mut served) = (build("echo"), 0);
@@ -446,7 +448,7 @@ fn of_two_servers_with_workers_that_start_at_once_one_has_the_port() {
                 here.push(process);
             }
         }
-        // If they meet in the same system call, both may fail.
+        // If both make the system call at the same time, both may fail.
         assert!(here.len() <= 1, "both have {addr}");
         served += here.len();
     }
@@ -461,7 +463,7 @@ fn what_an_option_alone_cannot_do_is_a_clear_error() {
         ("hello", &["--timed"], "error: --timed adds times to a trace; expected --trace FILE"),
         ("fetch", &["--head", "--data", "x", "http://a"], "error: the argument '--head' cannot"),
         ("trace", &["idle", "-n", "x"], "'x' for '--most <MOST>': expected a number such as 20"),
-        // A terminal takes no orders from it.
+        // The text cannot control a terminal.
         ("echo", &["--addr", "a\x1b[2Jb"], "invalid value 'a\u{fffd}[2Jb' for '--addr"),
     ] {
         let mut command = Command::new(build(name));
@@ -476,7 +478,7 @@ fn what_an_option_alone_cannot_do_is_a_clear_error() {
     assert!(timed.status.success() && trace.contains(" ran="), "{trace}");
 }
 
-/// Where standard output and the log are one terminal. `script` makes one.
+/// Standard output and the log are the same terminal, which `script` makes.
 #[test]
 fn a_terminal_shows_once_where_a_server_listens() {
     for (name, place) in [("echo", "--addr 127.0.0.1:0"), ("udp_echo", "--addr 127.0.0.1:0")] {
@@ -554,7 +556,7 @@ fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
     assert!(found[4].starts_with(r#"127.0.0.1 "GET /%22\\ HTTP/1.1" 404 "#), "{log}");
 }
 
-/// One that a deadline made, one without a body, and one that has no end.
+/// A response that a deadline made, one without a body, and one without an end.
 #[test]
 fn an_answer_of_any_kind_has_peer_status_and_length_in_the_access_log() {
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("access_kinds");
@@ -627,7 +629,7 @@ fn what_a_client_sends_ends_neither_its_quotes_nor_its_line_in_the_access_log() 
         assert_eq!(line(sent, 5), format!("{start}\"{shown}\" 400 5"));
     }
     assert_eq!(line(b"GET / HTTP/1.1", 0), format!("{start}\"GET / HTTP/1.1\" 400 -"));
-    // Every byte is shown by printable characters, and is told from every other.
+    // Every byte is shown by printable characters, differently from every other byte.
     let all: BTreeSet<String> = (0..=u8::MAX).map(|byte| line(&[byte, b'.'], 5)).collect();
     assert_eq!(all.len(), 256);
     assert!(all.iter().all(|line| line.bytes().all(|byte| matches!(byte, b' '..=b'~'))));
@@ -637,7 +639,7 @@ fn what_a_client_sends_ends_neither_its_quotes_nor_its_line_in_the_access_log() 
 fn an_access_log_shows_the_address_of_the_peer_without_its_port() {
     for (peer, shown) in [
         (Some("[2001:db8::1]:80"), "2001:db8::1"),
-        // As a listener on `[::]` sees it.
+        // The form in which a listener on `[::]` sees the address.
         (Some("[::ffff:192.0.2.1]:80"), "192.0.2.1"),
         (None, "-"),
     ] {
@@ -664,21 +666,21 @@ fn each_line_of_the_log_begins_with_the_time_if_it_is_asked_for() {
     assert!(!log.contains("plaintext") && log.starts_with("listening on "), "{log}");
 }
 
-// ---- SIGTERM in the midst of it ----------------------------------------------------------------
+// ---- SIGTERM during requests -------------------------------------------------------------------
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Came {
-    /// A whole answer; whether the connection goes on.
+    /// A complete response; whether the connection continues.
     Answer { status: u16, more: bool },
-    /// Not a byte: the connection was not accepted, or was idle when it closed.
+    /// Not a single byte, because the connection was not accepted, or was idle when it closed.
     Nothing,
 }
 
-/// Sends a request and reads its answer by its length.
+/// Sends a request and reads its response by its length.
 fn ask_on(stream: &mut TcpStream, path: &str) -> Came {
     let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
-    // It may have ended: then there is an end to read.
+    // The connection may have ended; then the read returns the end.
     let _ = stream.write_all(request.as_bytes());
     let (mut text, mut buf) = (String::new(), [0; 4096]);
     loop {
@@ -703,8 +705,8 @@ fn ask_on(stream: &mut TcpStream, path: &str) -> Came {
     }
 }
 
-/// Asks until the server is gone, on one connection after the other; tells of each answer. With
-/// `often`, many times on each. Gives how many were refused.
+/// Sends requests until the server has gone, on one connection after the other, and reports each
+/// result. With `often`, sends many requests on each connection. Returns how many were refused.
 fn hammer(addr: &str, often: usize, answers: &Sender<()>, told: &AtomicBool) -> u64 {
     let mut refused = 0;
     for _ in 0..1_000_000 {
@@ -726,7 +728,7 @@ fn hammer(addr: &str, often: usize, answers: &Sender<()>, told: &AtomicBool) -> 
                     refused += 1;
                     break;
                 }
-                // Nobody accepts any more, or it was idle when it closed.
+                // The server accepts no more connections, or this one was idle when it closed.
                 Came::Nothing => {
                     assert!(told.load(Ordering::SeqCst), "nobody told the server to end");
                     break;
@@ -737,8 +739,8 @@ fn hammer(addr: &str, often: usize, answers: &Sender<()>, told: &AtomicBool) -> 
     panic!("the server never ends");
 }
 
-/// Every request of an accepted connection is answered or refused, whole; who is idle is let go
-/// before who is busy is answered.
+/// Every request of an accepted connection gets a complete response or refusal; idle connections
+/// close before busy ones are answered.
 #[test]
 fn f18_sigterm_under_load_answers_or_refuses_and_lets_the_idle_go() {
     const ENOUGH: usize = 600;
@@ -766,7 +768,7 @@ fn f18_sigterm_under_load_answers_or_refuses_and_lets_the_idle_go() {
     for hammer in hammers {
         hammer.join().unwrap();
     }
-    // They end while the other one is still busy.
+    // The idle ones end while the other one is still busy.
     watchers.into_iter().for_each(|watcher| watcher.join().unwrap());
     busy.end();
     server.ends_well();
@@ -790,7 +792,7 @@ fn f20_a_server_that_is_told_to_end_says_what_it_does_in_plain_words() {
     assert_eq!((drain, stopped), ("finishing work in progress: 1 left, at most 10s", "stopped"));
 }
 
-/// The lines of a trace are there for whoever asks for them.
+/// With `RUST_LOG=debug` the log has the lines of the trace.
 #[test]
 fn a_log_of_events_has_them_in_the_form_of_a_trace() {
     let mut command = Command::new(build("echo"));
@@ -800,7 +802,7 @@ fn a_log_of_events_has_them_in_the_form_of_a_trace() {
     assert!(verbs.contains(&"spawn") && verbs.ends_with(&["phase", "phase", "halt"]), "{log}");
 }
 
-/// What the kernel says of importance, and the words for it.
+/// The important events of the kernel, and their messages.
 #[test]
 fn each_event_of_importance_has_a_message() {
     let said = |event: &str| message::of(&format!(" 1.500000       6  #0004 {event}"));
@@ -894,14 +896,14 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     let server = start_with("http", "kernel_page", &["--kernel-page"]);
     let page = server.ask(&get("/kernel"));
     assert!(page.contains("text/html") && page.contains("The kernel, live"), "{page}");
-    // The second connection, so it is of the task `conn-2`.
+    // The second connection, so it belongs to the task `conn-2`.
     let mut feed = server.connect();
     feed.write_all(b"GET /kernel/events HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
     let mut lines = BufReader::new(&feed).lines().map(Result::unwrap);
     let mut next = || lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
     next().unwrap();
     server.ask(&get("/plaintext"));
-    // What happened meanwhile; only another connection makes it say something again.
+    // The hits in the meantime; only another connection makes it log again.
     let mut said = String::new();
     while !said.contains("conn-3 exit") {
         let text = next().unwrap();
@@ -918,12 +920,12 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     server.stop("TERM");
 }
 
-/// Whatever has happened since.
+/// The log since then.
 #[test]
 fn the_kernel_page_explains_a_task_that_parked_long_ago() {
     let flags = ["--kernel-page", "--deadline-idle", "60000"];
     let server = start_with("http", "kernel_page_why", &flags);
-    // The first connection, so it is of task 3.
+    // The first connection, so it belongs to task 3.
     let mut early = server.connect();
     early.write_all(b"GET /plaintext HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
     let mut answer = [0; 64];
@@ -937,7 +939,7 @@ fn the_kernel_page_explains_a_task_that_parked_long_ago() {
         line.as_str().unwrap().split_whitespace().nth(5).unwrap().to_owned()
     };
     let verbs: Vec<String> = value["lines"].as_array().unwrap().iter().map(verb).collect();
-    // It may have been read from at once, or after a wait.
+    // The first read may have succeeded at once, or after a wait.
     let ends =
         [&["spawn", "run", "block"][..], &["spawn", "block", "arrive", "wake", "run", "block"]];
     assert!(ends.contains(&&*verbs.iter().map(String::as_str).collect::<Vec<_>>()), "{answer}");
@@ -947,7 +949,7 @@ fn the_kernel_page_explains_a_task_that_parked_long_ago() {
     server.stop("TERM");
 }
 
-/// The body of a whole answer.
+/// The body of a complete response.
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("it has a head").1
 }
@@ -964,7 +966,7 @@ fn http_streams_blocks_and_guards_its_gate() {
     for path in ["/stream", "/stream?chunks=x", "/blocking", "/blocking?ms=-1", "/gate?ms=x"] {
         assert!(server.ask(&get(path)).starts_with("HTTP/1.1 400 "), "{path}");
     }
-    // Who asks for too much is told how much there is.
+    // The error for a too large value names the bound.
     for path in ["/sleep?ms=99999", "/blocking?ms=60001", "/gate?ms=60001"] {
         let answer = server.ask(&get(path));
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("at most 60000"), "{path}");
@@ -975,7 +977,7 @@ fn http_streams_blocks_and_guards_its_gate() {
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let done = json(r#"{"task_waiting":true,"ms":0}"#);
     assert_eq!(json(body(&server.ask(&get("/gate?ms=0")))), done);
-    // While one is in, others have their answer at once.
+    // While one request is inside, others get their responses at once.
     let mut first = server.connect();
     first.write_all(get("/gate?ms=60000").as_bytes()).unwrap();
     let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
@@ -1019,7 +1021,8 @@ fn http_serves_the_files_of_a_directory_and_no_others() {
     assert!(ended.status.code() == Some(1) && said.contains("/none/such: "), "{said}");
 }
 
-/// What `fetch` prints: on standard output, and on standard error; and whether it ended well.
+/// Returns the output of `fetch` on standard output and on standard error, and whether it
+/// succeeded.
 fn fetch(args: &[&str]) -> (String, String, bool) {
     let ended = child::output(Command::new(build("fetch")).args(args));
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -1047,7 +1050,7 @@ fn fetch_keeps_its_connection_and_reads_chunks() {
     assert!(well && out.starts_with("HTTP/1.1 200 OK\r\n") && out.ends_with("\r\n\r\nback"));
     let (out, _, well) = fetch(&["--head", &url("/").replace("http", "HTTP")]);
     assert!(well && out.contains("Content-Length: 21\r\n") && out.ends_with("\r\n\r\n"));
-    // The second has the same limit, on a busy machine too.
+    // The second request has the same limit, even on a busy machine.
     let (_, said, well) = fetch(&["--piece", "4000", &url("/sleep?ms=60000"), &url("/")]);
     assert!(!well && said.contains("1 of 2 failed") && said.contains("200, 21 bytes"), "{said}");
     let (_, said, well) = fetch(&["--timeout", "10", &url("/sleep?ms=60000")]);
@@ -1055,7 +1058,7 @@ fn fetch_keeps_its_connection_and_reads_chunks() {
     server.stop("TERM");
 }
 
-/// Its buffer is full then, and the end is met by the look before the next request.
+/// Its buffer is full then, and the check before the next request finds the end.
 #[test]
 fn fetch_goes_on_where_a_server_ends_a_connection_that_was_to_stay() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -1111,7 +1114,7 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
             let option = format!("--{name}");
             assert!(options.contains(&option.as_str()), "no {option} for {line}");
             bounds += 1;
-            // What it sets is what is in force.
+            // The values that it sets are in force.
             let shown = run(&[&option, "77", "--print-limits"]);
             let (_, unit) = rest.split_once(' ').unwrap();
             let set = format!("{name} 77 {unit}");
@@ -1200,7 +1203,7 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
 /// A server that logs each decision of its kernel, and more of them than it keeps for a reader.
 fn start_and_flood() -> Server {
     let mut command = Command::new(build("http"));
-    // A machine that stands still for as long as a connection may be idle would end the connection.
+    // If the machine stalls for as long as a connection may be idle, the connection would end.
     command.args(PATIENT).env("RUST_LOG", "kernel=trace");
     let server = start_by(&mut command, PathBuf::new());
     let mut stream = server.connect();
@@ -1219,7 +1222,7 @@ fn a_standard_error_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
     assert!(server.process.wait().unwrap().success());
 }
 
-/// As where a server is started again whose reader has hung.
+/// As for a server that is restarted while its reader hangs.
 #[test]
 fn a_server_whose_output_is_full_from_the_start_begins_answers_and_ends() {
     for workers in ["1", "2"] {
@@ -1230,7 +1233,7 @@ fn a_server_whose_output_is_full_from_the_start_begins_answers_and_ends() {
         }
         full.set_nonblocking(false).unwrap();
         let output = || OwnedFd::from(full.try_clone().unwrap());
-        // It cannot say which port it has.
+        // It cannot report its port.
         let addr = free_addr();
         let mut command = Command::new(build("http"));
         command.args(["--addr", &addr, "--workers", workers]).stdout(output()).stderr(output());
@@ -1295,7 +1298,7 @@ fn the_trace_tool_bears_that_nobody_reads_what_it_prints() {
     assert_eq!(check.wait().unwrap().code(), Some(1));
 }
 
-/// The HTTP server, started by a shell that runs this before it.
+/// The HTTP server, started by a shell that runs this command first.
 fn http_after(before: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{before} && exec \"$0\" \"$@\"")]).arg(build("http"));

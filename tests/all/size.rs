@@ -6,15 +6,15 @@ use std::path::Path;
 
 use support::root;
 
-/// Lines of code as they are: of `traps` and `kernel`, of the afternoon's files, and of the floors
-/// of `net`. A sum may be [`ROOM`] percent above what is written here. A change that makes it
-/// smaller writes the new sum down.
+/// The present numbers of lines of code: of `traps` and `kernel`, of the afternoon's files, and of
+/// the parts of `net`. A sum may be [`ROOM`] percent above the number here. A change that makes a
+/// sum smaller updates the number.
 const TRAPS_AND_KERNEL: usize = 15_086;
 const AFTERNOON: usize = 3_776;
 const HTTP: usize = 4_195;
 const WEB: usize = 1_202;
 const SOCKETS: usize = 3_645;
-/// Percent that a sum may be above what is written down.
+/// How much a sum may exceed the number here, in percent.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
 const FILES: usize = 77;
@@ -56,7 +56,7 @@ const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
 fn sources(path: &str) -> Vec<(String, String)> {
     fn walk(path: &Path, found: &mut Vec<(String, String)>) {
         if path.is_dir() {
-            // What fuzzing and building leave behind is not ours.
+            // Skip the output of builds and fuzzing.
             if !path.ends_with("target") {
                 let entries = fs::read_dir(path).unwrap();
                 entries.for_each(|entry| walk(&entry.unwrap().path(), found));
@@ -87,7 +87,7 @@ fn code<'t>(name: &str, text: &'t str) -> Vec<(usize, &'t str)> {
             if line.starts_with("mod ") && line.ends_with('{') {
                 break;
             }
-            // A file of tests that is declared here, say.
+            // For example, the declaration of a file of tests.
             continue;
         }
         is_for_tests = line.starts_with("#[cfg(test") || line.starts_with("#[cfg(all(test");
@@ -103,7 +103,7 @@ fn lines_in(paths: &[&str]) -> usize {
     files.map(|(name, text)| code(&name, &text).len()).sum()
 }
 
-/// Says all that is too long, not the first thing only.
+/// Reports everything that is too long, not only the first.
 #[track_caller]
 fn none_of(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));

@@ -43,8 +43,8 @@ fn hello_can_be_interrupted_anywhere() {
 
 #[test]
 fn nested_can_be_interrupted_anywhere() {
-    // It asserts what it teaches, which an interrupt from outside makes untrue: then main ends by
-    // a panic in the middle of its scopes, and nothing may be left of them either.
+    // The lesson asserts its results, which an interrupt from outside changes. Then main ends by a
+    // panic in the middle of its scopes, and nothing of them may be left either.
     let main = || async { AssertUnwindSafe(nested::nested()).catch_unwind().await };
     let swept = testing::sweep(|| (Sim::new(), main())).run();
     assert!(matches!(swept.plain.output, Ok(Ok(()))));
@@ -100,7 +100,7 @@ fn whoever_is_interrupted_a_lock_passes_on() {
     };
     let swept = testing::sweep(|| (Sim::new(), program()))
         .only(&["first", "second", "third"])
-        // Who was hit counted nothing, and nobody else was kept from counting.
+        // The interrupted task counted nothing, and every other task could count.
         .check(|injection, ran| assert!([2, 3].contains(&ran.output), "{injection}"));
     assert_eq!(swept.plain.output, 3);
 }
@@ -183,7 +183,7 @@ fn whatever_the_world_does_the_kernel_keeps_its_promises() {
             sim.signal_at(first + n * MS, Signal::User1)
         })
     };
-    // Where a program takes something for granted it panics, and nothing is left all the same.
+    // If an assumption of the program fails, it panics, and still leaves nothing behind.
     let main = || AssertUnwindSafe(everything()).catch_unwind();
     testing::explore(1..=100, || (sim(), main())).run();
     let main = || AssertUnwindSafe(phases::phases()).catch_unwind();

@@ -2,7 +2,7 @@
 
 use testing::child;
 
-/// What `cargo run -p PACKAGE --example NAME -- ARG` prints.
+/// Returns the output of `cargo run -p PACKAGE --example NAME -- ARG`.
 fn printed(package: &str, name: &str, arg: &str) -> String {
     let mut cargo = child::cargo();
     cargo.args(["run", "--quiet", "--offline", "-p", package, "--example", name, "--", arg]);

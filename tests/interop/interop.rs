@@ -56,7 +56,7 @@ fn bytes(n: usize) -> Vec<u8> {
 
 // ---- The polled traits -------------------------------------------------------------------------
 
-/// Sends `n` bytes and reads what comes until the end, in one task.
+/// Sends `n` bytes and reads until the end, in one task.
 async fn swap(stream: impl AsyncRead + AsyncWrite, n: usize) -> io::Result<Vec<u8>> {
     let (mut reader, mut writer) = stream.split();
     let mut back = Vec::new();
@@ -75,7 +75,8 @@ async fn swap_both<S: TwoWay>(one: S, two: S, n: usize) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn both_directions_of_a_stream_wait_in_one_task() {
-    // More than a pipe or a socket holds: a writer that kept the reader out would wait for ever.
+    // More bytes than a pipe or a socket holds, so a writer that blocked the reader would wait
+    // forever.
     let (mut one, two) = duplex(10);
     one.set_short_reads(3);
     let ran = testing::run(swap_both(one, two, 1000));
@@ -131,7 +132,7 @@ fn slices_without_a_byte_are_passed_over() {
     });
 }
 
-/// Reads all, and begins anew after each interrupt.
+/// Reads everything, and begins again after each interrupt.
 async fn read_stubbornly(mut stream: Compat<PipeEnd>) -> Vec<u8> {
     let (mut all, mut piece) = (Vec::new(), [0; 4]);
     loop {
@@ -163,7 +164,7 @@ fn an_interrupted_operation_has_moved_nothing() {
             let reader = async move { theirs.set(read_stubbornly(Compat::new(one)).await) };
             drop(spawn("reader", reader).await);
             drop(spawn("writer", write_stubbornly(Compat::new(two), bytes(50))).await);
-            // The tasks go on where main was interrupted.
+            // The tasks continue after main was interrupted.
             while sleep(secs(1)).await.is_err() {}
             got.take()
         };
@@ -179,7 +180,7 @@ fn a_wait_that_nobody_polls_takes_no_interrupt_from_others() {
         let (mut one, two) = duplex(10);
         let mut stream = Compat::new(two);
         let (ended, at) = {
-            // A read is begun, and left for something else in the same scope.
+            // A read is begun and abandoned for something else in the same scope.
             let rest = async {
                 let mut buf = [0; 1];
                 let begun = poll_fn(|cx| {
@@ -229,7 +230,7 @@ async fn serve(stream: impl TwoWay) -> hyper::Result<()> {
     builder.serve_connection(Compat::new(stream), service_fn(back)).await
 }
 
-/// Sends a body to a path by hyper's client; gives what comes back.
+/// Sends a body to a path by hyper's client. Returns the body of the response.
 async fn ask(stream: impl TwoWay, path: &str, bodies: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (mut sender, connection) =
         client::conn::http1::handshake(Compat::new(stream)).await.unwrap();
@@ -277,7 +278,7 @@ fn raw_bytes_get_an_answer_from_hypers_server() {
     let (answers, _) = on_real(async {
         let (mut client, accepted) = loopback().await;
         let mut server = spawn("server", serve(accepted)).await;
-        // Two requests in one go, and the first byte of one of them alone.
+        // Two requests at once, and the first byte of one of them alone.
         client.write_all(b"P").await.unwrap();
         let rest = "OST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\none\
                     POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\
@@ -293,7 +294,7 @@ fn raw_bytes_get_an_answer_from_hypers_server() {
     assert!(first.is_some() && first < second, "{answers}");
 }
 
-/// Requests at which hyper's server waits: for the rest of a head, and for its service.
+/// Requests that make hyper's server wait: for the rest of a head, and for its service.
 const UNDER_WAY: [&str; 2] = ["GET / HT", "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"];
 
 #[test]
@@ -352,7 +353,7 @@ fn the_timer_sleeps_on_the_kernel_clock_and_no_interrupt_ends_it_early() {
         let slept = ignore_after(secs(1), async {
             KernelTimer.sleep(secs(3)).await;
             let at = clock().await;
-            // What it held back.
+            // The bytes that it held back.
             sleep(secs(1)).await.map(|_| at).inspect_err(|_| assert_eq!(at, seconds(3)))
         });
         (slept.await, clock().await)
@@ -378,7 +379,7 @@ fn tls() -> (TlsAcceptor, TlsConnector) {
     (server, Arc::new(client).into())
 }
 
-/// Both ends speak TLS, send so many bytes and read what the other sends.
+/// Both ends use TLS, send this many bytes and read the bytes of the other end.
 async fn swap_by_tls<S: TwoWay>(one: S, two: S, n: usize) -> (Vec<u8>, Vec<u8>) {
     let (acceptor, connector) = tls();
     let accept = async { swap(acceptor.accept(Compat::new(one)).await?, n).await };

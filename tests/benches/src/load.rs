@@ -1,4 +1,4 @@
-//! The load: one thread, one epoll instance, no parser. Every answer is looked at.
+//! The load: one thread, one epoll instance, no parser. Every reply is checked.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::sys::{Epoll, recv, send};
 
-/// What the clients do.
+/// The workload of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One request, its answer, and again on the same connection.
@@ -32,13 +32,13 @@ pub const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
 pub const BODY: &[u8] = b"Hello, World!";
 const MESSAGE: &[u8] = &[b'm'; 64];
 
-/// Silence of a server for which a run fails.
+/// A run fails if a server is silent for this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Kind {
     /// # Errors
     ///
-    /// There is none of that name.
+    /// Returns an error if there is none with that name.
     pub fn named(name: &str) -> Result<Kind, String> {
         match name {
             "http" => Ok(Kind::Http),
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// What a client sends before it waits.
+    /// The bytes that a client sends before it waits.
     fn turn(self) -> Vec<u8> {
         match self {
             Kind::Http => REQUEST.to_vec(),
@@ -88,7 +88,7 @@ pub struct Load {
     /// Bytes of one answer: as many as the first one had.
     length: usize,
     input: Vec<u8>,
-    /// Of the answer of a client whose answer came in pieces, what has come.
+    /// For a client whose reply arrives in pieces, the bytes so far.
     pieces: Vec<Vec<u8>>,
 }
 
@@ -102,11 +102,11 @@ fn silent() -> io::Error {
 }
 
 impl Load {
-    /// Connects the clients; learns from a first answer how long one is.
+    /// Connects the clients. Learns the length of a reply from the first one.
     ///
     /// # Errors
     ///
-    /// The system's; `InvalidData` if the server answers something else.
+    /// Returns the system's error, and `InvalidData` for an unexpected reply.
     pub fn connect(addr: SocketAddr, kind: Kind, connections: usize) -> io::Result<Load> {
         let turn = kind.turn();
         let length = if kind == Kind::Echo { MESSAGE.len() } else { learn(addr, kind)? };
@@ -124,7 +124,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Adds so many clients.
+    /// Adds this many clients.
     ///
     /// # Errors
     ///
@@ -143,13 +143,13 @@ impl Load {
     fn open(&mut self, place: usize) -> io::Result<()> {
         let stream = TcpStream::connect(self.addr)?;
         stream.set_nonblocking(true)?;
-        // What a client sends is one write, and the next waits for the answer: nothing to gather.
+        // A client sends one write and then waits for the reply, so there is nothing to gather.
         self.epoll.add(&stream, place, false)?;
         self.clients[place] = Some(Client { socket: stream.into(), got: 0 });
         Ok(())
     }
 
-    /// Sends what a client sends before it waits.
+    /// Sends the bytes of a client before it waits.
     fn begin(&mut self, place: usize) -> io::Result<()> {
         if self.kind == Kind::Close {
             self.open(place)?;
@@ -162,7 +162,7 @@ impl Load {
         if sent == self.turn.len() { Ok(()) } else { Err(wrong("a request did not fit")) }
     }
 
-    /// Reads what has come; whether that was all of this turn.
+    /// Reads the bytes that have arrived. Returns whether the reply is complete.
     fn take(&mut self, place: usize) -> io::Result<bool> {
         // A connection that has had its answer may have one more event.
         let Some(client) = self.clients[place].as_mut() else { return Ok(false) };
@@ -190,7 +190,7 @@ impl Load {
             }
         }
         if self.kind == Kind::Close && got == whole {
-            // The end may have come with it.
+            // The end may have arrived with it.
             let end = recv(&client.socket, &mut self.input);
             return match end {
                 Ok(0) => Ok(true),
@@ -202,11 +202,13 @@ impl Load {
         Ok(got == whole)
     }
 
-    /// Runs until so many answers have come, or the time is over and no answer is outstanding.
+    /// Runs until this many replies have arrived, or until the time is over and no reply is
+    /// outstanding.
     ///
     /// # Errors
     ///
-    /// The system's; `InvalidData` for a wrong answer; `TimedOut` if the server falls silent.
+    /// Returns the system's error, `InvalidData` for a wrong reply, and `TimedOut` if the server
+    /// falls silent.
     pub fn run(&mut self, requests: u64, span: Duration) -> io::Result<Done> {
         self.run_from(0, requests, span)
     }
@@ -260,7 +262,7 @@ fn learn(addr: SocketAddr, kind: Kind) -> io::Result<usize> {
     use std::io::{Read, Write};
     let mut stream = TcpStream::connect(addr)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // An answer to a last request may say that it is the last, and be longer.
+    // The reply to a last request may announce the close, and be longer.
     stream.write_all(if kind == Kind::Close { LAST } else { REQUEST })?;
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -278,7 +280,7 @@ fn learn(addr: SocketAddr, kind: Kind) -> io::Result<usize> {
     Ok(answer.len())
 }
 
-/// Whether all of `bytes` are right answers.
+/// Whether all of `bytes` are correct replies.
 fn verify(kind: Kind, bytes: &[u8], length: usize) -> io::Result<()> {
     let right = match kind {
         Kind::Echo => bytes == MESSAGE,

@@ -1,4 +1,4 @@
-//! trapline beside its peers. `bench --help` says how.
+//! trapline next to its peers; see `bench --help`.
 
 mod beside;
 mod counts;
@@ -115,7 +115,7 @@ fn load(words: &mut Words<'_>) -> Result<(), String> {
     out::say(&format!("{} answers in {:.3} s: {rate:.0} a second\n", done.answers, done.seconds))
 }
 
-/// Whether the words ask for the help, behind whatever command.
+/// Whether the words ask for the help, after any command.
 fn asks_for_help(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let named = matches!(words[..], ["help", ..] | ["micro" | "counts" | "serve" | "load", "help"]);
@@ -131,7 +131,7 @@ fn main() -> ExitCode {
         Some("counts") => return counts::command(&rest()),
         Some("serve") => serve(&mut words[1..].iter()),
         Some("load") => load(&mut words[1..].iter()),
-        // Not in the help: this is how a bench starts what is to end with it.
+        // Not in the help: a bench starts the processes that must end with it by this command.
         Some("tied") => tied::become_program(&rest()),
         Some("figures") => measure::figures(&rest()),
         _ => measure::measure(&mut words.iter()),

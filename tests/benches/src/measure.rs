@@ -44,13 +44,13 @@ fn command(words: &mut Words<'_>) -> Result<Command, String> {
 }
 
 impl Command {
-    /// The small operations have peers of their own, so with names of servers they are left out.
+    /// The small operations have other peers, so with names of servers they are left out.
     fn micro(&self) -> bool {
         self.timed && self.asked.peers.is_empty()
     }
 
-    /// What can be known before anything is measured: that there is something to measure, that the
-    /// tools are there, and that the JSON can be written.
+    /// Checks, before anything is measured, that there is something to measure, that the tools
+    /// exist, and that the JSON can be written.
     fn check(&self) -> Result<(), String> {
         if let Some(text) = &self.asked.only {
             let served = WORKLOADS.iter().any(|load| self.asked.wants(load.name));
@@ -68,15 +68,16 @@ impl Command {
         can_be_written(Path::new(&self.json))
     }
 
-    /// The measurements go to `rows`, also where an error ends it.
+    /// The measurements go to `rows`, even if an error ends it.
     fn measure(&self, rows: &mut Vec<Row>) -> Result<(), String> {
         let say = |error: std::io::Error| error.to_string();
         sys::raise_descriptors().map_err(say)?;
         if self.micro() {
-            // Before this thread is pinned: what these start would be pinned with it.
+            // Do this before this thread is pinned, because its child processes would be pinned
+            // too.
             rows.extend(micro::rows(self.asked.only.as_deref(), self.asked.quick));
         }
-        // The load, and whatever measures, on the first core; servers on the last.
+        // The load and the measuring run on the first core, servers on the last.
         sys::pin(0).map_err(say)?;
         if sys::cores() < 2 {
             out::note("one core alone: the load and the server share it: the times mean little");
@@ -92,13 +93,13 @@ impl Command {
     }
 }
 
-/// Whether a file can be written; it is left as it was.
+/// Whether a file can be written. Leaves the file as it was.
 fn can_be_written(path: &Path) -> Result<(), String> {
     let is_new = !path.exists();
     let opened = OpenOptions::new().append(true).create(true).open(path);
     opened.map_err(|error| format!("--json: {}: {error}", path.display()))?;
     if is_new {
-        // A run that fails leaves no empty one.
+        // A failing run leaves no empty file.
         let _ = fs::remove_file(path);
     }
     Ok(())
@@ -125,7 +126,7 @@ pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
         sections.iter().position(|name| *name == row.section).unwrap_or(sections.len())
     };
     rows.sort_by_key(|row| (order(row), row.section));
-    // The file first: who reads the table may go away.
+    // Write the file first, because the reader of the table may go away.
     let json = &command.json;
     let text = report::json(&occasion.json(), &rows);
     fs::write(json, text).map_err(|error| format!("{json}: {error}"))?;

@@ -1,4 +1,4 @@
-//! When a run was, and on what: a figure in time says little without it.
+//! The time and the machine of a run, without which a measured time means little.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -20,14 +20,14 @@ pub fn span(quick: bool) -> Duration {
     Duration::from_millis(if quick { 250 } else { 1000 })
 }
 
-/// Of one run, from its beginning on.
+/// The facts about one run, from its beginning.
 pub struct Occasion {
     began: SystemTime,
     rounds: usize,
 }
 
 impl Occasion {
-    /// That which begins now.
+    /// The run that begins now.
     #[must_use]
     pub fn begin(quick: bool) -> Occasion {
         Occasion { began: SystemTime::now(), rounds: rounds(quick) }
@@ -68,7 +68,7 @@ impl Occasion {
     }
 }
 
-/// What the system calls it; the architecture where it says nothing.
+/// The system's name of the processor, or the architecture if the system has none.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name"));

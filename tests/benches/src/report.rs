@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Several measurements of one thing.
+/// Several measurements of the same thing.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     pub median: f64,
@@ -12,7 +12,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of samples in any order; of none it is not a number. Those that are none are left out.
+    /// The median of samples in any order, or NaN if there are none. NaN samples are left out.
     #[must_use]
     pub fn of(mut samples: Vec<f64>) -> Spread {
         samples.retain(|sample| !sample.is_nan());
@@ -23,7 +23,7 @@ impl Spread {
         Spread { median, low: at(0), high: at(last), samples: samples.len() }
     }
 
-    /// Of a count that does not wander.
+    /// The value of a count that repeats.
     #[must_use]
     #[allow(dead_code, reason = "for figures that are measured once")]
     pub fn exact(value: f64) -> Spread {
@@ -31,12 +31,12 @@ impl Spread {
     }
 }
 
-/// What a figure is to keep.
+/// The bar of a figure.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::enum_variant_names, reason = "they read as a sentence")]
 pub enum Bar {
     AtMost(f64),
-    /// So many times the figure of that peer.
+    /// This multiple of the figure of that peer.
     AtMostOf(&'static str, f64),
     #[allow(dead_code, reason = "for rows where more is better")]
     AtLeastOf(&'static str, f64),
@@ -47,14 +47,14 @@ pub enum Bar {
 pub struct Row {
     pub section: &'static str,
     pub figure: String,
-    /// What else was measured and is no figure of ours; may be empty.
+    /// Other measurements that are not figures of ours; may be empty.
     pub note: String,
     pub unit: &'static str,
     pub bar: Option<Bar>,
     pub ours: Spread,
     pub peers: Vec<(&'static str, Spread)>,
-    /// Ours divided by a peer's, of samples that were taken one after the other. Where there are
-    /// none for a peer, the bar goes by the peer's median.
+    /// Ours divided by a peer's, of samples that were taken one after the other. If there are none
+    /// for a peer, the bar uses the peer's median.
     pub ratios: Vec<(&'static str, Spread)>,
     /// Ours with twice the load.
     pub doubled: Option<Spread>,

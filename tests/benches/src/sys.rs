@@ -1,4 +1,4 @@
-//! What the measuring asks of the system: pinning, `/proc`, and the bare calls of the `epoll` peer
+//! The system calls of the measurements: pinning, `/proc`, and the bare calls of the `epoll` peer
 //! and of the load generator.
 
 use std::fs;
@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 ///
 /// # Errors
 ///
-/// The system's: no such core.
+/// Returns the system's error if there is no such core.
 pub fn pin(core: usize) -> io::Result<()> {
     if core >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -26,17 +26,17 @@ pub fn pin(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// The cores that this process may run on; one that is no core, where the system does not say.
+/// The cores that this process may run on; an invalid one if the system does not report them.
 pub fn own_cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else { return vec![CpuSet::MAX_CPU] };
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-/// Raises the limit of descriptors as far as the system lets it; says to how many.
+/// Raises the limit of descriptors as far as the system allows. Returns the limit.
 ///
 /// # Errors
 ///
-/// The system's, if it lets none be set.
+/// Returns the system's error if no limit can be set.
 pub fn raise_descriptors() -> io::Result<u64> {
     let found = rustix::process::getrlimit(Resource::Nofile);
     let most = found.maximum.unwrap_or(u64::MAX);
@@ -106,7 +106,7 @@ pub struct Epoll {
     events: Vec<epoll::Event>,
 }
 
-/// What one event told.
+/// The content of one event.
 #[derive(Clone, Copy)]
 pub struct Ready {
     /// The number that was registered.
@@ -140,11 +140,11 @@ impl Epoll {
         Ok(epoll::add(&self.fd, fd, epoll::EventData::new_u64(token as u64), events)?)
     }
 
-    /// Waits for so many milliseconds at most (`None`: for ever); says how many events there are.
+    /// Waits for at most this many milliseconds (`None`: forever). Returns the number of events.
     ///
     /// # Errors
     ///
-    /// The system's; not `Interrupted`, which gives none.
+    /// Returns the system's error, except `Interrupted`, which counts as no events.
     pub fn wait(&mut self, millis: Option<u32>) -> io::Result<usize> {
         let span = millis.map(|millis| Timespec {
             tv_sec: i64::from(millis / 1000),
@@ -178,7 +178,7 @@ impl Epoll {
 ///
 /// # Errors
 ///
-/// The system's; `WouldBlock` if none waits.
+/// Returns the system's error; `WouldBlock` if none waits.
 pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
 }
@@ -187,7 +187,7 @@ pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 ///
-/// The system's; `WouldBlock` if there is nothing.
+/// Returns the system's error; `WouldBlock` if there is nothing.
 #[inline]
 pub fn recv(fd: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(fd, buf, RecvFlags::empty())?.0)
@@ -197,7 +197,7 @@ pub fn recv(fd: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
 ///
 /// # Errors
 ///
-/// The system's; `WouldBlock` if there is no room.
+/// Returns the system's error; `WouldBlock` if there is no room.
 #[inline]
 pub fn send(fd: impl AsFd, buf: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(fd, buf, SendFlags::NOSIGNAL)?)
@@ -208,7 +208,7 @@ pub fn send(fd: impl AsFd, buf: &[u8]) -> io::Result<usize> {
 ///
 /// # Errors
 ///
-/// The process is gone, or the system keeps no such count.
+/// Returns an error if the process has gone, or if the system keeps no such count.
 pub fn cpu_nanos(pid: u32) -> io::Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -231,7 +231,7 @@ pub fn resident(pid: u32) -> io::Result<u64> {
     Ok(kib.ok_or(io::ErrorKind::InvalidData)? * 1024)
 }
 
-/// Seconds for which all cores together were busy since the start of the machine.
+/// The seconds that all cores together have been busy since the start of the machine.
 ///
 /// # Errors
 ///
@@ -245,7 +245,7 @@ pub fn busy_seconds() -> io::Result<f64> {
     Ok(busy / 100.0)
 }
 
-/// How many cores the machine has, also for a process that is kept on one.
+/// How many cores the machine has, even if the process is pinned to one.
 #[must_use]
 pub fn cores() -> usize {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use crate::sys;
 
-/// A command that runs `program` by way of `bench tied`. What the program runs in its turn is not
-/// tied by that; what it becomes is.
+/// A command that runs `program` through `bench tied`. Child processes of the program are not tied,
+/// but a program that it executes in its place is.
 ///
 /// # Errors
 ///
-/// The system does not know this program.
+/// Returns an error if the system does not find this program.
 pub fn command(program: impl AsRef<OsStr>) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("tied").arg(std::process::id().to_string()).arg(program);
@@ -24,7 +24,8 @@ pub fn command(program: impl AsRef<OsStr>) -> io::Result<Command> {
 ///
 /// # Errors
 ///
-/// An error in the words, or the system's: there is no such program.
+/// Returns an error for wrong words, and the system's error, for example if there is no such
+/// program.
 pub fn become_program(words: &[&str]) -> Result<(), String> {
     let [parent, program, args @ ..] = words else {
         return Err("expected PARENT PROGRAM [WORD]... after `tied`".to_owned());

@@ -1,4 +1,4 @@
-//! The command line of `bench`: what is refused, and how; and a server of it. Nothing is measured.
+//! The command line of `bench`: the refused words, their errors, and a server. Nothing is measured.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ fn bench(words: &[&str]) -> Output {
     child::output(command.args(words))
 }
 
-/// What it says of words that it refuses.
+/// The error for refused words.
 fn refusal(words: &[&str]) -> String {
     let output = bench(words);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -173,7 +173,7 @@ fn what_is_tied_ends_with_its_parent() {
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     shell.kill().unwrap();
     shell.wait().unwrap();
-    // Nobody may be there to read it.
+    // There may be no reader.
     let _ = input.write_all(b"go on\n");
     assert!(lines.next().is_none(), "it outlived its parent");
     assert!(refusal(&["tied", "0", "true"]).contains("has ended"));
@@ -195,7 +195,7 @@ fn what_could_not_be_written_to_one_client_is_not_sent_to_the_next() {
     let answers = (|| {
         let pid = Pid::from_child(&server);
         kill_process(pid, Signal::STOP)?;
-        // It asks and resets: its request is still there to be read.
+        // It asks and resets, so its request is still unread.
         set_socket_linger(ask()?, Some(Duration::ZERO))?;
         kill_process(pid, Signal::CONT)?;
         let mut text = String::new();

@@ -1,1 +1,1 @@
-//! Nothing: the tests are all there is. Run them with `cargo test -p trapline-differential`.
+//! Empty, because this package has only tests. Run them with `cargo test -p trapline-differential`.

@@ -1,7 +1,7 @@
-//! The same bytes to this handler and to hyper's: which requests does each of them read?
+//! The same bytes for this server and for hyper's: which requests does each of them read?
 //!
-//! hyper parses heads by `httparse`, and ours by a parser of its own. What they make of a head,
-//! and how they read bodies, is their own.
+//! hyper parses heads with `httparse`, and our server with its own parser. Each also interprets a
+//! head, and reads a body, with its own code.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -62,7 +62,7 @@ fn ours(bytes: &[u8]) -> Vec<Served> {
 
 // ---- hyper -------------------------------------------------------------------------------------
 
-/// Bytes to be read, then the end; what is written is thrown away.
+/// A stream of given bytes, then the end; written bytes are thrown away.
 struct Bench<'a>(&'a [u8]);
 
 impl Read for Bench<'_> {
@@ -119,8 +119,8 @@ fn hypers(bytes: &[u8]) -> Vec<Served> {
 
 // ---- Where they differ -------------------------------------------------------------------------
 
-/// Requests of the corpus that are read otherwise here: what each of them has in it, and why. But
-/// for the first two, hyper reads more.
+/// Requests of the corpus that are read differently here: the difference, and the reason. Except
+/// for the first two, hyper accepts more.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("HTTP/1.2", "9110, 2.5: a later minor version is served as 1.1; hyper refuses it"),
     ("OPTIONS http://b HTTP", "9112, 3.2.4: without path and query it means the asterisk"),
@@ -190,14 +190,14 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Hyper reads each request that is read here as the same request: nobody who goes by the RFC
-    /// as it does is shown other requests than the handler.
+    /// hyper reads each request that is accepted here as the same request. So a proxy that follows
+    /// the RFC as hyper does sees the same requests as the handler.
     #[test]
     fn what_is_read_here_is_read_by_hyper(bytes in requests(corpus())) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let minor = ('2'..='9').any(|minor| text.contains(&format!("HTTP/1.{minor}")));
-        // Visible bytes that no URI has: hyper refuses them in a path, and here the handler judges
-        // a target.
+        // Visible bytes that no URI can have: hyper refuses them in a path; here the handler
+        // decides about a target.
         let no_uri = text.contains(['`', '<', '>']);
         if !minor && !no_uri && !text.contains("OPTIONS http") {
             let (us, them) = (ours(&bytes), hypers(&bytes));

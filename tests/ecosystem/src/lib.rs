@@ -1,4 +1,4 @@
-//! The observer of the guide's recipe *The log in `tracing`*, as it stands there.
+//! The observer of the guide's recipe *The log in `tracing`*, unchanged.
 
 use kernel::Activation;
 use kernel::trace::{Event, Line};

@@ -1,7 +1,7 @@
 //! One connection on the simulated machine, under any bytes.
 //!
-//! The first byte is the size of the pieces in which the server reads the rest. A panic, a
-//! connection that no deadline ends, or a response that depends on the pieces is a finding.
+//! The first byte is the size of the pieces that the server reads. A panic, a connection that no
+//! deadline ends, or a response that depends on the pieces is a finding.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     let whole = responses(App, bytes, usize::MAX);
     assert!(whole.1, "no deadline ended it");
     assert!(whole.0.is_empty() || whole.0.starts_with(b"HTTP/1.1 "));
-    // A client that waits is told to go on, and one that sends in pieces may seem to wait.
+    // A waiting client gets a 100, and a client that sends in pieces may seem to wait.
     if !bytes.to_ascii_lowercase().windows(6).any(|word| word == b"expect") {
         assert_eq!(responses(App, bytes, usize::from(*most) + 1), whole);
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! The code that the fuzz targets share.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -27,7 +27,7 @@ pub fn responses<H: Handler + 'static>(handler: H, bytes: &[u8], most: usize) ->
         let (mut all, mut buf) = (Vec::new(), [0; 4096]);
         client.write(bytes).await.expect("the pipe has room");
         loop {
-            // Longer than all deadlines together.
+            // Longer than the sum of all deadlines.
             match ignore_after(Duration::from_secs(120), client.read(&mut buf)).await {
                 Ok(Some(n @ 1..)) => all.extend_from_slice(&buf[..n]),
                 Ok(Some(0)) | Err(_) => return (all, true),

@@ -22,7 +22,7 @@ pub fn build_of(package: &str) -> PathBuf {
 }
 
 fn build_with<'a>(what: impl Iterator<Item = &'a str>) -> PathBuf {
-    // What the test itself was built from is there already: the network is not needed.
+    // The dependencies of the test itself are already present, so the network is not needed.
     let mut build = child::cargo();
     build.current_dir(crate::root());
     build.args(["build", "--quiet", "--offline"]);

@@ -1,5 +1,5 @@
-//! What the tests of the seam share: kernels whose trace is kept and checked, and futures that
-//! do on purpose what no decent future does.
+//! The code that the tests of the seam share: kernels whose trace is kept and checked, and futures
+//! that do on purpose what no well-behaved future does.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -89,7 +89,7 @@ impl<M: Machine> Traced<M> {
         assert!(shut.is_ok(), "{shut:?}\n{text}");
         assert_empty(&self.kernel, &text);
         assert_sound(&text);
-        // An assertion of a task that nobody joins. (A panic that is wanted has other words.)
+        // A failed assertion of a task that no task joins. (Intended panics have other texts.)
         let failed = text.lines().find(|line| {
             line.contains(" panic    assertion ") || line.contains(" panic    called `")
         });
@@ -106,7 +106,7 @@ pub fn real() -> Traced<Real> {
     Traced::new(Real::new().unwrap(), Options::new())
 }
 
-/// A whole life on the simulated machine: returns main's output and the checked trace.
+/// Runs a program on the simulated machine. Returns main's output and the checked trace.
 #[track_caller]
 pub fn on_sim<F: Future>(main: F) -> (F::Output, String) {
     let mut kernel = sim();
@@ -114,7 +114,7 @@ pub fn on_sim<F: Future>(main: F) -> (F::Output, String) {
     (output, kernel.end())
 }
 
-/// The same on the operating system.
+/// Runs a program on the real machine.
 #[track_caller]
 pub fn on_real<F: Future>(main: F) -> (F::Output, String) {
     let mut kernel = real();
@@ -122,7 +122,7 @@ pub fn on_real<F: Future>(main: F) -> (F::Output, String) {
     (output, kernel.end())
 }
 
-/// Nothing is left of any task.
+/// Asserts that nothing is left of any task.
 #[track_caller]
 pub fn assert_empty<M: Machine>(kernel: &Kernel<M>, trace: &str) {
     let c = kernel.counters();
@@ -138,7 +138,7 @@ pub fn assert_sound(text: &str) {
     }
 }
 
-/// How many lines of the trace contain `part`.
+/// Returns how many lines of the trace contain `part`.
 pub fn count(trace: &str, part: &str) -> usize {
     trace.lines().filter(|line| line.contains(part)).count()
 }
@@ -164,7 +164,7 @@ impl<T> Shared<T> {
         Shared(Rc::new(RefCell::new(Some(Box::pin(future)))))
     }
 
-    /// Polls it until it is done; dropping this leaves it where it is.
+    /// Polls it until it is done. Dropping this future does not drop the inner one.
     pub async fn wait(&self) -> T {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -209,7 +209,7 @@ pub fn counting<F: Future>(polls: &Rc<Cell<u64>>, future: F) -> impl Future<Outp
     })
 }
 
-/// Says when it is dropped.
+/// Records its drop.
 pub struct OnDrop<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -218,7 +218,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// A waker of a combinator: counts its calls and calls the one behind it.
+/// A waker of a combinator: counts its calls and calls the inner waker.
 pub struct Counted {
     pub calls: Mutex<u64>,
     pub behind: Mutex<Option<Waker>>,
@@ -244,7 +244,7 @@ impl Wake for Counted {
     }
 }
 
-/// A value sent once, from any thread; the other library's channel.
+/// A value sent once, from any thread, as by a channel of another library.
 pub struct Oneshot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
 impl<T> Clone for Oneshot<T> {

@@ -1,10 +1,10 @@
-//! Golden traces: a program runs on the simulated machine, and what the log says must be what
-//! `tests/golden/NAME.trace` says.
+//! Golden traces: a program runs on the simulated machine, and its log must equal
+//! `tests/golden/NAME.trace`.
 //!
 //! A golden is a trace that parses, with remarks. Lines that start with `# ` are remarks and are
 //! not compared. Its sites are not lines of a file: `at=test:3` is the third line of the test,
 //! counted from the topmost site in it, so that an edit elsewhere in the file changes nothing.
-//! `BLESS=1 cargo test` rewrites what differs and leaves the remarks where they stand.
+//! `BLESS=1 cargo test` rewrites the lines that differ and leaves the remarks in place.
 
 pub mod examples;
 pub mod kernels;
@@ -28,17 +28,17 @@ pub struct Ran<T> {
     pub output: T,
     /// By the kernel clock.
     pub took: Duration,
-    /// The whole trace, sites as in a golden.
+    /// The whole trace, with sites as in a golden.
     pub trace: String,
 }
 
 impl<T> Ran<T> {
-    /// How many lines have this verb.
+    /// Returns how many lines have this verb.
     pub fn count(&self, verb: &str) -> usize {
         self.lines(|line| word_of(line, 5) == verb).len()
     }
 
-    /// The lines for which `wanted` holds.
+    /// Returns the lines that satisfy `wanted`.
     pub fn lines(&self, wanted: impl Fn(&str) -> bool) -> Vec<&str> {
         self.trace.lines().filter(|line| !line.starts_with('#') && wanted(line)).collect()
     }
@@ -64,8 +64,8 @@ pub fn check<F: Future>(name: &str, sim: Sim, program: F) -> Ran<F::Output> {
     check_with(name, sim, options(), program)
 }
 
-/// Many programs are late because they spend time by hand, which is not their subject: no
-/// `longrun` lines.
+/// No `longrun` lines, because many programs spend time by hand, and long runs are not their
+/// subject.
 fn options() -> Options {
     Options::new().longrun(None)
 }
@@ -78,7 +78,7 @@ pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F)
     ran
 }
 
-/// Runs a program whose trace tells nothing: it has no golden trace.
+/// Runs a program without a golden trace, because its trace does not matter.
 #[track_caller]
 pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Output> {
     run(sim, options(), program)
@@ -88,7 +88,7 @@ pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Out
 fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
     let ran = Setup::new().sim(sim).options(options).run(program);
     let trace = with_own_sites(&ran.trace, Location::caller());
-    // An assertion of a task that nobody joins. (A panic that is wanted has other words.)
+    // A failed assertion of a task that no task joins. (Intended panics have other texts.)
     let failed = trace
         .lines()
         .find(|line| line.contains(" panic    assertion ") || line.contains(" panic    called `"));
@@ -98,16 +98,16 @@ fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
 
 // ---- Sites ---------------------------------------------------------------------------------
 
-/// What stands before the site in a word such as `at=kernel/tests/all/curio_cases.rs:17`, and its
-/// line. None for a site in a crate: [`without_line`].
+/// Returns the part before the site in a word such as `at=kernel/tests/all/curio_cases.rs:17`, and
+/// the line. `None` for a site in a crate: see [`without_line`].
 fn site_in<'a>(word: &'a str, file: &str) -> Option<(&'a str, u32)> {
     let (before, place, line) = site_of(word).filter(|(_, place, _)| !place.contains("/src/"))?;
     assert_eq!(place, file, "a program is written in its test, with its sites");
     Some((before, line.parse().expect("a line is a number")))
 }
 
-/// What stands before the site in a word that names one (`at=` or, in a `longrun` line, as in
-/// `to=sleep@`), file and line.
+/// Splits a word that names a site (`at=` or, in a `longrun` line, as in `to=sleep@`) into the part
+/// before the site, the file and the line.
 fn site_of(word: &str) -> Option<(&str, &str, &str)> {
     let ends = ["at=", "set-at="].into_iter().find(|key| word.starts_with(key)).map(str::len);
     let ends = ends.or_else(|| word.find('@').map(|at| at + 1))?;
@@ -116,7 +116,7 @@ fn site_of(word: &str) -> Option<(&str, &str, &str)> {
     Some((before, place, line))
 }
 
-/// A site in a crate, with line 0: an edit of the crate changes no golden.
+/// Returns a site in a crate with line 0, so that an edit of the crate changes no golden.
 fn without_line(word: &str) -> Option<String> {
     let (before, place, _) = site_of(word).filter(|(_, place, _)| place.contains("/src/"))?;
     Some(format!("{before}{place}:0"))
@@ -167,7 +167,7 @@ pub fn compare_raw(name: &str, raw: &str) {
     compare(name, &with_own_sites(raw, Location::caller()));
 }
 
-/// Whether what a test compares with is to be written again: `BLESS=1`.
+/// Returns whether tests write the expected results instead of comparing: `BLESS=1`.
 pub fn is_blessing() -> bool {
     std::env::var_os("BLESS").is_some_and(|word| word == "1")
 }
@@ -196,11 +196,11 @@ pub fn compare(name: &str, trace: &str) {
     }
 }
 
-/// The first line in which two traces differ, remarks aside.
+/// Returns the first line in which two traces differ, ignoring remarks.
 ///
 /// # Errors
 ///
-/// That line of both.
+/// The line of both traces.
 pub fn difference(golden: &str, trace: &str) -> Result<(), String> {
     let mut golden = golden.lines().filter(|line| !is_remark(line));
     let mut trace = trace.lines().filter(|line| !is_remark(line));
@@ -223,8 +223,8 @@ pub fn bless(golden: &str, trace: &str) -> String {
     let old: Vec<&str> = golden.lines().filter(|line| !is_remark(line)).collect();
     let new: Vec<&str> = trace.lines().filter(|line| !is_remark(line)).collect();
     let twin = twins(&old, &new);
-    // Where remarks go: behind the twin of the line above, else before that of the line below,
-    // else behind the nearest line above that has a twin.
+    // Returns the position of remarks: after the twin of the line above, or before the twin of the
+    // line below, or after the nearest line above that has a twin.
     let mut remarks: Vec<Vec<&str>> = vec![Vec::new(); new.len() + 1];
     let mut above = 0_usize;
     for line in golden.lines() {
@@ -249,8 +249,8 @@ pub fn bless(golden: &str, trace: &str) -> String {
     text
 }
 
-/// For each old line the new line that is the same but for event numbers: a longest common
-/// subsequence.
+/// Returns for each old line the new line that is the same except for event numbers, by a longest
+/// common subsequence.
 fn twins(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     let key = |line: &&str| -> Vec<String> {
         let numbered = |word: &&str| !word.starts_with("#0") && !word.starts_with("cause=");
@@ -283,7 +283,7 @@ fn twins(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     twins
 }
 
-/// The names of all goldens, for a test that none is orphaned.
+/// Returns the names of all goldens, for the test that none is orphaned.
 pub fn goldens() -> BTreeSet<String> {
     let files = fs::read_dir(path_of("x").parent().expect("it is in a directory"));
     let files = files.expect("the goldens can be listed").map(|file| file.expect("listed").path());
@@ -295,14 +295,14 @@ pub fn golden(name: &str) -> String {
     fs::read_to_string(path_of(name)).expect("it was listed")
 }
 
-// ---- What tests have in common -------------------------------------------------------------
+// ---- Helpers of tests -----------------------------------------------------------------------
 
-/// So many tenths of a second after the start.
+/// The time this many tenths of a second after the start.
 pub fn at(tenth: u64) -> traps::Time {
     traps::Time::ZERO + tenths(tenth)
 }
 
-/// An operation that takes so many tenths of a second.
+/// An operation that takes this many tenths of a second.
 #[track_caller]
 pub fn op(n: u64) -> traps::Sleep {
     traps::sleep(tenths(n))

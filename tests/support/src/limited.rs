@@ -1,20 +1,20 @@
-//! A server that is this very test, run again in a process with few descriptors.
+//! A server that is the calling test itself, run again in a process with few descriptors.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{ChildStdout, Command, Stdio};
 
 use testing::child::{self, Child};
 
-/// Set in the process that is the server.
+/// Set in the process of the server.
 const SERVER: &str = "TRAPLINE_LIMITED_SERVER";
 
-/// Whether this is the process with few descriptors.
+/// Returns whether this is the process with few descriptors.
 pub fn is_server() -> bool {
     std::env::var_os(SERVER).is_some()
 }
 
-/// Starts it, by the calling test, with that limit; what it prints after the line that says where
-/// it listens, and that address.
+/// Starts the calling test again with that limit. Returns its output after the line with its
+/// address, and the address.
 pub fn start(limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
     let (test, mut command) = (child::this_test(), Command::new("sh"));
     command

@@ -1,8 +1,8 @@
-//! Processes that a test starts: each has a limit, so no test waits for one forever.
+//! Processes that a test starts. Each has a time limit, so no test waits for a process forever.
 //!
-//! [`spawn`], [`output`] and [`cargo`] stand for `Command::spawn`, `Command::output` and
-//! `Command::new("cargo")`. A child that runs longer than its limit is killed; so a wait for its
-//! end, and a read of what it prints, end too, and the test fails by what it finds.
+//! [`spawn`], [`output`] and [`cargo`] replace `Command::spawn`, `Command::output` and
+//! `Command::new("cargo")`. A child that runs longer than its limit is killed. A wait for its end
+//! and a read of its output then end too, and the test fails because of the result.
 
 use std::env;
 use std::io;
@@ -13,18 +13,19 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// How long a child may run. Far longer than any does, however busy the machine is.
+/// How long a child may run: far longer than any child needs, even on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
-/// The same for one that compiles.
+/// How long a child that compiles may run.
 pub const BUILD: Duration = Duration::from_secs(1800);
 
-/// A child that is killed when its limit has passed, or when this is dropped before its end.
+/// A child process. It is killed when its limit has passed, or when this handle is dropped before
+/// its end.
 #[derive(Debug)]
 pub struct Child {
-    /// `None` once its output was taken.
+    /// `None` once the output was taken.
     process: Option<process::Child>,
-    /// Dropped when the child has ended: nothing is to be killed then.
+    /// Dropped when the child has ended, so that nothing is killed afterwards.
     alive: Option<Sender<()>>,
 }
 
@@ -38,7 +39,7 @@ pub fn spawn(command: &mut Command) -> Child {
     spawn_within(LIMIT, command)
 }
 
-/// Starts a child with a limit of its own.
+/// Starts a child with the given limit.
 ///
 /// # Panics
 ///
@@ -60,7 +61,7 @@ pub fn spawn_within(limit: Duration, command: &mut Command) -> Child {
     Child { process: Some(process), alive: Some(alive) }
 }
 
-/// Runs a child to its end, within [`LIMIT`]. Returns its status and what it has printed.
+/// Runs a child to its end, within [`LIMIT`]. Returns its status and its output.
 ///
 /// # Panics
 ///
@@ -70,7 +71,7 @@ pub fn output(command: &mut Command) -> Output {
     output_within(LIMIT, command)
 }
 
-/// [`output`], within a limit of its own.
+/// Runs a child like [`output`], within the given limit.
 ///
 /// # Panics
 ///
@@ -88,18 +89,18 @@ pub fn output_within(limit: Duration, command: &mut Command) -> Output {
 /// If there is no such process.
 #[track_caller]
 pub fn send(signal: &str, process: u32) {
-    // The shell's own `kill`: nothing else needs to be installed.
+    // Use the `kill` of the shell, so that nothing else needs to be installed.
     let kill = format!("kill -{signal} {process}");
     let sent = Command::new("sh").args(["-c", &kill]).status();
     assert!(sent.expect("a shell").success(), "{kill}");
 }
 
-/// `cargo`, as a user calls it in a shell.
+/// Returns a `cargo` command, as a user would call it in a shell.
 ///
-/// Cargo tells a program that it runs about the package of the program, by variables of the
-/// environment. A cargo that the program starts must not see them. Otherwise a build script that
-/// asks for one, like that of ring, runs again, and all that depends on it is built again; and so
-/// it is by the next cargo of the user.
+/// Cargo passes the package of a program that it runs to the program in environment variables. A
+/// cargo that the program starts must not see these variables. Otherwise a build script that reads
+/// one, like that of ring, runs again, and everything that depends on it is built again, once more
+/// with the next cargo of the user.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -124,18 +125,18 @@ pub fn own_host() -> Ipv4Addr {
     Ipv4Addr::new(127, 64 + high, middle, low)
 }
 
-/// Returns the name of the calling test as its binary knows it, with its modules. `--exact` takes
-/// this name, to run the test again in a process of its own.
+/// Returns the name of the calling test in its binary, with its modules. `--exact` takes this name,
+/// to run the test again in a separate process.
 ///
 /// # Panics
 ///
-/// If the calling thread has no name, so that it is not the thread of a test.
+/// If the calling thread has no name, because it is not the thread of a test.
 #[must_use]
 pub fn this_test() -> String {
     thread::current().name().expect("a test has a thread of its name").to_owned()
 }
 
-/// Returns such a name for the test `name` in `module`, which is the `module_path!()` of that test.
+/// Returns the name of the test `name` in `module`, which is the `module_path!()` of that test.
 #[must_use]
 pub fn test_in(module: &str, name: &str) -> String {
     match module.split_once("::") {
@@ -156,7 +157,7 @@ impl Child {
         ended
     }
 
-    /// Waits for its end, and reads what it prints where that is piped.
+    /// Waits until the child has ended, and reads its piped output.
     ///
     /// # Panics
     ///
@@ -168,7 +169,7 @@ impl Child {
         process.wait_with_output().expect("its output can be read")
     }
 
-    /// Sends it a signal, by its name without `SIG`.
+    /// Sends a signal to the child, by its name without `SIG`.
     ///
     /// # Panics
     ///
@@ -195,7 +196,7 @@ impl DerefMut for Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
-            // It fails if the child has ended.
+            // This fails if the child has ended.
             let _ = process.kill();
             let _ = process.wait();
         }

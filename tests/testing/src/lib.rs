@@ -1,8 +1,8 @@
 //! Tests of programs on the virtual clock: no waiting, no flakes, nothing left unnoticed.
 //!
-//! [`run`] runs a main future on a [`Sim`], shuts down, and panics with the trace if anything is
-//! wrong that no program may do: it hangs, it leaves something behind, or its trace breaks a
-//! promise of the [log](kernel::trace). What is right in particular is for the test to say:
+//! [`run`] runs a main future on a [`Sim`] and shuts down. It panics with the trace if the program
+//! does anything that is always wrong: if it hangs, if it leaves something behind, or if its trace
+//! breaks a promise of the [log](kernel::trace). The test asserts everything else:
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,28 +16,29 @@
 //! assert_eq!(ran.took, second); // by the kernel's clock; the test itself took no time
 //! ```
 //!
-//! | feature | gives |
+//! | feature | adds |
 //! |---|---|
-//! | `trace` (on by default) | the log of the kernel under test, by the feature `trace` of `kernel`; without it nothing of a run can be checked |
+//! | `trace` (on by default) | the log of the kernel under test, by the feature `trace` of `kernel`; without it no run can be checked |
 //!
 //! # The world of a test
 //!
-//! [`Setup`] takes a [`Sim`] and [`Options`]. The [`Sim`] is the world: a clock that jumps to
-//! whatever is due next, and a script.
+//! [`Setup`] takes a [`Sim`] and [`Options`]. The [`Sim`] is the world: a clock that jumps to the
+//! next due time, and a script.
 //!
 //! - **The clock.** It moves only when every task waits. [`Sim::clock`] is a handle to it:
 //!   `advance` lets time pass while a task holds the CPU, as a long computation does;
-//!   [`Sim::late_by`] makes every deadline fire late, as a busy machine does; [`Sim::seed`] has
-//!   what happens at one instant happen in any order.
-//! - **Readiness.** `Io::new(Scripted(7))` waits like a socket; [`Sim::ready_at`] says when it
-//!   looks ready. There are no bytes behind it.
+//!   [`Sim::late_by`] makes every deadline fire late, as a busy machine does; [`Sim::seed`]
+//!   shuffles the arrivals of one instant.
+//! - **Readiness.** `Io::new(Scripted(7))` waits like a socket; [`Sim::ready_at`] sets when it
+//!   becomes ready. It has no bytes.
 //! - **Signals and threads.** [`Sim::signal_at`] sends a signal. After [`Sim::jobs_take`] a job of
-//!   `run_in_thread` takes that long by the script; without it, it runs on a real thread and the
-//!   clock stands still until it is back.
-//! - **Sockets.** There are none: a socket on a [`Sim`] is an error. Write protocol code over any
-//!   `net::Stream`, and datagrams behind a trait of your own, or [replay](replay()) a recorded run.
+//!   `run_in_thread` takes that long by the script. Otherwise it runs on a real thread, and the
+//!   clock does not move until its result is back.
+//! - **Sockets.** A [`Sim`] has none: using a socket is an error. Write protocol code over any
+//!   `net::Stream`, hide datagrams behind your own trait, or [replay](replay()) a recorded run.
 //! - **Streams.** `net::pipe::duplex` is a pair of ends in memory: give one to the protocol code,
-//!   and be the peer at the other. `set_short_reads` makes it as mean as a network.
+//!   and let the test use the other as the peer. `set_short_reads` splits the bytes as a network
+//!   may.
 //!
 //! ```
 //! use std::time::Duration;
@@ -58,40 +59,40 @@
 //!
 //! # The trace as an oracle
 //!
-//! [`Ran::trace`] is the stable trace, the same bytes on every machine: keep it in a file and
-//! compare it, and a change of the order of events is a diff that someone has to explain. (`at=`
-//! names lines of the test's own source.) [`Ran::counters`] says what it cost: traps, turns, waits
-//! on the machine.
+//! [`Ran::trace`] is the stable trace, the same bytes on every machine. Keep it in a file and
+//! compare it, so that each change in the order of events is a diff that must be explained. (`at=`
+//! names lines of the test's source.) [`Ran::counters`] has the costs: traps, turns, waits on the
+//! machine.
 //!
 //! # Interrupted anywhere
 //!
 //! [`sweep`] runs a program once for each of its traps and interrupts it there, by a cancellation
-//! and by a timeout: whatever a program does to be interrupted safely, this is its test.
+//! and by a timeout. It tests whether the program can be interrupted safely anywhere.
 //!
 //! # Every liberty
 //!
-//! [`explore`](fn@explore) runs a program once for each seed, and the seed decides what is not the
-//! program's to decide. These are the [`Liberty`](traps::liberty::Liberty)s:
+//! [`explore`](fn@explore) runs a program once for each seed, and the seed makes every decision
+//! that the program does not make. These are the [`Liberty`](traps::liberty::Liberty)s:
 //!
 //! | liberty | is | usual |
 //! |---|---|---|
-//! | `order` | which of the tasks that are ready in a turn runs first | as they became ready |
-//! | `arrivals` | in which order comes what comes at one instant | that of the script |
+//! | `order` | the order in which the ready tasks of a turn run | as they became ready |
+//! | `arrivals` | the order of arrivals at one instant | that of the script |
 //! | `lateness` | how late the machine notices that time has passed, up to 33 ms: at the end of a wait, and between two turns in which tasks run | not at all |
-//! | `readiness` | whether a registered descriptor looks ready though nothing happened | no |
+//! | `readiness` | whether a registered descriptor becomes ready although nothing happened | no |
 //! | `lengths` | how few bytes a read or a write of a `net::pipe` moves, at least one | all |
 //! | `jobs` | how much longer a job of `run_in_thread` takes, up to a second | no longer |
 //!
 //! The kernel promises first come, first served, so a program may rely on that; for such a program
-//! leave `order` out with [`Explore::without`]. The other liberties are the world's, and every
-//! program must live with them. In particular, a sleep then takes at least its span, and not
+//! leave `order` out with [`Explore::without`]. The other liberties belong to the world, and every
+//! program must tolerate them. In particular, a sleep then takes at least its duration, but not
 //! exactly.
 //!
 //! All jobs follow the script, as after [`Sim::jobs_take`], so none may wait for another thread.
 //!
-//! The second line of the log is a remark, `# explored seed=17 liberties=order decisions=23`: from
-//! this [`Case`] the run can be made again. Where `order` is among the liberties, the rule `fifo`
-//! of the [checker](trace::Checker::remark) does not apply.
+//! The second line of the log is a remark, `# explored seed=17 liberties=order decisions=23`: this
+//! [`Case`] is enough to repeat the run. If `order` is among the liberties, the rule `fifo` of the
+//! [checker](trace::Checker::remark) does not apply.
 //!
 //! # Logs
 //!
@@ -101,13 +102,13 @@
 //!
 //! [`replay`] runs a program again from a record that
 //! [`Kernel::record_to`](kernel::Kernel::record_to) has made with the default options. For other
-//! options, as those of the examples with `--record`, use [`Setup::replay`] with the same options.
-//! So a run that went wrong becomes a test, on any machine, without its clients. The test fails if
-//! the program no longer does what it did. [`Replayed::trace`] is the log of the run.
+//! options, such as those of the examples with `--record`, use [`Setup::replay`] with the same
+//! options. So a run that went wrong becomes a test, on any machine, without its clients. The test
+//! fails if the program behaves differently. [`Replayed::trace`] is the log of the run.
 //!
 //! # Programs
 //!
-//! [`child`] starts a program, such as a server, as a user does, and sees that it ends.
+//! [`child`] starts a program, such as a server, as a user does, and ensures that it ends.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -137,10 +138,10 @@ pub use sweep::{Injection, Sweep, Swept, Trap, sweep};
 use trace::Checker;
 pub use truth::Truth;
 
-/// A run with more events than this is taken to be endless.
+/// A run with more events than this counts as endless.
 const LIMIT: u64 = 1_000_000;
 
-/// A message shows so many lines of a trace, the last ones.
+/// The number of lines of a trace, the last ones, that a message shows.
 const SHOWN: usize = 400;
 
 /// Runs `main` on a new [`Sim`] with the default options; see [`Setup::run`].
@@ -153,17 +154,18 @@ pub fn run<F: Future>(main: F) -> Ran<F::Output> {
     Setup::new().run(main)
 }
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ran<T> {
     /// Main's output.
     pub output: T,
-    /// By the kernel's clock, up to the end of main; the shutdown is not in it.
+    /// The duration by the kernel's clock, up to the end of main, without the shutdown.
     pub took: Duration,
-    /// The stable trace, head and shutdown included.
+    /// The stable trace, including its header and the shutdown.
     pub trace: String,
-    /// After the shutdown: what is held is zero, what is counted is what it cost.
+    /// The counters after the shutdown: the gauges are zero, and the totals are the costs of the
+    /// run.
     pub counters: Counters,
 }
 
@@ -183,17 +185,18 @@ pub fn replay<F: Future>(record: impl AsRef<Path>, main: F) -> Replayed<F::Outpu
 pub struct Replayed<T> {
     /// Main's output.
     pub output: T,
-    /// The log, head and shutdown included, as the recorded run had it or would have had it.
+    /// The log, including its header and the shutdown, as the recorded run wrote it or would have
+    /// written it.
     pub trace: String,
 }
 
-/// What a test chooses for its run. All of it has a default.
+/// The settings of a run. Each has a default.
 #[derive(Debug, Default)]
 pub struct Setup {
     sim: Sim,
     options: Options,
     limit: Option<u64>,
-    /// A line for the head of the trace.
+    /// A line for the header of the trace.
     remark: Option<String>,
 }
 
@@ -218,21 +221,21 @@ impl Setup {
         self
     }
 
-    /// A run with more than `events` events is taken to be endless. A million.
+    /// Sets the number of events above which a run counts as endless. The default is a million.
     #[must_use]
     pub fn limit(mut self, events: u64) -> Setup {
         self.limit = Some(events);
         self
     }
 
-    /// Runs `main` on a kernel, shuts the kernel down, and sees to it that all is well.
+    /// Runs `main` on a kernel, shuts the kernel down, and checks the run.
     ///
     /// # Panics
     ///
-    /// With main's panic, after printing the trace; so does an endless run. With the trace in the
-    /// message if the program hangs; if tasks, tickets, scopes, timers, registrations, handles,
-    /// jobs or interrupts are left after the shutdown (a handle that lives on in main's output is);
-    /// if the trace breaks a promise.
+    /// Panics with main's panic, after printing the trace, and in the same way if the run is
+    /// endless. Panics with the trace in the message if the program hangs, if the trace breaks a
+    /// promise, or if tasks, tickets, scopes, timers, registrations, handles, jobs or interrupts
+    /// are left after the shutdown. (A handle in main's output counts as left.)
     #[track_caller]
     pub fn run<F: Future>(self, main: F) -> Ran<F::Output> {
         match self.live(Watch::default(), main, Location::caller()) {
@@ -246,9 +249,9 @@ impl Setup {
     ///
     /// # Panics
     ///
-    /// If the file is no record, or was made with other options. With main's panic. If the program
-    /// differs from the record, with the first difference. If the record ends before the program
-    /// does, with the table of tasks.
+    /// Panics if the file is not a record or was made with other options, and with main's panic.
+    /// Panics with the first difference if the program differs from the record, and with the table
+    /// of tasks if the record ends before the program does.
     #[track_caller]
     pub fn replay<F: Future>(self, record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
         let (record, site) = (record.as_ref(), Location::caller());
@@ -278,8 +281,8 @@ impl Setup {
         let start = clock.now();
         let mut kernel = Kernel::with_options(sim, options);
         let seen = watch.over(&mut kernel);
-        // A run that is explored takes ready tasks in any order, and an interrupt from outside
-        // comes between a poll and its lines.
+        // An explored run takes ready tasks in any order, and an interrupt from outside arrives
+        // between a poll and its lines.
         let is_plain = remark.is_none() && matches!(watch, Watch::Nothing | Watch::Note);
         let truth = is_plain.then(Truth::default);
         let text = Text { remark, ..Text::default() };
@@ -318,7 +321,7 @@ fn panic_beyond(limit: u64, kernel: &mut Kernel<Sim>) {
     let mut events = 0;
     kernel.observe(move |_: &kernel::trace::Line<'_>| {
         events += 1;
-        // Once: what is dropped on the way out may still have events.
+        // Only once, because futures that are dropped on the way out may still cause events.
         assert!(events != limit + 1, "the program does not end: more than {limit} events");
     });
 }
@@ -336,7 +339,7 @@ impl Text {
     ///
     /// # Panics
     ///
-    /// If that is not text, which a trace is.
+    /// If the bytes are not text. A trace always is.
     #[must_use]
     pub fn take(&self) -> String {
         let text = String::from_utf8(self.bytes.take()).expect("a trace is ASCII");
@@ -357,19 +360,19 @@ impl io::Write for Text {
     }
 }
 
-/// A run that all is well with.
+/// A run that passed all checks.
 struct Lived<T> {
     ran: Ran<T>,
-    /// The traps that were noted.
+    /// The traps of the run, if they were noted.
     seen: Vec<Trap>,
     /// Tasks that panicked.
     panics: usize,
 }
 
-/// A run that something is wrong with.
+/// A run that failed a check.
 struct Failure {
     why: String,
-    /// Of main, or of the kernel itself.
+    /// The panic of main, or of the kernel itself.
     panic: Option<Box<dyn Any + Send>>,
     trace: String,
 }
@@ -394,7 +397,7 @@ impl Failure {
     }
 }
 
-/// What a kernel that was shut down still holds, in words; empty if it is nothing.
+/// Describes what a kernel still holds after its shutdown. Empty if it holds nothing.
 fn what_is_left(counters: &Counters) -> String {
     let held = [
         ("tasks", counters.tasks),
@@ -411,7 +414,7 @@ fn what_is_left(counters: &Counters) -> String {
     left.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks the trace; gives the number of tasks that panicked.
+/// Checks the trace. Returns the number of tasks that panicked.
 fn judge(text: &str) -> Result<usize, String> {
     let lines =
         trace::trace(text).map_err(|(line, error)| format!("line {line} of the trace: {error}"))?;

@@ -1,4 +1,4 @@
-//! The sweep: a program is interrupted at each of its traps, once by a cancellation and once by a
+//! The sweep: interrupts a program at each of its traps, once by a cancellation and once by a
 //! timeout.
 
 use std::cell::RefCell;
@@ -16,15 +16,15 @@ use super::{Failure, Ran, Setup};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trap {
-    /// From 1, in the order of their dispatch.
+    /// The number of the trap, from 1 in the order of dispatch.
     pub number: u64,
     /// The number of the task that makes it.
     pub task: u64,
     /// The name of that task.
     pub name: String,
-    /// What it asks for, in the words of the log.
+    /// The trap, in the words of the log.
     pub op: String,
-    /// Where it was made, `file:line`.
+    /// The call site, `file:line`.
     pub site: String,
 }
 
@@ -48,19 +48,19 @@ impl fmt::Display for Trap {
     }
 }
 
-/// What a run does at its traps.
+/// The action of a run at its traps.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Watch {
     #[default]
     Nothing,
     /// It notes each.
     Note,
-    /// It notes the trap of this number, and interrupts the task that makes it.
+    /// Notes the trap with this number, and interrupts the task that makes it.
     Hit(Injected, u64),
 }
 
 impl Watch {
-    /// Sets the hook of a kernel. Gives the traps that it will note.
+    /// Sets the hook of a kernel. Returns the list in which it will note the traps.
     pub(crate) fn over(self, kernel: &mut Kernel<Sim>) -> Rc<RefCell<Vec<Trap>>> {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let note = seen.clone();
@@ -84,23 +84,23 @@ impl Watch {
 
 /// A sweep over a program; [`Sweep::run`] or [`Sweep::check`] makes it.
 ///
-/// `program` makes a machine and a main future, anew for each run, and always the same: it may
-/// not depend on anything but the virtual clock.
+/// `program` makes a machine and a main future for each run, always the same: it must not depend on
+/// anything except the virtual clock.
 ///
-/// The program is run once as it is, and its traps are numbered in the order in which the kernel
-/// answers or parks them. Then, for each trap, it is run anew up to there, and just before the
-/// trap is dispatched the task that makes it
+/// The program is run once without an interrupt, and its traps are numbered in the order in which
+/// the kernel answers or parks them. Then, for each trap, the program is run again up to that trap,
+/// and just before the trap is dispatched, the task that makes it
 ///
 /// - is **cancelled**, or
-/// - **times out**: a deadline around all that it does passes. To tasks that it spawned nothing
-///   happens, as with any timeout.
+/// - **times out**: a deadline around the whole task passes. Nothing happens to tasks that it
+///   spawned, as with any timeout.
 ///
-/// A trap that blocks ends with the interrupt; from one that answers it is pending until the next
-/// that blocks. All goes on as the program has it. Each run must end, without a panic that the
-/// program does not have anyway, leave nothing behind and keep the promises of the log, as in
-/// [`Setup::run`]; what else must be true of it, [`Sweep::check`] can say.
+/// A trap that blocks ends with the interrupt. If the trap answers, the interrupt is pending until
+/// the next trap that blocks. Then the program continues. Each run must end, must not panic unless
+/// the plain run does, must leave nothing behind and must keep the promises of the log, as in
+/// [`Setup::run`]. [`Sweep::check`] can check more.
 ///
-/// Costs as many runs as there are traps, twice: of the order of the square of the program.
+/// Costs two runs for each trap, so the time grows with the square of the length of the program.
 ///
 /// ```
 /// use std::time::Duration;
@@ -127,7 +127,7 @@ where
     Sweep { program, options: Options::new(), limit: None, only: Vec::new(), stride: 1 }
 }
 
-/// What a sweep is to do; made by [`sweep`](fn@sweep).
+/// A sweep to run, made by [`sweep`](fn@sweep).
 #[derive(Debug)]
 #[must_use = "a sweep is made by `run` or `check`"]
 pub struct Sweep<P> {
@@ -138,13 +138,13 @@ pub struct Sweep<P> {
     stride: u64,
 }
 
-/// What a sweep has done.
+/// The result of a sweep.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Swept<T> {
     /// The run without an interrupt.
     pub plain: Ran<T>,
-    /// Its traps, those of the shutdown included.
+    /// The traps of the run, including those of the shutdown.
     pub traps: u64,
     /// The runs with one.
     pub runs: u64,
@@ -154,9 +154,9 @@ pub struct Swept<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injection {
-    /// Which of the two.
+    /// The kind of the interrupt.
     pub what: Injected,
-    /// Just before which trap, and so in which task.
+    /// The trap that is about to be dispatched. Its task is interrupted.
     pub trap: Trap,
 }
 
@@ -176,7 +176,7 @@ where
     P: FnMut() -> (Sim, F),
     F: Future,
 {
-    /// With these options in every run.
+    /// Uses these options in every run.
     pub fn options(mut self, options: Options) -> Sweep<P> {
         self.options = options;
         self
@@ -188,14 +188,14 @@ where
         self
     }
 
-    /// Interrupts only at every `stride`-th trap, for a program of many; 0 becomes 1.
+    /// Interrupts only at every `stride`-th trap, for a program with many traps; 0 becomes 1.
     pub fn stride(mut self, stride: u64) -> Sweep<P> {
         self.stride = stride.max(1);
         self
     }
 
-    /// A run with more than `events` events is taken to be endless. Ten thousand, and twenty times
-    /// what the plain run has.
+    /// Sets the number of events above which a run counts as endless. The default is ten thousand
+    /// plus twenty times the number of the plain run.
     pub fn limit(mut self, events: u64) -> Sweep<P> {
         self.limit = Some(events);
         self
@@ -205,18 +205,18 @@ where
     ///
     /// # Panics
     ///
-    /// If the plain run fails as [`Setup::run`] may, or if any other does: the message names each
-    /// such interrupt and has the trace of the first.
+    /// If the plain run fails, as in [`Setup::run`], or if any other run fails. The message names
+    /// each interrupt that led to a failure and has the trace of the first.
     #[track_caller]
     pub fn run(self) -> Swept<F::Output> {
         self.swept(|_, _| (), Location::caller())
     }
 
-    /// Makes the sweep, and has `check` look at what each interrupted run came to.
+    /// Runs the sweep, and calls `check` with the result of each interrupted run.
     ///
     /// # Panics
     ///
-    /// As [`Sweep::run`] does; a panic of `check` is a failure of that run.
+    /// As for [`Sweep::run`]; a panic of `check` is a failure of that run.
     #[track_caller]
     pub fn check(self, check: impl FnMut(&Injection, Ran<F::Output>)) -> Swept<F::Output> {
         self.swept(check, Location::caller())
@@ -257,7 +257,7 @@ where
         Swept { plain: plain.ran, traps, runs }
     }
 
-    /// One run with an interrupt.
+    /// Runs the program once with an interrupt.
     fn one(
         &mut self,
         injection: &Injection,

@@ -1,5 +1,5 @@
-//! A watch over heartbeats. Each beat moves the deadline on by a period instead of counting from
-//! the beat; beats that are each a little late come closer and closer to it.
+//! A watch over heartbeats. The bug: each beat moves the deadline by a period instead of counting
+//! from the beat, so beats that are each a little late come closer and closer to the deadline.
 
 use std::cell::Cell;
 use std::rc::Rc;

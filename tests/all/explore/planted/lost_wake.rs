@@ -1,5 +1,5 @@
-//! A mailbox whose reader looks, lets others run, and then waits without another look: what is put
-//! in between wakes nobody.
+//! A mailbox. The bug: its reader looks, lets others run, and then waits without looking again, so
+//! an item that is put in between wakes no task.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ impl Mailbox {
             if let Some(item) = self.take() {
                 return Ok(item);
             }
-            // More may come at once, and then there is no need to wait.
+            // More items may arrive at once; then there is no need to wait.
             yield_now().await?;
             if version == Version::Sound
                 && let Some(item) = self.take()

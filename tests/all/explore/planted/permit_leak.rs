@@ -1,5 +1,5 @@
-//! A lock that is handed to the first in line, and counts who waits. A wait that is cancelled stays
-//! in the count, and then the lock is handed to nobody and yet not free.
+//! A lock that is handed to the first waiter, and counts its waiters. The bug: a cancelled wait
+//! stays in the count, and then the lock is handed to no task but is not free either.
 
 use std::cell::Cell;
 use std::rc::Rc;

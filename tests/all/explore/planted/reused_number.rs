@@ -1,5 +1,5 @@
-//! A table of connections by the numbers of their descriptors. An answer that comes after its
-//! client has left finds another one under the number.
+//! A table of connections by the numbers of their descriptors. The bug: an answer that is ready
+//! after its client has left finds another client under the number.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-/// A client that asks and leaves after a while. Gives the task that answers.
+/// A client that asks and leaves after a while. Returns the task that answers.
 async fn visit(
     table: &Rc<Table>,
     version: Version,

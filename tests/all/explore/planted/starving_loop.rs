@@ -1,5 +1,5 @@
-//! A reader that takes readiness for data, and tries until the data is there. As it never leaves
-//! the ready queue, nothing that waits for time gets on.
+//! A reader. The bug: it takes readiness for data, and tries until the data has arrived. Because it
+//! never leaves the ready queue, time does not advance.
 
 use kernel::{Sim, SimClock};
 use traps::io::{Direction, Io, Scripted};

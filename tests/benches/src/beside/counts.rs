@@ -1,5 +1,5 @@
-//! What does not wander: instructions in user space and system calls, by the difference of two
-//! runs of different length.
+//! Counts that repeat: instructions in user space and system calls, as the difference of two runs
+//! of different length.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,9 +13,9 @@ use crate::out;
 use crate::report::{Bar, Row, Spread};
 use crate::servers::FLOOR;
 
-/// Requests of the shorter and of the longer run: both have as many connections, and in both all
-/// has grown to its size: queues, tables, buffers. The longer one is long enough that how the last
-/// turns fall is nothing beside it.
+/// Requests of the shorter and of the longer run: both have the same number of connections, and in
+/// both queues, tables and buffers have reached their size. The longer one is long enough that the
+/// grouping of the last turns does not matter.
 fn lengths(load: &Workload) -> [u64; 2] {
     let short = 512.max(4 * load.connections as u64);
     let turn = if load.kind == Kind::Pipe { crate::load::DEPTH } else { 1 };
@@ -27,11 +27,11 @@ const INSTRUCTIONS: &str = "Instructions in user space";
 fn drive(process: &Process, load: &Workload, requests: u64) -> io::Result<()> {
     let mut clients = Load::connect(process.addr, load.kind, load.connections)?;
     let done = clients.run(requests, Duration::from_secs(120))?;
-    // One that was broken off would pass for a cheap one.
+    // A run that broke off would look cheap.
     if done.answers < requests { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
 }
 
-/// What a tool counts in one run.
+/// The counts of a tool in one run.
 fn count(tool: Tool, target: Target, load: &Workload, requests: u64) -> io::Result<Counted> {
     let report = Report::new()?;
     let process = Process::start_in(tool.words(), target, load.how(target), report.errors()?)?;
@@ -40,7 +40,7 @@ fn count(tool: Tool, target: Target, load: &Workload, requests: u64) -> io::Resu
     report.read(tool)
 }
 
-/// What each request of the longer run added.
+/// The cost of each additional request of the longer run.
 fn instructions_each(target: Target, load: &Workload) -> io::Result<f64> {
     let [short, long] = lengths(load);
     let [least, most] = both_lengths(Tool::Callgrind, target, load)?;
@@ -78,7 +78,7 @@ fn bar(target: Target, load: &Workload) -> Option<Bar> {
     }
 }
 
-/// Measures all targets; leaves out who fails, and says why.
+/// Measures all targets. Leaves out those that fail, and reports the reason.
 fn measured(
     targets: &[Target],
     load: &Workload,
@@ -94,7 +94,7 @@ fn measured(
     found.collect()
 }
 
-/// The rows of the workloads that are asked for.
+/// Returns the rows of the requested workloads.
 pub fn rows(asked: &Asked) -> Vec<Row> {
     let mut rows = Vec::new();
     for load in WORKLOADS.iter().filter(|load| asked.wants(load.name)) {
@@ -126,7 +126,7 @@ fn figure(target: Target, load: &Workload) -> String {
     format!("{short} {}, {limits}", load.name)
 }
 
-/// What the deadlines add to an instruction count, from the rows of one load.
+/// The cost of the deadlines in instructions, from the rows of one load.
 fn rows_of_deadlines(load: &Workload, found: &[(Target, Spread)], rows: &[Row]) -> Vec<Row> {
     let added = |with: &Target| {
         let count = |deadlines| {

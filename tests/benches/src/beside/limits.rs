@@ -1,5 +1,5 @@
-//! What limits a row of the servers: where the rest of it goes. In short; the guide's page on speed
-//! says it at length.
+//! The reasons why a row of the servers is not better, in short; the guide's page on speed has the
+//! details.
 
 use super::{Target, Workload};
 use crate::load::Kind;

@@ -13,14 +13,14 @@ use crate::sys;
 
 pub const FIGURE: &str = "idle keep-alive connection";
 const CONNECTIONS: usize = 10_000;
-/// As many connect at a time, ask once, and fall silent.
+/// This many connect at a time, ask once, and fall silent.
 const BATCH: usize = 50;
 
-/// What the process grew by for each connection.
+/// The growth of the process for each connection.
 fn bytes(target: Target, connections: usize) -> io::Result<f64> {
     let process = Process::start(target, How { deadlines: target.deadlines, echo: false })?;
     let span = Duration::from_secs(60);
-    // What the first connections bring is there before anything counts.
+    // The allocations of the first connections are made before anything counts.
     let mut warm = Load::connect(process.addr, Kind::Http, BATCH)?;
     warm.run(BATCH as u64 * 4, span)?;
     let before = sys::resident(process.pid)?;
@@ -34,8 +34,8 @@ fn bytes(target: Target, connections: usize) -> io::Result<f64> {
     Ok((after as f64 - before as f64) / connections as f64)
 }
 
-/// The same; `None` where it cannot be measured, and why goes to standard error. On a machine that
-/// is busy with other things the first connections are idle for too long before the last ask.
+/// The same; `None` if it cannot be measured, with the reason on standard error. On a busy machine
+/// the first connections are idle for too long before the last ones ask.
 fn measured(target: Target, connections: usize) -> Option<Spread> {
     match bytes(target, connections) {
         Ok(bytes) => Some(Spread::exact(bytes)),
@@ -51,7 +51,7 @@ fn measured(target: Target, connections: usize) -> Option<Spread> {
 ///
 /// # Errors
 ///
-/// The system's: it does not tell how many descriptors there may be.
+/// Returns the system's error if it does not report the limit of descriptors.
 pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     if !asked.wants(FIGURE) {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! trapline's servers beside those of its peers.
+//! trapline's servers next to those of its peers.
 
 use crate::servers::{FLOOR, HTTP, How, SERVERS, SMALL, Server};
 
@@ -32,13 +32,13 @@ impl Target {
     }
 }
 
-/// The questions to the measurements.
+/// The requested measurements.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub quick: bool,
     /// A part of the figure's name.
     pub only: Option<String>,
-    /// Names of servers, beside ours; empty: all.
+    /// Names of servers, in addition to ours; empty for all.
     pub peers: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Asked {
     }
 }
 
-/// What the clients of a figure do.
+/// The workload of a figure.
 #[derive(Clone, Copy)]
 pub struct Workload {
     pub name: &'static str,
@@ -98,7 +98,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("echo 1000", Kind::Echo, 1000),
 ];
 
-/// What trapline's two programs are called in a figure.
+/// The names of trapline's two programs in a figure.
 const OURS: [(&str, &str); 2] = [(SMALL, "(a)"), (HTTP, "(b)")];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A server in a process of its own, ended with its owner.
+//! A server in a separate process, which ends with its owner.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -17,16 +17,17 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a server on the last core; returns when it listens.
+    /// Starts a server on the last core, and returns when it listens.
     ///
     /// # Errors
     ///
-    /// The system's; `UnexpectedEof` if it ended instead.
+    /// Returns the system's error, and `UnexpectedEof` if the server ended instead.
     pub fn start(target: Target, how: How) -> io::Result<Process> {
         Process::start_in(&[], target, how, Stdio::inherit())
     }
 
-    /// The same below a tool, whose process becomes the server's. Both write to `errors`.
+    /// The same under a tool; the process of the tool becomes that of the server. Both write to
+    /// `errors`.
     pub fn start_in(tool: &[&str], target: Target, how: How, errors: Stdio) -> io::Result<Process> {
         let ourselves = std::env::current_exe()?;
         let core = (sys::cores() - 1).to_string();
@@ -72,7 +73,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has nothing to save; one that has ended does not mind.
+        // It has nothing to save, and killing an ended process does nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
 //! Requests per second and server CPU per request, as ratios to the floor.
 //!
 //! Every round is a fresh process; the floor runs before and after each, and the ratio is to the
-//! mean of the two. The order of the servers is turned by one each time.
+//! mean of the two. The order of the servers is rotated by one each time.
 
 use std::io;
 use std::time::Duration;
@@ -20,13 +20,13 @@ struct Round {
     per_second: f64,
     /// Server CPU per answer, in microseconds.
     cpu: f64,
-    /// Of all cores, what was busy with something else.
+    /// The share of all cores that was busy with something else.
     foreign: f64,
-    /// Of its core, what the server used.
+    /// The share of its core that the server used.
     used: f64,
 }
 
-/// How long and how often.
+/// The length and the number of the rounds.
 struct Measure {
     span: Duration,
     pairs: usize,
@@ -40,7 +40,7 @@ struct Found {
     failed: Option<io::Error>,
 }
 
-/// One load: the servers beside the floor.
+/// One load: the servers next to the floor.
 struct Compared {
     found: Vec<Found>,
     floors: Vec<Round>,
@@ -111,7 +111,7 @@ impl Compared {
         found.failed.is_none().then(|| Spread::of(of.samples(found).clone()))
     }
 
-    /// Whom a row of ours stands beside: who has deadlines if it has, and mio without.
+    /// The peers of a row of ours: those with deadlines if it has deadlines, and mio without.
     fn peers(&self, ours: Target) -> Vec<&Found> {
         let is_peer = |found: &&Found| {
             let bare = found.target.server.name == MIO && !found.target.deadlines;
@@ -121,7 +121,7 @@ impl Compared {
         self.found.iter().filter(is_peer).collect()
     }
 
-    /// The runtime that takes the least CPU with deadlines. The bare loops are none.
+    /// The runtime that takes the least CPU with deadlines. The bare loops are not runtimes.
     fn best_with_deadlines(&self) -> Option<&'static str> {
         let is_runtime = |found: &&Found| {
             let target = found.target;
@@ -138,11 +138,11 @@ impl Compared {
     }
 }
 
-/// Measures the workloads that are asked for. Rows of those that came before an error are there.
+/// Measures the requested workloads. After an error, the earlier rows are kept.
 ///
 /// # Errors
 ///
-/// The floor does not run; a peer that does not is left out.
+/// Returns an error if the floor does not run. A peer that does not run is left out.
 pub fn measure(asked: &Asked, rows: &mut Vec<Row>) -> io::Result<()> {
     let (span, pairs) = (occasion::span(asked.quick), occasion::rounds(asked.quick));
     let measure = Measure { span, pairs };
@@ -162,7 +162,7 @@ pub fn measure(asked: &Asked, rows: &mut Vec<Row>) -> io::Result<()> {
     Ok(())
 }
 
-/// Measured times: of each round a multiple of the floor's.
+/// Measured times: for each round a multiple of the floor's time.
 #[derive(Clone, Copy, PartialEq)]
 enum Timed {
     Rate,
@@ -182,7 +182,7 @@ impl Timed {
         if self == Timed::Rate { limits::of_rate(load) } else { limits::of_cpu(load) }
     }
 
-    /// The floor's own figures, and what else ran.
+    /// The figures of the floor, and the foreign load.
     fn note(self, once: &Compared, twice: &Compared) -> String {
         let foreign = once.floor(|round| round.foreign * 100.0).median;
         let of = |floor: fn(&Round) -> f64| [once, twice].map(|all| all.floor(floor).median);
@@ -223,7 +223,7 @@ fn rows_of(
         let named = |each: &dyn Fn(&[f64]) -> Spread| -> Vec<(&'static str, Spread)> {
             peers.iter().map(|peer| (peer.target.name(), each(of.samples(peer)))).collect()
         };
-        // Of each round one: both ran within it, each beside the floor.
+        // One for each round: both ran within it, each next to the floor.
         let ratio = |theirs: &[f64]| {
             Spread::of(samples.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
         };
@@ -284,7 +284,7 @@ mod tests {
         else {
             panic!("{bars:?}")
         };
-        // Both wander threefold, and together: what one is of the other does not.
+        // Both vary threefold, but together, so their ratio does not vary.
         let (_, ratio) = rows[1].ratios.iter().find(|(name, _)| *name == "mio").unwrap();
         assert!((ratio.low - 1.0).abs() < 1e-9 && (ratio.high - 1.0).abs() < 1e-9, "{ratio:?}");
     }

@@ -11,7 +11,7 @@ use crate::tied;
 ///
 /// # Errors
 ///
-/// There is no `wrk`; a server does not start.
+/// Returns an error if there is no `wrk` or a server does not start.
 pub fn table(asked: &Asked) -> io::Result<String> {
     let mut text = String::from("\n## wrk, 64 connections\n\n| server | requests/s |\n|---|---|\n");
     let mut targets = asked.targets(false);

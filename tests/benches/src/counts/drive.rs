@@ -1,4 +1,4 @@
-//! A client that is always the same: it asks on all its connections, then reads all the answers.
+//! A client that always does the same: it asks on all its connections, then reads all the replies.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,15 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     pub pid: u32,
-    /// Whether client and server go in lockstep. The server sleeps in its wait, is stopped while
-    /// the client writes, and finds all that was written when it continues. So how often it waits,
-    /// and whether a request is there when it looks, is the same on a busy machine. Each stop ends
-    /// one wait of the server with `EINTR`.
+    /// Whether client and server run in lockstep. The server sleeps in its wait, is stopped while
+    /// the client writes, and finds all written bytes when it continues. So the number of its
+    /// waits, and whether it finds a request, are the same on a busy machine. Each stop ends one
+    /// wait of the server with `EINTR`.
     pub lockstep: bool,
 }
 
 impl Served {
-    /// Does what the server is to find at once.
+    /// Runs the work that the server must find at once.
     fn at_once<T>(self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if !self.lockstep {
             return act();
@@ -61,7 +61,7 @@ impl Served {
 pub enum Talk {
     /// `GET /plaintext` on connections that are kept.
     Http,
-    /// 64 bytes, which come back.
+    /// 64 bytes, which are sent back.
     Echo,
     /// `GET` of a key of a Redis server, with a value of 64 bytes.
     Redis,
@@ -82,7 +82,7 @@ impl Talk {
         }
     }
 
-    /// What a connection asks before anything is counted.
+    /// The request of a connection before anything is counted.
     fn first_question(self) -> Vec<u8> {
         match self {
             Talk::Redis => [SET_KEY, &MESSAGE, b"\r\n"].concat(),
@@ -90,7 +90,7 @@ impl Talk {
         }
     }
 
-    /// Reads the first answer, and says how long each will be.
+    /// Reads the first reply. Returns the length of each.
     fn first_answer(self, stream: &mut TcpStream) -> io::Result<usize> {
         if self == Talk::Echo {
             let mut answer = [0; MESSAGE.len()];
@@ -118,7 +118,7 @@ impl Talk {
         Ok(answer.len())
     }
 
-    /// Whether that is one answer, whole and right: a wrong one is cheaper.
+    /// Whether this is one complete and correct reply. Check, because a wrong one is cheaper.
     fn verify(self, answer: &[u8]) -> io::Result<()> {
         let right = match self {
             Talk::Http => answer.starts_with(STATUS) && answer.trim_ascii_end().ends_with(BODY),
@@ -139,15 +139,15 @@ fn content_length(head: &[u8]) -> Option<usize> {
     value.trim().parse().ok()
 }
 
-/// What a client does.
+/// The work of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     pub talk: Talk,
     pub connections: usize,
     /// Questions in one write.
     pub depth: usize,
-    /// How often all connections ask. 0: each connection asks once and says that it is the last
-    /// question, and the next is opened when it is closed.
+    /// How often all connections ask. 0 means that each connection asks once, announces its end,
+    /// and the next is opened when it has closed.
     pub rounds: usize,
 }
 
@@ -159,7 +159,7 @@ impl Work {
         }
         let mut all = Vec::new();
         let mut length = 0;
-        // One by one: the first question of each is answered before the next is opened.
+        // One by one: the next is opened after the first reply.
         for _ in 0..self.connections {
             let mut stream = served.at_once(|| {
                 let mut stream = TcpStream::connect(addr)?;

@@ -1,27 +1,27 @@
 //! The file of the counts: `NAME INTEGER MODE REASON`, a line each.
 //!
-//! The mode says how a count is held to its integer. `most`: it may be less. `near`: it may be
-//! less, and 3 % more. `exact`: neither. Of a count that repeats, the gate says that the line is to
-//! be lowered if it is well below: 1 % for a `most` line of what runs alone, without a server, and
-//! 6 % for instructions. An `exact` one fails. All others wander by themselves, and nothing is
-//! asked of them.
+//! The mode is the kind of the comparison. `most`: the count may be less. `near`: it may be less,
+//! and 3 % more. `exact`: neither. If a count that repeats is well below its line, the gate asks to
+//! lower the line: at 1 % for a `most` line of a program without a server, and at 6 % for
+//! instructions. An `exact` count fails. All other counts vary by themselves, so the gate does not
+//! ask.
 //!
-//! `--write` leaves the reason where a line is lowered, and the whole line where the count is
-//! within its tolerance. A line that it raises beyond that wants a new reason, as a new line does:
-//! it puts `REASON MISSING` there, and the gate fails until somebody writes why. Only the
-//! instructions of another compiler are written anew without that.
+//! `--write` keeps the reason if a line is lowered, and the whole line if the count is within its
+//! tolerance. A line that it raises beyond the tolerance needs a new reason, as a new line does: it
+//! writes `REASON MISSING`, and the gate fails until a reason is written. Only instructions of
+//! another compiler are rewritten without a new reason.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// How a count is held to its integer.
+/// How a count is compared with its integer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     /// It may be less.
     Most,
     /// It may be less, and a little more. A change that makes an instruction more is not a fault.
-    /// In a server real time, or which client comes first, has a small part in its instructions.
+    /// In a server, real time and the order of clients have a small influence on the instructions.
     Near,
     /// It may be neither.
     Exact,
@@ -43,15 +43,15 @@ pub struct Line {
     pub name: String,
     pub count: u64,
     pub mode: Mode,
-    /// Why the integer is what it is.
+    /// The reason for the integer.
     pub reason: String,
 }
 
-/// What a reason begins with that nobody has written yet.
+/// The beginning of a missing reason.
 const MISSING: &str = "REASON MISSING";
 
 impl Line {
-    /// The highest count that keeps to it.
+    /// The highest count that passes.
     pub fn most(&self) -> u64 {
         match self.mode {
             Mode::Near => self.count * 103 / 100,
@@ -70,7 +70,7 @@ enum Part {
     Line(Line),
 }
 
-/// All of the file, prose and order included.
+/// The whole file, including prose and order.
 pub struct File {
     /// Whose instructions were counted.
     pub compiler: String,
@@ -119,8 +119,8 @@ impl File {
         })
     }
 
-    /// The faults of the file, whatever is counted: lines without a reason, and lines of none
-    /// of these names.
+    /// The faults of the file, independent of the counts: lines without a reason, and lines without
+    /// one of these names.
     pub fn faults(&self, names: &[String]) -> Vec<String> {
         let fault = |line: &Line| {
             let name = &line.name;
@@ -139,8 +139,8 @@ impl File {
         self.lines().find(|line| line.name == name)
     }
 
-    /// Sets an integer, unless the count is within the tolerance of its line. A line that is new
-    /// or raised asks for a reason; one of another compiler, which `is_alike` says, does not.
+    /// Sets an integer, unless the count is within the tolerance of its line. A new or raised line
+    /// needs a reason, unless it comes from another compiler (`is_alike` is false).
     pub fn set(&mut self, name: &str, mode: Mode, count: u64, is_alike: bool) {
         for part in &mut self.parts {
             if let Part::Line(line) = part
@@ -164,7 +164,7 @@ impl File {
         fs::write(path, self.text()).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// The compiler stands below the prose that the file begins with.
+    /// The compiler is below the prose at the beginning of the file.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut compiler = Some(&self.compiler);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(File::parse(TEXT).unwrap().text(), TEXT);
     }
 
-    /// That line after a count was written.
+    /// Returns the line after a count was written.
     fn after(name: &str, mode: Mode, count: u64, is_alike: bool) -> (u64, String) {
         let mut file = File::parse(TEXT).unwrap();
         file.set(name, mode, count, is_alike);

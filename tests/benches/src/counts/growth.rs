@@ -1,8 +1,8 @@
-//! How the instructions of an operation grow with what there is at once: what is done to each of
-//! many must not depend on how many they are.
+//! How the instructions of an operation grow with the number of things: the cost for each thing
+//! must not depend on their number.
 //!
-//! Each operation runs with [`FEW`] and with [`MANY`], each time in a process of its own below
-//! callgrind, on the simulated machine. The counts repeat. Starting and ending are in them.
+//! Each operation runs with [`FEW`] and with [`MANY`], each time in a separate process under
+//! callgrind, on the simulated machine. The counts repeat. They include starting and ending.
 
 use std::future::{Future, pending};
 use std::path::Path;
@@ -25,15 +25,15 @@ use crate::out;
 
 const FEW: u64 = 5_000;
 const MANY: u64 = 40_000;
-/// How many times the instructions of [`FEW`] those of [`MANY`], eight times as many, may be. What
-/// grows with the logarithm is far below it, what grows with the square far above.
+/// The largest ratio of the instructions of [`MANY`] to those of [`FEW`]; [`MANY`] is eight times
+/// as many. Logarithmic growth is far below it, quadratic growth far above.
 const MOST: u64 = 12;
-/// The CPU time of one process, in seconds, below callgrind.
+/// The limit of the CPU time of one process, in seconds, under callgrind.
 const PATIENCE: u64 = 60;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Something done with so many at once.
+/// An operation on this many things at once.
 type Operation = fn(u64);
 
 /// The operations, by name.
@@ -84,11 +84,11 @@ pub fn child(name: &str, n: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Counts the operations that have `filter` in their names, and says how each grows.
+/// Counts the operations that have `filter` in their names, and reports the growth of each.
 ///
 /// # Errors
 ///
-/// This program cannot be found.
+/// Returns an error if this program cannot be found.
 pub fn check(filter: Option<&str>) -> Result<bool, String> {
     tools::check(["valgrind"])?;
     let this = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;

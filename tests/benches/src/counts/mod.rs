@@ -1,10 +1,11 @@
-//! Counts that do not wander: instructions, system calls, allocations; each held to a line of
-//! `counts.txt`, which also says why the integer is what it is.
+//! Counts that repeat: instructions, system calls, allocations. Each is compared with a line of
+//! `counts.txt`, which also has the reason for the integer.
 //!
-//! Every count is the difference of two lengths of the same work, divided by what the longer one
-//! did more, so that starting, warming up and growing are not in it. Instructions are those of user
-//! space, by callgrind; allocations are those of valgrind's memcheck; system calls are strace's.
-//! Files are those of `traps` and `kernel` that callgrind finds code of.
+//! Every count is the difference of two lengths of the same work, divided by the additional
+//! operations of the longer one, so that it does not include starting, warming up and growing.
+//! Instructions are those of user space, by callgrind; allocations are those of valgrind's
+//! memcheck; system calls are strace's. Files are those of `traps` and `kernel` whose code
+//! callgrind finds.
 
 mod drive;
 mod file;
@@ -25,12 +26,12 @@ use probes::{Found, Probe};
 
 use crate::out;
 
-/// How often a count that does not keep to its line is taken again: a tick of the clock, or a
-/// client that was slow, can add some instructions once.
+/// How often a count that misses its line is taken again, because a tick of the clock or a slow
+/// client can add some instructions once.
 const TRIES: usize = 3;
 
 /// The command `bench counts [--write] [--without-trace PROGRAM] [WORD]`, and the commands of its
-/// own processes.
+/// child processes.
 pub fn command(words: &[&str]) -> ExitCode {
     match run(words) {
         Ok(true) => ExitCode::SUCCESS,
@@ -154,11 +155,11 @@ fn run(words: &[&str]) -> Result<bool, String> {
     Ok(sound)
 }
 
-/// What a count comes to beside its line.
+/// The result of comparing a count with its line.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Keeps,
-    /// It keeps to it and repeats, and is well below.
+    /// It passes, repeats, and is well below.
     Below,
     Fails,
 }
@@ -174,7 +175,7 @@ fn judge(line: &Line, found: &Found) -> Verdict {
     }
 }
 
-/// Takes a probe's counts, some of them again, and says how each stands to its line.
+/// Takes a probe's counts, some of them again, and compares each with its line.
 fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, String> {
     let mut best = probe.take()?;
     let held = |found: &Found| same_compiler || !found.is_instructions();

@@ -1,5 +1,5 @@
-//! Programs that are counted and nothing else: `bench counts sleeps N` and
-//! `bench counts echo [--timeouts]`.
+//! Programs that exist only to be counted: `bench counts sleeps N` and `bench counts echo
+//! [--timeouts]`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ const SPAN: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 ///
-/// `n` is no number.
+/// Returns an error if `n` is not a number.
 pub fn sleep_often(n: &str) -> Result<bool, String> {
     let n: u64 = n.parse().map_err(|_| format!("expected a number, not `{n}`"))?;
     let main = async {
@@ -31,7 +31,7 @@ pub fn sleep_often(n: &str) -> Result<bool, String> {
     slept.map(|()| true).map_err(|error| error.to_string())
 }
 
-/// Sends back what it reads, until it is killed: with a timeout around each read, or without.
+/// Sends everything back, until it is killed, with or without a timeout around each read.
 ///
 /// # Errors
 ///

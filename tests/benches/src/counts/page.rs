@@ -1,8 +1,8 @@
 //! The page that shows counts: `kernel/src/guide/speed.md`.
 //!
 //! A row of a table of the page has the name of a count in one cell, and the count in the next.
-//! `bench counts --write` fills in these cells from `counts.txt`. The rest of the page is written
-//! by hand, the counts of the peers too.
+//! `bench counts --write` fills in these cells from `counts.txt`. The rest of the page, including
+//! the counts of the peers, is written by hand.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn path() -> PathBuf {
 ///
 /// # Errors
 ///
-/// The page cannot be read or written, or names a count that has no line.
+/// Returns an error if the page cannot be read or written, or names a count without a line.
 pub fn write(lines: &File) -> Result<(), String> {
     let path = path();
     let of_page = |error| format!("{}: {error}", path.display());
@@ -57,7 +57,7 @@ fn is_name(word: &str) -> bool {
     })
 }
 
-/// A count as text: with a comma before three digits, and of a hundred as the share of one.
+/// A count as text: with a comma before three digits, and a count per hundred as the share of one.
 fn shown(name: &str, count: u64) -> String {
     if name.ends_with("_per_100") {
         return format!("{}.{:02}", count / 100, count % 100);

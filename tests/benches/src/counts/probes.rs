@@ -15,7 +15,7 @@ pub struct Found {
     pub name: String,
     pub count: u64,
     pub mode: Mode,
-    /// Whether it is the same each time: of what runs alone.
+    /// Whether it is the same each time, because the program runs alone.
     pub repeats: bool,
 }
 
@@ -45,11 +45,11 @@ enum Kind {
     Sleeps { counts: [u64; 2] },
     /// A server, with two lengths of a client's work.
     Served { server: Server, short: Work, long: Work },
-    /// Two servers and one client's work: what the first does more than the second.
+    /// Two servers and one client's work: the additional cost of the first.
     Beside { servers: [Server; 2], short: Work, long: Work },
 }
 
-/// Lengths of which the first is warm and the second long enough.
+/// Two lengths: the first is warm, and the second long enough.
 const CASE: [u64; 2] = [10_000, 20_000];
 
 /// `(name, case of bench micro, allocations too)`.
@@ -92,8 +92,8 @@ pub fn all() -> Result<Vec<Probe>, String> {
     Ok(all)
 }
 
-/// The peers' small program on trapline, which this program serves; all its phases under a
-/// deadline, but for one count.
+/// The peers' small program on trapline, which this program serves. Except for one count, all its
+/// phases are under a deadline.
 fn small_program() -> Result<Vec<Probe>, String> {
     let serve = |more: &[&str]| -> Result<Server, String> {
         let mut server = this_program_serves(crate::servers::SMALL)?;
@@ -116,7 +116,7 @@ pub fn this_program_serves(name: &str) -> Result<Server, String> {
     Ok(Server { program: this_program()?, args, is_example: false })
 }
 
-/// What a timeout around each read costs an echo, of 64 connections.
+/// The cost of a timeout around each read in an echo, with 64 connections.
 fn timeouts() -> Result<Probe, String> {
     let serve = |more: &[&str]| -> Result<Server, String> {
         let words = ["counts", "echo"].into_iter().chain(more.iter().copied());
@@ -162,7 +162,7 @@ fn served(server: &Server, talk: Talk, names: [&'static str; 4]) -> Vec<Probe> {
 }
 
 impl Probe {
-    /// What its counts are called.
+    /// The names of its counts.
     pub fn names(&self) -> Vec<String> {
         let what: &[&str] = match self.tool {
             Tool::Callgrind => &[INSTRUCTIONS],
@@ -208,9 +208,9 @@ impl Probe {
         }
     }
 
-    /// What a program does alone is the same each time, but where the real time is in it: as text,
-    /// or where a tick of the timers falls. Of a server, so is the date of a second, and which of
-    /// two that came together came first.
+    /// A program that runs alone does the same each time, except for its use of real time: as text,
+    /// or in the position of a tick of the timers. For a server, the date of a second and the order
+    /// of two simultaneous arrivals differ too.
     fn mode(&self) -> Mode {
         match &self.kind {
             Kind::Case { case, .. } if !["trace_memory", "timeout"].contains(case) => Mode::Most,
@@ -238,7 +238,7 @@ impl Probe {
         let all = |of| each(few.all, many.all, of);
         match self.tool {
             Tool::Callgrind => vec![found(INSTRUCTIONS, self.mode(), all(1))],
-            // Not the files in which only some of the times run code.
+            // Leave out the files whose code runs only sometimes.
             Tool::Files => {
                 let is_ours =
                     |name: &str| ["traps/src/", "kernel/src/"].iter().any(|it| name.contains(it));
@@ -248,8 +248,8 @@ impl Probe {
                 let count = many.by_name.iter().filter(|it| runs(*it)).count();
                 vec![found(FILES, self.mode(), count as u64)]
             }
-            // Of a hundred, as the next: so that what is shared by some is seen.
-            // Tables grow with the connections, as those come.
+            // Per hundred, like the next, so that shared costs are visible. Tables grow as
+            // connections arrive.
             Tool::Memcheck => {
                 let mode = if self.grows() { Mode::Most } else { Mode::Exact };
                 vec![found(ALLOCATIONS, mode, all(100))]
@@ -263,7 +263,7 @@ impl Probe {
     }
 }
 
-/// How many questions the longer work has more, or connections where these differ.
+/// How many more questions the longer work has, or how many more connections if these differ.
 fn questions(short: &Work, long: &Work) -> u64 {
     let more = match long.connections - short.connections {
         0 => long.connections * (long.rounds - short.rounds) * long.depth,
@@ -311,7 +311,7 @@ fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// That this program is a bench without a trace: one that has no cases of it.
+/// Checks that this program is a bench without a trace, which has no cases of the trace.
 fn has_no_trace(program: &Path) -> Result<(), String> {
     let listed = Command::new(program).args(["micro", "cases"]).output();
     let listed = listed.map_err(|error| format!("{}: {error}", program.display()))?;
@@ -327,10 +327,10 @@ fn has_no_trace(program: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The most that a build with the trace, switched off, may count more than one without: 2 %.
+/// How much more a build with the trace, switched off, may count than one without: 2 %.
 const TRACE_OFF: f64 = 1.02;
 
-/// Holds this build, its trace off, against one without a trace.
+/// Compares this build, with its trace off, with one without a trace.
 pub fn compare_trace(without: &Path) -> Result<bool, String> {
     if cfg!(not(feature = "trace")) {
         return Err("this program has no trace either: there is nothing to compare".to_owned());

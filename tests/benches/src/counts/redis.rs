@@ -1,4 +1,4 @@
-//! `bench counts redis-beside`: the `redis` example beside the same program on tokio.
+//! `bench counts redis-beside`: the `redis` example compared with the same program on tokio.
 //!
 //! 50 connections ask for one key, with one request in a write and with 16. Instructions are the
 //! difference of two lengths. CPU is measured in pairs of rounds, one of each server, and the table

@@ -1,4 +1,4 @@
-//! A server in a process of its own, below a tool, for the span of one client's work.
+//! A server in a separate process, under a tool, for the duration of one client's work.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -19,22 +19,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Server {
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// Whether it is an example, which is to be built first.
+    /// Whether it is an example, which must be built first.
     pub is_example: bool,
 }
 
 impl Server {
-    /// Counts what the server does from its start to its end, with that work between.
+    /// Counts the operations of the server from its start to its end, with that work between.
     pub fn count(&self, tool: Tool, work: &Work) -> Result<Counted, String> {
         let counted = (|| {
             let report = Report::new()?;
             let mut command = tool.command()?;
             command.arg(&self.program).args(&self.args).stderr(report.errors()?);
             let mut running = Running::start(command)?;
-            // Not where instructions are counted: those of an interrupted wait would be counted.
+            // Not when instructions are counted, because those of an interrupted wait would be
+            // counted too.
             running.served.lockstep = [Tool::Strace, Tool::Memcheck].contains(&tool);
             work.run(running.addr, running.served)?;
-            // What the end of the connections asks for is counted, too.
+            // The work at the end of the connections is counted too.
             running.served.wait_until_asleep()?;
             running.stop()?;
             report.read(tool)
@@ -55,7 +56,7 @@ pub fn cpu_nanos(server: &Server, work: &Work) -> io::Result<u64> {
     Ok(nanos)
 }
 
-/// Counts what a program does that ends by itself.
+/// Counts the operations of a program that ends by itself.
 pub fn count_program(tool: Tool, program: &Path, args: &[&str]) -> Result<Counted, String> {
     let run = || {
         let report = Report::new()?;
@@ -99,7 +100,7 @@ impl Running {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.child.try_wait()? {
-                // A server of this program has no other end than the signal.
+                // A server of this program ends only by the signal.
                 Some(status)
                     if status.success()
                         || status.signal() == Some(rustix::process::Signal::TERM.as_raw()) =>

@@ -1,4 +1,4 @@
-//! The programs that count: valgrind and strace, and what they print.
+//! The programs that count, valgrind and strace, and parsers of their output.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::{out, sys, tied};
 
-/// What counts.
+/// The tool that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tool {
     /// Instructions in user space.
@@ -28,8 +28,8 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// The command line before the program's own. The process becomes the program's, so a signal
-    /// reaches that. What was found goes to standard error.
+    /// The command line before the program's own. The process of the tool becomes that of the
+    /// program, so a signal reaches the program. The counts go to standard error.
     pub fn words(self) -> &'static [&'static str] {
         match self {
             Tool::Callgrind => {
@@ -49,7 +49,7 @@ impl Tool {
                 "--leak-check=no",
                 "--undef-value-errors=no",
             ],
-            // By way of a pipe, so that each line is whole. What the program itself writes to
+            // Through a pipe, so that each line is complete. Otherwise output of the program on
             // standard error would be in the middle of lines.
             Tool::Strace => &[
                 "strace",
@@ -70,16 +70,16 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// The system does not know this program.
+    /// Returns an error if the system does not find this program.
     pub fn command(self) -> io::Result<Command> {
-        // Batch: a server that wakes up does not take the processor from the client that woke it,
-        // which goes on to send on its other connections. So a turn finds all of them.
+        // Batch scheduling: a server that wakes up does not preempt the client that woke it, which
+        // continues to send on its other connections. So a turn finds all of them.
         let mut command = tied::command("chrt")?;
         command.args(["--batch", "0"]).args(self.words());
         Ok(command)
     }
 
-    /// What it printed, or `None` if that is not all there.
+    /// Its output, or `None` if the output is incomplete.
     pub fn read(self, text: &str) -> Option<Counted> {
         match self {
             Tool::Callgrind => one(text, "Collected :", ' ').map(Counted::of),
@@ -90,7 +90,7 @@ impl Tool {
     }
 }
 
-/// The counts: all, and by name where there are names.
+/// The counts: the total, and by name if there are names.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub all: u64,
@@ -107,7 +107,7 @@ impl Counted {
     }
 }
 
-/// Where a tool writes what it found: memory, so that a run that is broken off leaves no file.
+/// The output of a tool, in memory, so that an interrupted run leaves no file.
 pub struct Report(File);
 
 /// How long a tool may take to write it.
@@ -130,16 +130,16 @@ impl Report {
         Ok(self.0.try_clone()?.into())
     }
 
-    /// Waits until it is whole: strace goes on for a moment after its program.
+    /// Waits until it is complete, because strace runs a little longer than its program.
     ///
     /// # Errors
     ///
-    /// The system's; the tool said something else.
+    /// Returns the system's error, or an error if the output is unexpected.
     pub fn read(&self, tool: Tool) -> io::Result<Counted> {
         let start = Instant::now();
         loop {
             let mut bytes = vec![0; usize::try_from(self.0.metadata()?.len()).unwrap_or(0)];
-            // Whoever writes it goes on where this file stands, so that must not move.
+            // The writer shares the position of this file, so the position must not move.
             self.0.read_exact_at(&mut bytes, 0)?;
             let text = String::from_utf8_lossy(&bytes);
             if let Some(counted) = tool.read(&text) {
@@ -153,15 +153,15 @@ impl Report {
     }
 }
 
-/// The number behind `label`, with or without commas.
+/// The number after `label`, with or without commas.
 fn one(text: &str, label: &str, end: char) -> Option<u64> {
     let after = text.lines().find_map(|line| line.split_once(label))?.1.trim_start();
     after.split(end).next()?.replace(',', "").parse().ok()
 }
 
 /// A profile of callgrind: lines `fl=(1) NAME`, later `fl=(1)`, and after each the costs of lines
-/// of that file. `fi` and `fe` name the file of inlined code, `cfi` and `cfl` that of a call, whose
-/// cost is the next line. The last line has the total.
+/// of that file. `fi` and `fe` name the file of inlined code, `cfi` and `cfl` that of a call; the
+/// next line has the cost of the call. The last line has the total.
 fn files(text: &str) -> Option<Counted> {
     let (mut names, mut counted) = (BTreeMap::new(), Counted::default());
     let (mut file, mut is_of_a_call) = ("", false);
@@ -186,16 +186,16 @@ fn files(text: &str) -> Option<Counted> {
     (total.trim().parse() == Ok(counted.all)).then_some(counted)
 }
 
-/// Calls that do not count. Time alone decides on a reading of a clock (a kernel reads its CPU time
-/// when a run took long), on how the watchdog thread sleeps, and in how many writes the program's
-/// own log is written; sockets have `send`. Memory counts as allocations.
+/// Calls that do not count. Only time decides about a reading of a clock (a kernel reads its CPU
+/// time after a long run), about the sleeps of the watchdog thread, and about the number of writes
+/// of the program's log (sockets use `send`). Memory counts as allocations.
 const UNCOUNTED: [&str; 9] =
     ["clock_gettime", "futex", "write", "brk", "mmap", "munmap", "mremap", "mprotect", "madvise"];
 
 /// The lines of `strace -C`, a call each, and the table below them, which ends it. Without
-/// [`UNCOUNTED`], and without two more on which time alone decides: a call that a stop of the
-/// server has interrupted, and a wait that found nothing (a kernel with ready tasks looks at the
-/// machine once a tick).
+/// [`UNCOUNTED`], and without two more that depend only on time: a call that a stop of the server
+/// has interrupted, and a wait that found nothing (a kernel with ready tasks asks the machine once
+/// a tick).
 fn calls(text: &str) -> Option<Counted> {
     let mut counted = Counted::default();
     for line in text.lines() {
@@ -214,7 +214,7 @@ fn calls(text: &str) -> Option<Counted> {
 }
 
 /// The name of a call and its result, of a line `12 recvfrom(3, "", 1, 0, NULL, NULL) = 0` or
-/// `12 <... futex resumed>) = 0`. A line on which a call only begins has no result.
+/// `12 <... futex resumed>) = 0`. A line with only the beginning of a call has no result.
 fn call(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start_matches(|it: char| it.is_ascii_digit() || it == ' ');
     let name = line.strip_prefix("<... ").unwrap_or(line);
@@ -223,7 +223,7 @@ fn call(line: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| (&name[..end], result.trim()))
 }
 
-/// Whether all of these programs are there; the error names what to install.
+/// Checks that all of these programs exist. The error names the missing packages.
 pub fn check<'t>(tools: impl IntoIterator<Item = &'t str>) -> Result<(), String> {
     let is_missing = |tool: &&str| {
         let mut command = Command::new(tool);
@@ -243,12 +243,12 @@ pub fn check<'t>(tools: impl IntoIterator<Item = &'t str>) -> Result<(), String>
 
 /// Does the work for each of `all`, on all cores at once, and returns the results in their order.
 ///
-/// Each thread keeps to one core, and with it what it starts: a client and its server take turns
-/// then, always in the same way.
+/// Each thread, with the processes that it starts, keeps to one core, so a client and its server
+/// always take turns in the same way.
 ///
 /// # Errors
 ///
-/// The first error of the work. What is not begun then is not done.
+/// Returns the first error of the work. Work that has not begun by then is not done.
 pub fn on_all_cores<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T) -> Result<R, String> + Sync,

@@ -1,4 +1,4 @@
-//! A future below so many `await`s, as a trap is in real code.
+//! A future below many `await`s, like a trap in real code.
 
 macro_rules! levels {
     ($($level:ident over $below:ident)*) => {
@@ -15,10 +15,10 @@ levels! {
     at_7 over at_6  at_8 over at_7  at_9 over at_8  at_10 over at_9
 }
 
-/// Below how many awaits a leaf can be run.
+/// The numbers of awaits above a leaf.
 pub const DEPTHS: [u64; 4] = [1, 2, 5, 10];
 
-/// Runs `leaf` so often, each time below `depth` awaits, one of [`DEPTHS`].
+/// Runs `leaf` this often, each time below `depth` awaits, one of [`DEPTHS`].
 pub async fn run<L: AsyncFn()>(leaf: L, depth: u64, count: u64) {
     match depth {
         1 => at_1_often(&leaf, count).await,

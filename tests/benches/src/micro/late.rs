@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Case, OURS, Runner, median, on};
 use crate::report::Bar;
 
-/// `count` is how many sleeps each task makes, one after the other.
+/// Each task makes `count` sleeps, one after the other.
 pub fn cases(section: &'static str) -> Vec<Case> {
     let case = |name, figure, count, bars, runners| {
         let limits = "the way from the timer's interrupt to this thread";
@@ -39,7 +39,7 @@ fn late(start: Instant, span: Duration) -> f64 {
     start.elapsed().saturating_sub(span).as_secs_f64() * 1e6
 }
 
-/// The median over all sleeps of so many tasks at once.
+/// The median over all sleeps of this many tasks at once.
 fn ours<const MILLIS: u64>(tasks: u64, count: u64) -> f64 {
     let span = Duration::from_millis(MILLIS);
     on::trapline(async {

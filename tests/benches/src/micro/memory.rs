@@ -1,6 +1,7 @@
-//! A million tasks that sleep: what each takes, and how long it takes to start them.
+//! A million sleeping tasks: the memory of each, and the time to start them.
 //!
-//! In a process of its own each time: what one runtime has touched stays in a process.
+//! In a separate process each time, because memory that one runtime has touched stays in the
+//! process.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -46,7 +47,7 @@ const MILLIS: &[(&str, Runner)] = &[
     ("monoio", |tasks, _| ask("monoio", tasks).millis),
 ];
 
-/// What a process found.
+/// The result of a process.
 struct Found {
     bytes: f64,
     millis: f64,
@@ -154,7 +155,7 @@ async fn monoio(tasks: u64) -> Result<(), String> {
         }));
     }
     while !all_have_begun(tasks) {
-        // A task that wakes itself is the next to run there, so a yield lets nobody run.
+        // There a task that wakes itself runs next, so a yield lets no other task run.
         monoio::time::sleep(Duration::from_millis(1)).await;
     }
     before.tell(tasks)
@@ -171,7 +172,7 @@ impl Before {
         Before { bytes: resident(), start: Cpu::now() }
     }
 
-    /// Prints what has come since, and ends the process: nobody waits for its tasks to be dropped.
+    /// Prints the growth since then, and ends the process without dropping its tasks.
     fn tell(&self, tasks: u64) -> ! {
         let millis = self.start.elapsed().as_secs_f64() * 1e3;
         let bytes = resident().saturating_sub(self.bytes) as f64 / tasks.max(1) as f64;

@@ -1,11 +1,11 @@
 //! The small operations of a runtime, one by one, ours and the peers' in turn.
 //!
 //! A case is measured in rounds: each round runs ours, each peer's and ours with twice the load,
-//! one after the other and each in a runtime of its own, so that what else the machine does hits
-//! all of them. What one thread does without sleeping is timed by that thread's own clock, so that
-//! other load costs it no more than its caches; what waits is timed by the real one. Setting up is
-//! outside the measured span, so the same case, run by a tool that counts, gives the cost of one
-//! operation as the difference of two counts.
+//! one after the other and each in its own runtime, so that other load of the machine affects all
+//! of them. Work that one thread does without sleeping is timed by the clock of that thread, so
+//! that other load costs it only cache misses; work that waits is timed by the real clock. The
+//! measured time does not include setting up, so a counting tool gets the cost of one operation as
+//! the difference of two counts of the same case.
 
 mod depth;
 mod late;
@@ -27,7 +27,7 @@ use crate::occasion::{Occasion, rounds};
 use crate::out;
 use crate::report::{Bar, Row, Spread, json, table};
 
-/// Runs an operation `count` times under a load and gives the figure of one.
+/// Runs an operation `count` times under a load and returns the figure of one.
 pub type Runner = fn(load: u64, count: u64) -> f64;
 
 /// Ours, where the runners of a case are named.
@@ -40,7 +40,7 @@ pub struct Case {
     pub name: &'static str,
     pub figure: &'static str,
     pub unit: &'static str,
-    /// What there is of it at once: tasks, timers, depth. 0 cannot be doubled.
+    /// The size of the load: tasks, timers, depth. 0 cannot be doubled.
     pub load: u64,
     /// Operations in one sample.
     pub count: u64,
@@ -62,8 +62,8 @@ fn each(start: Instant, count: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / count.max(1) as f64
 }
 
-/// A point on the clock of this thread, which stands still while others have the processor: for
-/// work that never sleeps. On an idle machine it says what any clock says.
+/// A point on the clock of this thread, which does not advance while other threads have the
+/// processor. For work that never sleeps. On an idle machine it agrees with any other clock.
 #[derive(Clone, Copy)]
 struct Cpu(Duration);
 
@@ -93,7 +93,8 @@ impl Case {
         [self.section, self.name, self.figure].iter().any(|text| text.contains(word))
     }
 
-    /// Whether the case can be run so often under that load; an error says what it takes.
+    /// Checks whether the case can be run this often under that load. The error has the accepted
+    /// values.
     fn takes(&self, load: u64, count: u64) -> Result<(), String> {
         let (name, depths) = (self.name, depth::DEPTHS);
         if self.section == traps::SECTION && !depths.contains(&load) {
@@ -125,7 +126,7 @@ pub fn figures() -> impl Iterator<Item = &'static str> {
     cases().into_iter().map(|case| case.figure)
 }
 
-/// Measures every case whose name or figure has `filter` in it.
+/// Measures every case with `filter` in its name or figure.
 pub fn rows(filter: Option<&str>, quick: bool) -> Vec<Row> {
     let wanted = |case: &Case| filter.is_none_or(|word| case.has(word));
     let rounds = rounds(quick);
@@ -203,7 +204,7 @@ pub fn child(words: &[&str]) -> Result<f64, String> {
     Ok(runner(load, count))
 }
 
-/// What the words after `bench micro` ask for.
+/// Parses the words after `bench micro`.
 #[derive(Debug, Default)]
 struct Asked<'w> {
     quick: bool,

@@ -1,4 +1,4 @@
-//! A runtime of each kind, for the span of one future.
+//! A runtime of each kind, for the duration of one future.
 
 use std::future::Future;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Tasks: giving way to each other, being made and being joined.
+//! Tasks: yielding, spawning and joining.
 
 use std::hint::black_box;
 

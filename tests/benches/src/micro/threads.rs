@@ -1,4 +1,4 @@
-//! What comes from other threads, and what is sent to them.
+//! Messages from other threads, and jobs for them.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, mpsc};
@@ -56,7 +56,7 @@ const ENDS: &[(&str, Runner)] = &[(OURS, ends), ("tokio", ends_tokio)];
 const JOB: &[(&str, Runner)] = &[(OURS, job), ("tokio", job_tokio), ("smol", job_smol)];
 const JOBS: &[(&str, Runner)] = &[(OURS, jobs), ("tokio", jobs_tokio), ("smol", jobs_smol)];
 
-/// Starts so many threads that share `count` sends of the time, each after a pause.
+/// Starts this many threads that share `count` sends of the time, each after a pause.
 fn clocks(threads: u64, count: u64, send: impl Fn(Instant) + Send + Clone + 'static) {
     for _ in 0..threads {
         let send = send.clone();
@@ -111,14 +111,14 @@ fn wake_smol(threads: u64, count: u64) -> f64 {
     })
 }
 
-/// No loop at all: a thread that waits for a thread.
+/// Without any loop: a thread that waits for a thread.
 fn wake_std(threads: u64, count: u64) -> f64 {
     let (sender, receiver) = mpsc::channel();
     clocks(threads, count, move |now| sender.send(now).expect("it is open"));
     median((0..count).map(|_| micros(receiver.recv().expect("it is open"))).collect())
 }
 
-/// Starts so many threads that share `count` sends, as fast as they can.
+/// Starts this many threads that share `count` sends, as fast as they can.
 fn senders(threads: u64, count: u64, send: impl Fn(u64) + Send + Clone + 'static) {
     for _ in 0..threads {
         let send = send.clone();
@@ -173,7 +173,7 @@ fn items_std(threads: u64, count: u64) -> f64 {
     each(start, count)
 }
 
-/// Tasks that wait again and again, and a thread that ends whatever waits.
+/// Tasks that wait again and again, and a thread that ends each wait.
 fn ends(tasks: u64, count: u64) -> f64 {
     let waiting: Arc<Mutex<Vec<OutsideWaker>>> = Arc::default();
     let rounds = count / tasks;
@@ -247,7 +247,7 @@ fn ends_tokio(tasks: u64, count: u64) -> f64 {
     figure
 }
 
-/// So many jobs one after the other, of so many tasks at once; in microseconds.
+/// This many jobs one after the other, by this many tasks at once; in microseconds.
 fn job(tasks: u64, count: u64) -> f64 {
     on::trapline(async {
         let jobs = async move |count: u64| {
@@ -290,8 +290,8 @@ fn job_smol(_: u64, count: u64) -> f64 {
     })
 }
 
-/// Batches of so many jobs, each of a task of its own; in microseconds. The first batch, which
-/// starts the threads, is not counted.
+/// Batches of this many jobs, each by its own task; in microseconds. The first batch, which starts
+/// the threads, is not counted.
 fn jobs(batch: u64, count: u64) -> f64 {
     on::trapline(async {
         let mut all = Vec::with_capacity(batch as usize);

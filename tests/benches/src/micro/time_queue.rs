@@ -14,7 +14,7 @@ mod of_the_kernel;
 
 use of_the_kernel::{Owner, Timers};
 
-/// Sets a timer that is far off and cancels it, beside this many others.
+/// Sets a timer in the far future and cancels it, among this many others.
 pub fn set_and_cancel(others: u64, count: u64) -> f64 {
     let mut timers = Timers::default();
     let after = |span: Duration| Time::ZERO + span;

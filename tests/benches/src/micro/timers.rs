@@ -1,4 +1,4 @@
-//! Deadlines that are set and cleared, looked through, and met.
+//! Deadlines: setting, clearing, scanning and firing.
 
 use std::hint::black_box;
 use std::pin::Pin;
@@ -116,7 +116,7 @@ async fn others(count: u64) -> Vec<ConnectionDeadline> {
     all
 }
 
-/// Sleeps that are under way: each was polled once.
+/// Sleeps in progress: each was polled once.
 macro_rules! others {
     ($count:expr, $sleep:expr) => {{
         let mut all = Vec::with_capacity($count as usize);
@@ -188,7 +188,7 @@ fn rearm(load: u64, count: u64) -> f64 {
     })
 }
 
-/// Each arm is stored: no two in a row are of the same deadline.
+/// Each arm is stored, because no two in a row are for the same deadline.
 fn rearm_another(load: u64, count: u64) -> f64 {
     on::trapline(async {
         let _others = others(load).await;

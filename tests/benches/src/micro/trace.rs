@@ -1,5 +1,5 @@
-//! What the trace costs, on and off. The work is a task that gives way; the figure of a trace that
-//! is on is what an event adds to that.
+//! The cost of the trace, on and off. The work is a task that yields; the figure of a trace that is
+//! on is the additional cost of an event.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -39,7 +39,7 @@ const HOOK: &[(&str, Runner)] = &[(OURS, hook)];
 const MEMORY: &[(&str, Runner)] = &[(OURS, memory)];
 const FILE: &[(&str, Runner)] = &[(OURS, file)];
 
-/// So many tasks that give way `count` times together; nanoseconds of one.
+/// This many tasks that yield `count` times together; nanoseconds of one.
 fn yields(kernel: &mut Kernel<Real>, tasks: u64, count: u64) -> f64 {
     let main = async {
         let start = Cpu::now();
@@ -68,8 +68,8 @@ fn off(tasks: u64, count: u64) -> f64 {
     yields(&mut kernel(), tasks, count)
 }
 
-/// What one of `events` adds, if `listen` turns the trace on. A thread has one kernel at a time, so
-/// the one without a trace runs first.
+/// The additional cost of one of `events`, if `listen` turns the trace on. A thread has one kernel
+/// at a time, so the one without a trace runs first.
 fn added(
     listen: impl FnOnce(&mut Kernel<Real>),
     events: &Cell<u64>,
@@ -130,7 +130,7 @@ fn memory(tasks: u64, count: u64) -> f64 {
 fn file(tasks: u64, count: u64) -> f64 {
     let path = std::env::temp_dir().join(format!("trapline-bench-{}.trace", std::process::id()));
     let file = File::create(&path).expect("a temporary file can be made");
-    // It is written and never read: without a name, none is left behind.
+    // The file is written and never read. Because it has no name, none is left.
     std::fs::remove_file(&path).expect("it was made just now");
     let events = Rc::new(Cell::new(0));
     let lines = Lines(BufWriter::new(file), events.clone());

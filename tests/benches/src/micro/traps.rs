@@ -59,7 +59,7 @@ fn clock(depth: u64, count: u64) -> f64 {
     on::trapline(timed(leaf, depth, count))
 }
 
-/// What a reading costs without a trap.
+/// The cost of a reading without a trap.
 fn instant(_: u64, count: u64) -> f64 {
     let start = Cpu::now();
     for _ in 0..count {
@@ -73,8 +73,8 @@ fn block(depth: u64, count: u64) -> f64 {
     on::trapline(timed(leaf, depth, count))
 }
 
-// The future that a peer is started with is no task there, and its way around is shorter than a
-// task's: theirs run in a task, as all but one do in a program. With us it is a task like others.
+// In a peer the main future is not a task, and its path is shorter than that of a task. So the
+// peers' futures run in a task, as all except one do in a program. Here main is a task like others.
 
 fn block_tokio(depth: u64, count: u64) -> f64 {
     on::tokio_local(async move {
@@ -90,7 +90,7 @@ fn block_smol(depth: u64, count: u64) -> f64 {
     })
 }
 
-/// monoio has no yield of its own: this one wakes itself and gives way.
+/// monoio has no yield, so this future wakes itself and yields.
 fn block_monoio(depth: u64, count: u64) -> f64 {
     on::monoio(async move {
         let leaf = async || futures_lite::future::yield_now().await;

@@ -18,7 +18,7 @@ mod smol;
 mod tokio;
 mod trapline;
 
-/// The example itself, so that what is measured is what is shown.
+/// The example itself, so that the measured code is the code that users see.
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../../../examples/servers/http.rs"]
 mod http_example;
@@ -28,12 +28,12 @@ mod http_example;
 #[path = "../../../../examples/servers/redis.rs"]
 mod redis_example;
 
-/// How a server is to be.
+/// The options of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
     /// A deadline for each phase: idle, head, write.
     pub deadlines: bool,
-    /// Send back what comes, instead of HTTP.
+    /// Send everything back, instead of HTTP.
     pub echo: bool,
 }
 
@@ -43,16 +43,16 @@ pub struct Server {
     pub name: &'static str,
     /// Its name with a deadline for each phase.
     pub limited: &'static str,
-    /// Whether it can serve what is no HTTP.
+    /// Whether it can serve a protocol other than HTTP.
     pub echoes: bool,
     start: Start,
 }
 
 #[derive(Clone, Copy)]
 enum Start {
-    /// On a listener that was made for it.
+    /// On a given listener.
     On(fn(TcpListener, How) -> io::Result<()>),
-    /// On one that it makes.
+    /// On a listener that it makes.
     At(fn(SocketAddr, How) -> io::Result<()>),
 }
 
@@ -62,9 +62,9 @@ macro_rules! server {
     };
 }
 
-/// What everything is compared with.
+/// The floor, with which everything is compared.
 pub const FLOOR: &str = "epoll";
-/// The bare loop that CPU is held to.
+/// The bare loop with which CPU is compared.
 pub const MIO: &str = "mio";
 /// The small program on trapline.
 pub const SMALL: &str = "trapline";
@@ -97,7 +97,7 @@ const OF_REDIS: [Server; 2] = [
 ///
 /// # Errors
 ///
-/// There is none; the error lists those that there are.
+/// Returns an error with the list of servers if there is none with that name.
 pub fn named(name: &str) -> Result<&'static Server, String> {
     let servers = || SERVERS.iter().chain(&OF_REDIS);
     let found = servers().find(|server| server.name == name);
@@ -105,11 +105,11 @@ pub fn named(name: &str) -> Result<&'static Server, String> {
     found.ok_or_else(|| format!("no server `{name}`; there are {}", all()))
 }
 
-/// Serves until it is killed; says on standard output where it listens.
+/// Serves until it is killed. Prints its address to standard output.
 ///
 /// # Errors
 ///
-/// The listener's, or the runtime's.
+/// Returns the error of the listener or the runtime.
 pub fn serve(server: &Server, how: How, addr: SocketAddr) -> io::Result<()> {
     crate::sys::raise_descriptors()?;
     match server.start {
@@ -135,6 +135,6 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 fn say_listening(addr: SocketAddr) {
-    // Nobody reads it where it is started by hand and the reader has gone.
+    // If it was started by hand, the reader may have gone.
     let _ = writeln!(io::stdout(), "listening on {addr}");
 }

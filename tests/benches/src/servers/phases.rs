@@ -1,6 +1,6 @@
 //! A deadline for each phase, on the timers of the peers that have futures: one timer for a
-//! connection, set anew for each phase that waits. One that is over at once sets nothing: that is
-//! what their users who count would do.
+//! connection, set again for each phase that waits. A phase that is over at once sets nothing, as a
+//! careful user of the peer would write it.
 
 use std::future::{Future, pending, poll_fn};
 use std::mem;
@@ -31,7 +31,7 @@ impl Timer for Never {
     }
 }
 
-/// Runs `work` for `span` at most; `None` if that passed.
+/// Runs `work` for at most `span`; `None` if that has passed.
 #[inline]
 pub async fn under<T: Timer, F: Future>(
     timer: &mut T,
@@ -100,7 +100,7 @@ impl Timer for Monoio {
     }
 }
 
-/// compio's timers cannot be set anew, so each phase that waits makes one.
+/// compio's timers cannot be set again, so each phase that waits makes one.
 pub struct Compio(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Timer for Compio {

@@ -1,13 +1,13 @@
-//! The program that every small server is: the same parser, the same answer, the same limits, so
-//! that what differs between two of them is what they run on.
+//! The program of every small server: the same parser, the same response, the same limits, so that
+//! two of them differ only in the runtime.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use httparse::{Request, Status};
 
-/// What every request is answered with. The date is a constant: to know it is the server's matter
-/// and not the runtime's.
+/// The response to every request. The date is a constant, because it depends on the server and not
+/// on the runtime.
 pub const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Content-Length: 13\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\nHello, World!";
 
@@ -24,14 +24,14 @@ pub const HEAD: Duration = Duration::from_secs(10);
 /// For a peer to take an answer.
 pub const WRITE: Duration = Duration::from_secs(30);
 
-/// What a connection waits for next.
+/// The next wait of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// A request.
     Request,
     /// The rest of a head.
     Rest,
-    /// Nothing: it is to be closed once the answers are out.
+    /// Nothing, because it closes once the responses have been sent.
     Close,
 }
 
@@ -43,12 +43,12 @@ impl Next {
     }
 }
 
-/// The beginning of a head whose rest has not come. Owns no memory while there is none.
+/// The beginning of an incomplete head. Owns no memory if there is none.
 #[derive(Default)]
 pub struct Kept(Vec<u8>);
 
 impl Kept {
-    /// Answers every request that is whole now that `input` has come.
+    /// Answers every request that is complete after `input` has arrived.
     #[inline]
     pub fn answer(&mut self, input: &[u8], out: &mut Vec<u8>) -> Next {
         if !self.0.is_empty() {
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-/// How many bytes were used, and what comes next.
+/// The number of bytes used, and the next wait.
 #[inline]
 fn answer_all(input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
     let mut used = 0;

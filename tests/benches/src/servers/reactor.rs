@@ -14,7 +14,7 @@ pub trait Socket {
     fn send(&self, buf: &[u8]) -> io::Result<usize>;
 }
 
-/// How often the deadlines are looked at, in milliseconds.
+/// The interval at which the deadlines are checked, in milliseconds.
 const SCAN: u64 = 1000;
 
 struct Conn<S> {
@@ -45,7 +45,7 @@ impl<S: Socket> Reactor<S> {
         Reactor { conns: Vec::new(), input, out, how, now, scanned: now }
     }
 
-    /// How long to wait for events: for ever where nothing is to be looked at meanwhile.
+    /// How long to wait for events: forever if there are no deadlines to check.
     pub fn patience(&self) -> Option<Duration> {
         self.how.deadlines.then_some(Duration::from_millis(SCAN))
     }
@@ -92,7 +92,7 @@ impl<S: Socket> Reactor<S> {
 }
 
 impl<S: Socket> Conn<S> {
-    /// Whether the connection goes on.
+    /// Whether the connection continues.
     #[inline]
     fn read(
         &mut self,

@@ -12,7 +12,7 @@ use super::How;
 use super::phases::{Never, Timer, Tokio, under};
 use super::program::{Kept, Next, ROOM, WRITE};
 
-/// With its clock only where something has a deadline.
+/// With its clock only if there are deadlines.
 pub fn runtime(how: How) -> io::Result<Runtime> {
     let mut builder = Builder::new_current_thread();
     if how.deadlines {
@@ -67,8 +67,8 @@ pub fn serve_lean(listener: std::net::TcpListener, how: How) -> io::Result<()> {
 }
 
 thread_local! {
-    // What connections use one at a time. Not behind an `Rc`: a task that holds one needs a
-    // `LocalSet`.
+    // The buffers that connections use one at a time. Not in an `Rc`, because a task that holds one
+    // needs a `LocalSet`.
     static INPUT: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
     static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }

@@ -26,11 +26,11 @@ pub fn run(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
 
 /// (b)
 pub fn serve_http(addr: SocketAddr, how: How) -> io::Result<()> {
-    // Only what a run of this length would meet is raised.
+    // Only limits that a run of this length would reach are raised.
     let limits = Limits { connections: usize::MAX, requests: u64::MAX, ..Limits::default() };
     let never = Duration::MAX;
     let deadlines = match how.deadlines {
-        // The others are long enough for a client that looks on for a while, too.
+        // The others are long enough even for a client that pauses.
         true => Deadlines { idle: Next::Request.span(), ..Deadlines::default() },
         false => Deadlines {
             head: never,
@@ -67,13 +67,13 @@ pub fn serve(addr: SocketAddr, how: How) -> io::Result<()> {
     })
 }
 
-/// What connections use one at a time: one that waits owns no buffer.
+/// The buffers that connections use one at a time, so that a waiting connection owns none.
 struct Shared {
     input: Box<[u8; ROOM]>,
     out: Vec<u8>,
 }
 
-/// The deadline of a connection, if it is to have one: armed anew for each phase.
+/// The deadline of a connection, if it has one. Armed again for each phase.
 struct Phase(Option<ConnectionDeadline>);
 
 impl Phase {
@@ -85,9 +85,9 @@ impl Phase {
     }
 }
 
-/// Reads what is there and writes the answers, without a wait in between: the buffers are borrowed
-/// for this one poll. What comes next, or `None` if nothing was there. Answers that have no room go
-/// to `rest`.
+/// Reads the bytes that have arrived and writes the responses, without a wait in between, because
+/// the buffers are borrowed for this poll only. Returns the next wait, or `None` if there were no
+/// bytes. Responses without room go to `rest`.
 #[inline(always)]
 fn look(
     stream: &mut TcpStream,
@@ -133,7 +133,7 @@ fn conn(
         let deadline = if how.deadlines { Some(connection_deadline().await) } else { None };
         let phase = Phase(deadline);
         let (mut kept, mut next) = (Kept::default(), Next::Request);
-        // A client that connects asks soon: most often its request is here already.
+        // A client that connects asks soon, so its request has usually arrived.
         let mut fresh = true;
         while next != Next::Close {
             phase.begin(next.span());
@@ -147,7 +147,8 @@ fn conn(
             });
             next = looked.await?.unwrap_or(next);
             if !rest.is_empty() {
-                // In a box: who waits for a request has no room for a wait for this.
+                // Boxed, so that a connection waiting for a request does not carry the size of this
+                // wait.
                 Box::pin(stream.write_all(&rest)).await?;
             }
         }

@@ -1,12 +1,12 @@
-//! A case: which decisions of a seed a run meets. It has a text, from which the run can be made
-//! again.
+//! A case: the decisions of a seed that apply in a run. The text of a case is enough to repeat the
+//! run.
 
 use std::fmt;
 use std::str::FromStr;
 
 use traps::liberty::Liberty;
 
-/// Every liberty, and its name.
+/// Every liberty with its name.
 pub(super) const LIBERTIES: [(Liberty, &str); 6] = [
     (Liberty::Order, "order"),
     (Liberty::Arrivals, "arrivals"),
@@ -16,25 +16,25 @@ pub(super) const LIBERTIES: [(Liberty, &str); 6] = [
     (Liberty::Jobs, "jobs"),
 ];
 
-/// Which decisions a run meets: the first of those that a seed draws, for some liberties. All
-/// others are the usual.
+/// The decisions that apply in a run: the first decisions that a seed draws for some liberties. All
+/// other decisions are the usual ones.
 ///
-/// The text is `seed=17 liberties=order,lateness decisions=23`, or with some left out,
+/// The text is `seed=17 liberties=order,lateness decisions=23`, or, with some decisions left out,
 /// `seed=17 liberties=order,lateness decisions=23 usual=1,5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What is drawn follows from this.
+    /// The seed, which determines all drawn decisions.
     pub seed: u64,
-    /// What is drawn at all.
+    /// The liberties that are drawn.
     pub liberties: Vec<Liberty>,
     /// How many are drawn.
     pub decisions: u64,
-    /// Which of them are the usual all the same, from 1.
+    /// The decisions that are the usual ones nevertheless, numbered from 1.
     pub usual: Vec<u64>,
 }
 
 impl Case {
-    /// A case in which all is as usual.
+    /// Returns the case in which every decision is the usual one.
     pub(super) fn plain() -> Case {
         Case { seed: 0, liberties: Vec::new(), decisions: 0, usual: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The decisions of one run, drawn from its case.
+//! The decisions of one run, drawn according to its case.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,11 +9,11 @@ use super::case::Case;
 /// Draws the decisions of a case and counts them.
 pub(super) struct Choices {
     case: Case,
-    /// Decisions so far, the usual ones included.
+    /// The number of decisions so far, including the usual ones.
     count: Cell<u64>,
-    /// How many of them were of each liberty.
+    /// The number of decisions of each liberty.
     counts: [Cell<u64>; 6],
-    /// Those that were not the usual: their places, from 1, and their liberties.
+    /// The decisions that were not the usual ones: their numbers, from 1, and their liberties.
     unusual: RefCell<Vec<(u64, Liberty)>>,
 }
 
@@ -36,8 +36,8 @@ impl Choices {
         self.unusual.take()
     }
 
-    /// A number from 0 to `most`. Each liberty has numbers of its own, so that they stay the same
-    /// when another is left out.
+    /// Returns a number from 0 to `most`. Each liberty has its own sequence of numbers, so that
+    /// leaving out another liberty does not change them.
     pub(super) fn draw(&self, liberty: Liberty, most: u64) -> u64 {
         let place = self.count.get() + 1;
         if most == 0 || place > self.case.decisions || !self.case.liberties.contains(&liberty) {
@@ -57,14 +57,14 @@ impl Choices {
     }
 }
 
-/// A seed takes some liberties never, some seldom and some always: failures that need one thing
-/// often and another not at all are rare where everything is mixed.
+/// A seed takes some liberties never, some seldom and some always, because a uniform mixture rarely
+/// finds failures that need one liberty often and another not at all.
 fn is_usual(stream: u64, drawn: u64) -> bool {
     let out_of_16 = [0, 1, 4, 16][(stream >> 32) as usize % 4];
     drawn % 16 >= out_of_16
 }
 
-/// From 0 to `most`, the end more often than what is between.
+/// Returns a number from 0 to `most`; `most` is more frequent than the numbers between.
 fn spread(drawn: u64, most: u64) -> u64 {
     if drawn.is_multiple_of(4) { most } else { (drawn >> 2) % (most + 1) }
 }

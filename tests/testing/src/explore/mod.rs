@@ -1,4 +1,4 @@
-//! The explorer: a program is run under every liberty that the world has, as a seed has it.
+//! The explorer: runs a program under every liberty of the world, as a seed decides.
 
 use std::fmt;
 use std::panic::Location;
@@ -21,20 +21,20 @@ pub use case::Case;
 
 /// An exploration of a program; [`Explore::run`] or [`Explore::find`] makes it.
 ///
-/// `program` makes a machine (a [`Sim`] or a [`Setup`]) and a main future, anew for each run, and
-/// always the same: it may not depend on anything but the virtual clock.
+/// `program` makes a machine (a [`Sim`] or a [`Setup`]) and a main future for each run, always the
+/// same: it must not depend on anything except the virtual clock.
 ///
-/// The program is run once as it is, and then once for each seed, which takes some
+/// The program is run once without liberties, and then once for each seed, which takes some
 /// [liberties](crate#every-liberty) seldom, some always and some not at all. Each run must end,
-/// without a panic that the program does not have anyway, leave nothing behind and keep the
-/// promises of the log, as in [`Setup::run`]; what else must be true, the program can assert.
+/// must not panic unless the plain run does, must leave nothing behind and must keep the promises
+/// of the log, as in [`Setup::run`]. The program can assert more.
 ///
-/// The first run that fails is shrunk: to the fewest liberties with which this seed still fails,
-/// then to the first decisions of the seed, as few as are enough; then those of them are left out
-/// that are of no account. All else goes its usual way. What is left is a [`Case`], which may fail
-/// in another way than the whole run did. Its text is in the message and in the log, and
-/// [`Explore::replay`] makes its run again: the same bytes, if `explore` is called in the same
-/// place, which is that of main in the log.
+/// The first run that fails is shrunk in three steps: to the fewest liberties with which this seed
+/// still fails, to the fewest first decisions that are enough, and then by leaving out decisions
+/// that do not matter. All other decisions are the usual ones. The result is a [`Case`], which may
+/// fail in another way than the whole run did. Its text is in the message and in the log, and
+/// [`Explore::replay`] repeats its run: the log is the same to the byte if `explore` is called at
+/// the same call site, because the log shows it as that of main.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,25 +65,25 @@ where
     Explore { program, seeds, liberties, site, limit: 0, panics: 0 }
 }
 
-/// What an exploration is to do; made by [`explore`](fn@explore).
+/// An exploration to run, made by [`explore`](fn@explore).
 #[derive(Debug)]
 #[must_use = "an exploration is made by `run` or `find`"]
 pub struct Explore<P> {
     program: P,
     seeds: Vec<u64>,
     liberties: Vec<Liberty>,
-    /// That of main, in each run.
+    /// The call site of main, in each run.
     site: Site,
-    /// How many events a run may have, and how many tasks may panic; after the plain run.
+    /// How many events a run may have, and how many tasks may panic. Set after the plain run.
     limit: u64,
     panics: usize,
 }
 
-/// What an exploration has done that found nothing.
+/// The result of an exploration that found no failure.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Explored<T> {
-    /// The run in which all is as usual.
+    /// The run in which every decision is the usual one.
     pub plain: Ran<T>,
     /// The runs with a seed.
     pub runs: u64,
@@ -93,11 +93,11 @@ pub struct Explored<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
-    /// What the run meets, and no less.
+    /// The shrunk case.
     pub case: Case,
-    /// What it met before it was shrunk.
+    /// The case before it was shrunk.
     pub whole: Case,
-    /// How many seeds it took; 0 if the program fails as it is.
+    /// How many seeds were tried; 0 if the plain run fails.
     pub seeds: u64,
     /// What is wrong.
     pub why: String,
@@ -126,7 +126,7 @@ impl From<Sim> for Setup {
     }
 }
 
-/// What a run came to, and its decisions that were not the usual.
+/// The result of a run, and its decisions that were not the usual ones.
 struct Tried<T> {
     result: Result<Lived<T>, Failure>,
     unusual: Vec<(u64, Liberty)>,
@@ -146,7 +146,7 @@ where
         self
     }
 
-    /// Does not take this liberty.
+    /// Leaves this liberty out.
     pub fn without(mut self, liberty: Liberty) -> Explore<P> {
         self.liberties.retain(|taken| *taken != liberty);
         self
@@ -156,7 +156,7 @@ where
     ///
     /// # Panics
     ///
-    /// If a run fails: the message is that of [`Found`], and has the log.
+    /// If a run fails. The message is that of [`Found`], and has the log.
     #[track_caller]
     pub fn run(mut self) -> Explored<F::Output> {
         match self.first() {
@@ -168,20 +168,20 @@ where
         }
     }
 
-    /// Makes the exploration, and gives what it finds.
+    /// Runs the exploration, and returns the failure that it finds.
     pub fn find(mut self) -> Option<Found> {
         self.first().err().map(|found| *found)
     }
 
-    /// Makes the run of a case again, from its text.
+    /// Repeats the run of a case, given its text.
     ///
     /// # Errors
     ///
-    /// What is wrong with the run, as before.
+    /// Returns the failure of the run, as [`Explore::find`] did.
     ///
     /// # Panics
     ///
-    /// If the text is not that of a case.
+    /// If the text is not a case.
     #[track_caller]
     pub fn replay(mut self, case: &str) -> Result<Ran<F::Output>, Box<Found>> {
         let case: Case = case.parse().unwrap_or_else(|error: String| panic!("{error}"));
@@ -209,7 +209,7 @@ where
         Ok(Explored { plain, runs: self.seeds.len() as u64 })
     }
 
-    /// The run in which all is as usual; the others are measured by it.
+    /// The run in which every decision is the usual one; its counts bound the other runs.
     fn plain(&mut self) -> Result<Ran<F::Output>, Box<Found>> {
         (self.limit, self.panics) = (0, usize::MAX);
         let case = Case::plain();

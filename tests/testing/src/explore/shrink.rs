@@ -1,4 +1,4 @@
-//! Less of a run that fails, so that what is left is to the point.
+//! Shrinking: finds the smallest part of a case that still fails.
 
 use traps::liberty::Liberty;
 
@@ -6,7 +6,7 @@ use super::case::{Case, LIBERTIES};
 use super::{Explore, Found, Setup};
 use crate::Failure;
 
-/// How many decisions are tried without.
+/// How many decisions the search tries to leave out.
 const TRIED: usize = 300;
 
 impl<P, S, F> Explore<P>
@@ -15,7 +15,7 @@ where
     S: Into<Setup>,
     F: Future,
 {
-    /// The least case that still fails of a case that does.
+    /// Returns the smallest case that still fails, given one that fails.
     pub(super) fn shrunk(
         &mut self,
         whole: Case,
@@ -39,7 +39,8 @@ where
         self.one(case).result.is_err()
     }
 
-    /// Tries sets of liberties, small ones first. Gives also the decisions that are not the usual.
+    /// Tries sets of liberties, small sets first. Also returns the decisions that are not the usual
+    /// ones.
     fn fewest_liberties(
         &mut self,
         whole: &Case,
@@ -62,9 +63,9 @@ where
         (whole.clone(), unusual)
     }
 
-    /// Ends a case at its first decision that is enough. A decision that is the usual makes no
-    /// difference, and a case without any is the plain run, which does not fail. Then leaves out
-    /// those before it that are of no account, one by one, until each is needed.
+    /// Cuts a case after the fewest first decisions that are enough. A usual decision makes no
+    /// difference, and a case without decisions is the plain run, which does not fail. Then leaves
+    /// out earlier decisions that do not matter, one by one, until each is needed.
     fn fewest_decisions(&mut self, mut case: Case, unusual: &[(u64, Liberty)]) -> Case {
         let places = || unusual.iter().map(|(place, _)| *place);
         let enough = places().find(|place| self.fails(&Case { decisions: *place, ..case.clone() }));

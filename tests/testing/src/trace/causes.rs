@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Line, Seq};
 
-/// What led to a line.
+/// The cause of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// That line: its `cause=`, or the `run` in which its task did this.
+    /// An earlier line: the one that `cause=` names, or the `run` during which the task did this.
     Line(Seq),
     /// Something from outside: an arrival, a timer, another thread, the start.
     Outside,
-    /// Nothing that the trace knows of.
+    /// Unknown from the trace.
     Nothing,
 }
 
-/// Finds what is behind each line of a trace, from the first to the last.
+/// Finds the cause of each line of a trace, from the first to the last.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     /// The last `run` of each task, or its `spawn`.
     tasks: BTreeMap<u64, Seq>,
-    /// Those that have ended, oldest first.
+    /// The tasks that have ended, oldest first.
     ended: VecDeque<u64>,
     /// The last phase of a shutdown.
     phase: Option<Seq>,
 }
 
-/// So many tasks that have ended may yet be behind a line.
+/// The number of ended tasks that are remembered as possible causes.
 const ENDED: usize = 1024;
 
 impl Causes {
@@ -34,7 +34,7 @@ impl Causes {
     pub fn behind(&mut self, line: &Line<'_>) -> Behind {
         let by = |line: Option<&Seq>| line.map_or(Behind::Nothing, |seq| Behind::Line(*seq));
         let behind = match (line.verb, line.cause) {
-            // These have a cause too: what set the timer. But it is time that made it fire.
+            // These lines also name the line that set the timer. But time made the timer fire.
             ("fire" | "arrive", _) => Behind::Outside,
             ("spawn", cause) => match (line.number("parent"), cause) {
                 (Some(parent), _) => by(self.tasks.get(&parent)),
@@ -42,9 +42,9 @@ impl Causes {
                 (None, None) => Behind::Outside,
             },
             (_, Some(cause)) => Behind::Line(cause),
-            // One phase of a shutdown leads to the next; the first is somebody's wish.
+            // One phase of a shutdown leads to the next. The first is asked for from outside.
             ("phase", None) => self.phase.map_or(Behind::Outside, Behind::Line),
-            // The kernel's own work belongs to the turn.
+            // Work of the kernel itself belongs to the turn.
             (_, None) if line.task == 0 => Behind::Outside,
             (_, None) => by(self.tasks.get(&line.task)),
         };

@@ -1,10 +1,10 @@
-//! The oracle: what must be true of any trace, whatever the program.
+//! The oracle: rules that every trace obeys, whatever the program.
 //!
-//! One pass over a whole trace, from its first event. The oracle knows nothing of the kernel's
-//! code, only what its grammar promises. Each rule is in one of five places: the numbers and
-//! causes of lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which
-//! tasks run in `queue.rs`, primitives in `primitives.rs`, and scopes, holders and readiness, which
-//! need the state of the kernel, in `fields.rs`.
+//! One pass over a whole trace, from its first event. The oracle uses nothing of the kernel's code,
+//! only the promises of its grammar. Each rule is in one of five places: the numbers and causes of
+//! lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which tasks run in
+//! `queue.rs`, primitives in `primitives.rs`, and scopes, holders and readiness, which need the
+//! state of the kernel, in `fields.rs`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::primitives::Primitives;
 use super::queue::Queue;
 use super::{Line, Seq, Spans};
 
-/// A promise that a trace breaks, and the line that breaks it.
+/// A promise that a trace breaks, with the line that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The line.
@@ -37,14 +37,14 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Takes what is found: a rule that the line breaks, and how.
+/// Receives a finding: a rule that the line breaks, and how.
 pub(super) type Report<'r> = dyn FnMut(&'static str, String) + 'r;
 
 /// Checks a whole trace.
 ///
 /// # Errors
 ///
-/// Every violation, in the order of the lines.
+/// Returns all violations, in the order of the lines.
 pub fn check(lines: &[Line<'_>]) -> Result<(), Vec<Violation>> {
     let mut checker = Checker::default();
     lines.iter().for_each(|line| checker.line(line));
@@ -53,7 +53,8 @@ pub fn check(lines: &[Line<'_>]) -> Result<(), Vec<Violation>> {
 
 /// Checks a trace line by line, from its first event.
 ///
-/// Needs room for what lives at a time, and for a memory of what was, which is bounded.
+/// The memory grows only with the things that exist at the same time; the memory of ended things is
+/// bounded.
 #[derive(Default)]
 pub struct Checker {
     found: Vec<Violation>,
@@ -65,7 +66,7 @@ pub struct Checker {
     causes: Causes,
     first: Option<Seq>,
     last: Option<(Seq, Time, u64)>,
-    /// The verbs and the tasks of the last lines, by which a cause is judged.
+    /// The verbs and the tasks of the last lines, to judge a cause.
     verbs: VecDeque<(&'static str, u64)>,
 }
 
@@ -75,15 +76,15 @@ impl fmt::Debug for Checker {
     }
 }
 
-/// How many lines back the verb of a cause is known.
+/// The number of lines whose verbs are remembered, to judge a cause.
 const VERBS: usize = 1 << 16;
 
 /// The verbs whose lines always name a cause.
 const CAUSED: [&str; 6] = ["run", "wake", "deliver", "cancel", "exit", "fire"];
 
 impl Checker {
-    /// A remark: a line that starts with `#`. In a run that was explored ready tasks may have run
-    /// in another order; the remark `# explored ...` says so, and then `fifo` is not tested.
+    /// Reads a remark: a line that starts with `#`. In an explored run, ready tasks may have run in
+    /// another order. The remark `# explored ...` marks such a run, and then `fifo` is not checked.
     pub fn remark(&mut self, line: &str) {
         let liberties = line.strip_prefix("# explored ").and_then(|case| case.split(' ').nth(1));
         let names = liberties.and_then(|word| word.strip_prefix("liberties="));
@@ -134,13 +135,13 @@ impl Checker {
     ///
     /// # Errors
     ///
-    /// Every violation, in the order of the lines.
+    /// Returns all violations, in the order of the lines.
     pub fn end(self) -> Result<(), Vec<Violation>> {
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
 }
 
-/// Numbers are gapless, time and turn never go back.
+/// Checks that numbers have no gaps, and that time and turn never decrease.
 fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_>) {
     let Some((seq, at, turn)) = last else { return };
     if seq.checked_add(1) != Some(line.seq) {
@@ -154,15 +155,15 @@ fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_
     }
 }
 
-/// Whether a line ends a wait of a task that has left the CPU. No run of that task leads to it, but
-/// for one exception: the run has called the waker of a wait for something outside.
+/// Whether a line ends a wait of a task that has left the CPU. No run of that task can be its
+/// cause, with one exception: the run may have called the waker of a wait for something outside.
 fn waits(line: &Line<'_>, queue: &Queue) -> bool {
     let calls_wakers = ["waker", "outside"].contains(&line.word(0));
     line.verb == "wake" && !calls_wakers && !queue.is_running(line.task)
 }
 
-/// Whether a line of that verb may be the cause of the line. A wait for a descriptor or a signal
-/// is never the cause of its own end.
+/// Whether a line with that verb can be the cause of the line. A wait for a descriptor or a signal
+/// is never the cause of its end.
 fn fits(line: &Line<'_>, cause: &str) -> bool {
     match line.verb {
         "run" => ["spawn", "wake", "deliver"].contains(&cause),

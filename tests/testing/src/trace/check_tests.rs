@@ -1,8 +1,8 @@
-//! Each rule of the oracle, broken by a small trace; and traces that keep them all.
+//! Each rule of the oracle, broken by a small trace, and traces that keep all rules.
 
 use super::{Spans, check, line};
 
-/// Lines from `TURN TASK DETAIL`, numbered from 1, all at one time.
+/// Makes lines from `TURN TASK DETAIL`, numbered from 1, all at the same time.
 fn trace(lines: &[&str]) -> String {
     let numbered = lines.iter().enumerate().map(|(nth, each)| {
         let (turn, rest) = each.split_once(' ').unwrap();
@@ -265,7 +265,7 @@ fn a_run_has_something_that_made_the_task_ready() {
     let left = "1 2 block waker";
     assert_eq!(after_run(&[left, "2 2 run cause=#0001"]), ["#4 ready"]);
     assert_eq!(after_run(&[left, "1 2 wake waker cause=#0001", "2 2 run cause=#0004"]), NONE);
-    // What comes while it runs is served by the same run.
+    // An event that arrives while the task runs is served by the same run.
     assert_eq!(
         after_run(&["1 2 wake waker cause=#0001", left, "2 2 run cause=#0003"]),
         ["#5 ready"]
@@ -434,7 +434,7 @@ fn a_wake_names_the_primitive_of_its_block_and_holders_live() {
     assert_eq!(after_run(&[&ended[..], &waits].concat()), ["#5 primitive"]);
 }
 
-/// The violations of lines that follow a main that runs: they begin with #4.
+/// The violations of lines that follow the start of main. The lines begin with #4.
 fn broken_of_main(lines: &[&str]) -> Vec<String> {
     let main = ["0 1 spawn parent=-", "0 2 spawn parent=-", "1 2 run cause=#0002"];
     broken(&[&main[..], lines].concat())
@@ -541,7 +541,7 @@ fn a_task_gives_back_what_it_has_taken_and_a_wait_names_who_has() {
     assert_eq!(broken_of_main(&[take, given[0]]), NONE);
     assert_eq!(broken_of_main(&[take, given[0], given[1]]), ["#6 primitive"]);
     assert_eq!(broken_of_main(&[take, "1 2 give mutex m from=2"]), ["#5 primitive"]);
-    // It may be given back when its holder has ended.
+    // It can be released after its holder has ended.
     let ended = ["1 2 exit ok cause=#0003", "1 3 spawn parent=-", "2 3 run cause=#0006"];
     assert_eq!(
         broken_of_main(&[take, ended[0], ended[1], ended[2], "2 3 give mutex m from=2"]),

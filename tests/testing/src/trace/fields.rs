@@ -1,5 +1,5 @@
-//! The fields of a line about scopes, holders and readiness, checked against the state that the
-//! lines before it make.
+//! The fields of a line about scopes, holders and readiness, checked against the state after the
+//! earlier lines.
 
 use std::collections::BTreeSet;
 
@@ -14,27 +14,27 @@ const TAKEN: usize = 1024;
 pub(super) struct Fields {
     /// Before the line.
     state: State,
-    /// The words of primitives whose holders the log tells, because one of them was taken.
+    /// The words of primitives whose holders the log shows, because one of them was taken.
     taken: BTreeSet<Box<str>>,
     /// The scope that the sweep of a test armed. No line opens it.
     swept: Option<u64>,
     first: Option<Seq>,
 }
 
-/// A scope as a field names it: `root` or `sN`.
+/// Parses a scope as a field names it: `root` or `sN`.
 fn scope(word: &str) -> Option<In> {
     let number = |word: &str| word.strip_prefix('s')?.parse().ok();
     if word == "root" { Some(None) } else { number(word).map(Some) }
 }
 
-/// The words for a scope.
+/// Describes a scope.
 fn name(scope: In) -> String {
     scope.map_or("root".to_owned(), |scope| format!("s{scope}"))
 }
 
 impl Fields {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
-        // A trace without a beginning does not know which scopes are open.
+        // In a trace without its beginning, the open scopes are not known.
         let is_whole = *self.first.get_or_insert(line.seq) <= 1;
         match line.verb {
             _ if !is_whole => {}
@@ -54,7 +54,7 @@ impl Fields {
         self.state.line(line);
     }
 
-    /// The scope that `in=` names, which is open and of the task of the line.
+    /// The scope that `in=` names. It must be open and belong to the task of the line.
     fn named(&self, line: &Line<'_>, report: &mut Report<'_>) -> Option<In> {
         let word = line.key("in")?;
         let found = scope(word).filter(|scope| self.is_open(line.task, *scope));
@@ -69,7 +69,7 @@ impl Fields {
         scope.is_none_or(is_its)
     }
 
-    /// `in=` of a wait or a trap: there where it is not the default.
+    /// Checks `in=` of a wait or a trap, which is present if the scope is not the default.
     fn scope_of(&self, line: &Line<'_>, report: &mut Report<'_>) {
         let Some(named) = self.named(line, report) else { return };
         let scopes = self.state.tasks.get(&line.task).map(|task| &task.scopes);
@@ -124,7 +124,7 @@ impl Fields {
         }
     }
 
-    /// `held-by` of a wait names the tasks that have taken what the wait is for.
+    /// Checks `held-by` of a wait, which names the tasks that have taken the primitive.
     fn held_by(&self, line: &Line<'_>, report: &mut Report<'_>) {
         if line.ticket.is_none() || !self.taken.contains(line.op()) {
             return;
@@ -137,7 +137,7 @@ impl Fields {
         if let Some(task) = tasks.iter().find(|task| !holds(task)) {
             report("primitive", format!("task {task} has not taken {words}"));
         }
-        // Two primitives may have one name, so there may be more holders than the line names.
+        // Two primitives can have the same name, so there can be more holders than the line names.
         let count: u64 = holders.map_or(0, |it| it.values().map(|hold| hold.count).sum());
         let others = u64::from(named.clone().next_back() == Some(".."));
         if count < tasks.len() as u64 + others {
@@ -145,7 +145,7 @@ impl Fields {
         }
     }
 
-    /// `take` and `give`: a task gives back what it has taken.
+    /// Checks `take` and `give`: a task releases only a primitive that it has taken.
     fn permit(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         let (words, from) = (line.op(), line.number("from"));
         let holders = self.state.primitives.get(words).map(|it| &it.holders);
@@ -160,7 +160,7 @@ impl Fields {
             report("primitive", format!("from={} is the task of the line", line.task));
         }
         let holder = from.unwrap_or(line.task);
-        // A task that has ended holds nothing any more. Another task may give back what it took.
+        // An ended task holds nothing any more. Another task may release what the ended task took.
         let lives = self.state.tasks.contains_key(&holder);
         if lives && holders.is_none_or(|holders| !holders.contains_key(&holder)) {
             report("primitive", format!("task {holder} has not taken {words}"));
@@ -183,7 +183,8 @@ impl Fields {
         }
     }
 
-    /// `close`: of a handle that is not registered. Another one has an `unregister`.
+    /// Checks `close`, the line for a handle that is not registered. A registered one has an
+    /// `unregister` line.
     fn close(&self, line: &Line<'_>, report: &mut Report<'_>) {
         let alias = line.word(0);
         let found = Alias::of(alias).and_then(|alias| self.state.descriptors.get(&alias));
@@ -196,7 +197,7 @@ impl Fields {
     }
 }
 
-/// `messages` of a `run` of `wakeup`: left out if there are none.
+/// Checks `messages` of a `run` of `wakeup`, which is left out if there are none.
 fn messages(line: &Line<'_>, report: &mut Report<'_>) {
     let Some(messages) = line.key("messages") else { return };
     let is_number = messages.parse::<u64>().is_ok_and(|count| count > 0);

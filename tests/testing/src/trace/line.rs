@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::trace::{Event, Seq};
 use traps::Time;
 
-/// Verbs whose detail ends in free text, in which nothing is a key.
+/// Verbs whose detail ends in free text, which contains no keys.
 const TEXTS: [&str; 6] = ["warn", "panic", "refuse", "cap", "note", "boot"];
 
 /// One line of the log.
@@ -20,58 +20,60 @@ pub struct Line<'t> {
     pub turn: u64,
     /// The number of this event.
     pub seq: Seq,
-    /// The task it happened to; 0 is the kernel itself.
+    /// The task that the event belongs to; 0 is the kernel itself.
     pub task: u64,
-    /// What happened, in one word.
+    /// The verb.
     pub verb: &'static str,
-    /// The line that it names as its cause.
+    /// The line that this line names as its cause.
     pub cause: Option<Seq>,
-    /// The first ticket that it names.
+    /// The first ticket that the line names.
     pub ticket: Option<u64>,
     text: Cow<'t, str>,
-    /// Where in the text the name begins and ends, and where the verb and the detail begin.
+    /// The positions in the text at which the name begins and ends, and the verb and the detail
+    /// begin.
     name: (usize, usize),
     event: usize,
     detail: usize,
 }
 
-/// What may stand behind the operation of a line.
+/// The parts that can follow the operation of a line.
 const OP_ENDS: [&str; 10] =
     [" = ", " held-by=", " from=", " woke=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
 
 impl<'t> Line<'t> {
-    /// The task's name, `kernel` for task 0.
+    /// Returns the name of the task, `kernel` for task 0.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.text[self.name.0..self.name.1]
     }
 
-    /// The line from its verb on.
+    /// Returns the line from its verb on.
     #[must_use]
     pub fn event(&self) -> &str {
         &self.text[self.event..]
     }
 
-    /// What stands behind the verb.
+    /// Returns the text after the verb.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.text[self.detail..]
     }
 
-    /// The words of the detail, without the commas behind them.
+    /// Returns the words of the detail, without the commas after them.
     pub fn words(&self) -> impl Iterator<Item = &str> {
-        // Words are short: an array is compared with each character, a `char` is searched for.
+        // Words are short, so comparing each character with an array is faster than a search for a
+        // `char`.
         self.detail().split([' ']).map(|word| word.trim_end_matches(','))
     }
 
-    /// One of these words, counted from 0; empty if there are less.
+    /// Returns one of these words, counted from 0; empty if there are fewer.
     #[must_use]
     pub fn word(&self, nth: usize) -> &str {
         self.words().nth(nth).unwrap_or_default()
     }
 
-    /// What a `trap`, `block` or `wake` line is about: its detail up to the first key or outcome
-    /// that stands behind it. Of a primitive, its kind and its name.
+    /// Returns the operation of a `trap`, `block` or `wake` line: its detail up to the first key or
+    /// outcome. For a primitive, this is its kind and its name.
     #[must_use]
     pub fn op(&self) -> &str {
         let detail = self.detail();
@@ -79,7 +81,7 @@ impl<'t> Line<'t> {
         &detail[..end.unwrap_or(detail.len())]
     }
 
-    /// The value behind the first `key=` in the detail. Free text has none.
+    /// Returns the value after the first `key=` in the detail. Free text has no keys.
     #[must_use]
     pub fn key(&self, key: &str) -> Option<&str> {
         if TEXTS.contains(&self.verb) {
@@ -88,13 +90,13 @@ impl<'t> Line<'t> {
         self.words().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// As [`Line::key`], as a number. That of an event may begin with `#`.
+    /// Returns the value of [`Line::key`] as a number. The number of an event can begin with `#`.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.key(key).and_then(|value| number(value.trim_start_matches('#')))
     }
 
-    /// What stands behind the first ` = `, up to the next answer, cause or place.
+    /// Returns the text after the first ` = `, up to the next answer, cause or call site.
     #[must_use]
     pub fn outcome(&self) -> Option<&str> {
         let (_, rest) = self.detail().split_once(" = ").filter(|_| !TEXTS.contains(&self.verb))?;
@@ -102,7 +104,7 @@ impl<'t> Line<'t> {
         Some(&rest[..ends.min().unwrap_or(rest.len())])
     }
 
-    /// Its cause and its ticket, found in one pass.
+    /// Finds the cause and the ticket in one pass.
     fn numbers(&self) -> (Option<Seq>, Option<u64>) {
         let (mut cause, mut ticket) = (None, None);
         for word in self.words().filter(|_| !TEXTS.contains(&self.verb)) {
@@ -115,7 +117,7 @@ impl<'t> Line<'t> {
         (cause.and_then(number), ticket.and_then(number))
     }
 
-    /// The same line with a text of its own.
+    /// Returns the same line with an owned text.
     #[must_use]
     pub fn into_owned(self) -> Line<'static> {
         let Line { at, turn, seq, task, verb, cause, ticket, text, name, event, detail } = self;
@@ -131,7 +133,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Where a line stops being one, and what should stand there.
+/// The position at which a line is malformed, and the expected input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The column, from 1.
@@ -159,14 +161,14 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A place in a line that is read column by column.
+/// A reader of a line, column by column.
 struct Columns<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Columns<'t> {
-    /// The next column, which `read` must accept: where it begins and what it is.
+    /// Reads the next column, which `read` must accept. Returns its position and its value.
     fn next<T>(
         &mut self,
         expected: &'static str,
@@ -184,11 +186,11 @@ impl<'t> Columns<'t> {
     }
 }
 
-/// Reads one line of the log: its columns and its verb. What its detail says is for its reader.
+/// Reads one line of the log: its columns and its verb. The detail is not parsed.
 ///
 /// # Errors
 ///
-/// The first column that is not one, or the word that is no verb.
+/// Returns an error with the first malformed column, or the word that is not a verb.
 pub fn line(text: &str) -> Result<Line<'_>, ParseError> {
     let mut columns = Columns { text, at: 0 };
     let (_, at) =
@@ -218,12 +220,12 @@ fn number(text: &str) -> Option<u64> {
 /// The version of the format.
 const VERSION: &str = "v3";
 
-/// All lines of a log, without the header, remarks (`#` in the first column) and empty lines.
+/// Reads all lines of a log, without the header, remarks (`#` in the first column) and empty lines.
 ///
 /// # Errors
 ///
-/// The number, from 1, of the first line that is wrong, and what is wrong with it. A header of
-/// another version is.
+/// Returns the number, from 1, of the first malformed line, and its error. A header of another
+/// version is an error.
 pub fn trace(text: &str) -> Result<Vec<Line<'_>>, (usize, ParseError)> {
     let mut lines = Vec::new();
     for (nth, each) in text.lines().enumerate() {
@@ -239,7 +241,8 @@ pub fn trace(text: &str) -> Result<Vec<Line<'_>>, (usize, ParseError)> {
     Ok(lines)
 }
 
-/// A span as the log shows it: `1s`, `12.5ms`, `64us`, `never`; `None` if it is not one.
+/// Parses a duration as the log shows it: `1s`, `12.5ms`, `64us`, `never`. Returns `None` if it is
+/// malformed.
 #[must_use]
 pub fn span(text: &str) -> Option<Duration> {
     if text == "never" {

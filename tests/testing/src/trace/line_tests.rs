@@ -1,4 +1,4 @@
-//! Lines that the kernel prints are read, and what is wrong with others is said.
+//! Lines that the kernel prints are read, and errors of other lines are reported.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

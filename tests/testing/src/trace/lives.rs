@@ -1,4 +1,4 @@
-//! What lives in a trace, and the steps that each life may take.
+//! The things that live in a trace, and the allowed steps of each life.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use super::Line;
 use super::check::Report;
 
-/// Whose life it is: its kind, and its name in the log.
+/// The owner of a life: its kind, and its name in the log.
 type Life = (Kind, Name);
 
-/// What has a life, in the order of the rules about them.
+/// The kinds of things that have a life, in the order of their rules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Job,
@@ -21,7 +21,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The rule about its steps.
+    /// Returns the rule about the steps of this kind.
     fn rule(self) -> &'static str {
         match self {
             Kind::Job => "job",
@@ -34,8 +34,8 @@ impl Kind {
     }
 }
 
-/// A letter for the kind, and a number. A ticket and its timer have the same name, and so have a
-/// scope and its. A task is `t`, and what has no such name is its first letter and 0.
+/// A name: a letter for the kind, and a number. A ticket and its timer have the same name, and so
+/// do a scope and its timer. A task is `t`; anything without such a name is its first letter and 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Name(char, u64);
 
@@ -43,7 +43,7 @@ const DRAIN: Name = Name('D', 0);
 const GRACE: Name = Name('G', 0);
 
 impl Name {
-    /// Of a word such as `k=3`, `s1`, `c1` or `drain`.
+    /// Parses a word such as `k=3`, `s1`, `c1` or `drain`.
     fn of(word: &str) -> Name {
         let word = word.strip_prefix("k=").map_or((None, word), |number| (Some('k'), number));
         match word {
@@ -71,15 +71,15 @@ impl fmt::Display for Name {
     }
 }
 
-/// How many that have ended are remembered, to find one that is used again.
+/// How many ended lives are remembered, to detect one that is used again.
 const ENDED: usize = 1024;
 
-/// Where a life stands.
+/// The state of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     New,
     Open,
-    /// A scope that is open and has a deadline of its own.
+    /// An open scope with a deadline.
     Limited,
     /// A timer that something other than an `arm` line has set.
     Set,
@@ -91,15 +91,15 @@ enum State {
     Running,
     /// A job that has a token, and whose caller was answered first.
     Abandoned,
-    /// A job whose value was handed to its caller, who may yet leave it unread.
+    /// A job whose value was handed to its caller, which may still leave it unread.
     Done,
-    /// A registration after the poller refused something: it may be open or not.
+    /// A registration after an error of the poller, so it may be open or not.
     Unsure,
     Ended,
     /// A ticket that has ended, and that a run has answered; a registration of a handle that was
     /// closed.
     Answered,
-    /// A handle whose descriptor was closed too.
+    /// A handle after its descriptor was closed too.
     Closed,
 }
 use State::*;
@@ -112,10 +112,10 @@ fn ticket(number: u64) -> Life {
     (Kind::Ticket, Name('k', number))
 }
 
-/// A step of a life: from one of these states to that.
+/// A step of a life, from one of these states to that state.
 type Step = (Life, &'static [State], State);
 
-/// The step that a line takes in the life of a task, a ticket or a scope.
+/// Returns the step that a line makes in the life of a task, a ticket or a scope.
 fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     Some(match line.verb {
         "spawn" => (task(line), &[New], Open),
@@ -128,7 +128,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     })
 }
 
-/// The step of a scope.
+/// Returns the step of a scope.
 fn scope_step(line: &Line<'_>) -> Option<Step> {
     let scope = |word| (Kind::Scope, Name::of(word));
     match line.word(0) {
@@ -144,7 +144,7 @@ fn scope_step(line: &Line<'_>) -> Option<Step> {
     }
 }
 
-/// The step of a registration, a timer or a job.
+/// Returns the step of a registration, a timer or a job.
 fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     let life = |kind| (kind, Name::of(line.word(0)));
     let is = |key, value| line.key(key) == Some(value);
@@ -154,7 +154,7 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         // A handle that was closed is never registered again.
         "unregister" if is("why", "close") => (life(Kind::Register), &[Open, Unsure], Answered),
         "unregister" => (life(Kind::Register), &[Open, Unsure], Ended),
-        // A handle may be closed before its descriptor is: that ends its registration.
+        // A handle can be closed before its descriptor, which ends its registration.
         "close" => (life(Kind::Register), &[New, Ended, Unsure, Answered], Closed),
         "refuse" => (life(Kind::Register), &[New, Open, Ended, Unsure], Unsure),
         // Only a connection deadline may be armed again while it is armed.
@@ -162,7 +162,7 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
             (life(Kind::Timer), &[New, Set, Ended, Armed], Armed)
         }
         "arm" => (life(Kind::Timer), &[New, Set, Ended], Armed),
-        // It may also withdraw the interrupt of a deadline that has fired.
+        // The line may also withdraw the interrupt of a deadline that has fired.
         "disarm" => (life(Kind::Timer), &[Set, Armed, Ended], Ended),
         "fire" => (life(Kind::Timer), &[Set, Armed], Ended),
         "offload" if line.word(1) == "starts" => (life(Kind::Job), &[Queued], Running),
@@ -172,7 +172,7 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         }
         "done" => (life(Kind::Job), &[Running], Done),
         "abandon" => (life(Kind::Job), &[Running], Abandoned),
-        // One that comes back in the turn of a deadline that wins has a caller still.
+        // A job that comes back in the turn of a deadline that wins still has a caller.
         "orphan" => (life(Kind::Job), &[Running, Abandoned, Done], Ended),
         "drop" => {
             let name = Name::of(line.word(0));
@@ -188,9 +188,9 @@ pub(super) struct Lives {
     states: BTreeMap<Life, State>,
     /// The descriptor and the direction that a ticket waits for, or a task that has no ticket.
     waiters: BTreeMap<Life, (Name, bool)>,
-    /// The same, by descriptor and direction.
+    /// The waiting ticket or task, by descriptor and direction.
     sides: BTreeSet<(Name, bool)>,
-    /// What has ended, oldest first.
+    /// The ended lives, oldest first.
     ended: VecDeque<Life>,
     /// How many jobs wait for a token.
     queued: u64,
@@ -249,7 +249,7 @@ impl Lives {
         }
     }
 
-    /// It waits for no descriptor any more.
+    /// It no longer waits for a descriptor.
     fn leave(&mut self, waiter: &Life) {
         if let Some(side) = self.waiters.remove(waiter) {
             self.sides.remove(&side);
@@ -268,8 +268,8 @@ impl Lives {
         }
     }
 
-    /// A life goes on to this state, and what hangs on it follows: the counts of jobs, and the
-    /// waiter and the timer of that name.
+    /// Moves a life to this state, and updates everything that depends on it: the counts of jobs,
+    /// and the waiter and the timer with that name.
     fn go(&mut self, life: Life, to: State) {
         let was = self.states.insert(life, to);
         self.queued += u64::from(to == Queued);
@@ -280,14 +280,15 @@ impl Lives {
             (Kind::Scope, Limited) => self.set(life.1),
             (Kind::Scope | Kind::Ticket, Ended) => {
                 self.leave(&life);
-                // What an `arm` line armed must end by a line of its own, what is set need not.
+                // A deadline that an `arm` line armed must end by a separate line; a set timer need
+                // not.
                 if let Some(state @ Set) = self.states.get_mut(&(Kind::Timer, life.1)) {
                     *state = Ended;
                 }
             }
             _ => {}
         }
-        // A ticket lives on until a run has answered it.
+        // A ticket lives until a run has answered it.
         if matches!(to, Answered | Closed)
             || to == Ended && matches!(life.0, Kind::Task | Kind::Scope | Kind::Job)
         {
@@ -307,7 +308,7 @@ impl Lives {
         *state = if *state == Armed { Armed } else { Set };
     }
 
-    /// What a kernel that ends does not count must have ended.
+    /// Checks that everything has ended that the last line of a kernel does not count.
     fn halt(&self, report: &mut Report<'_>, line: &Line<'_>) {
         let count = |key| line.number(key).unwrap_or(0);
         for ((kind, name), state) in &self.states {

@@ -1,17 +1,17 @@
-//! Traces of the real machine, made comparable with those of the simulated.
+//! Traces of the real machine, made comparable with those of the simulated machine.
 
 use traps::time::Time;
 
-/// The fields whose value is a point or a span that was measured.
+/// The fields whose value is a measured time or duration.
 pub const MEASURED: [&str; 8] =
     ["until", "deadline", "over", "parked", "ran", "waited", "late", "clock"];
 
-/// A trace with `*` for every time that depends on the clock, so that a trace of the real machine
-/// can be compared with one of the simulated.
+/// Replaces every time that depends on the clock by `*`, so that a trace of the real machine can be
+/// compared with one of the simulated machine.
 ///
-/// That is the time column, readings of the clock (`= 0.500000`), and the fields `until`,
-/// `deadline`, `over`, `parked`, `ran`, `waited`, `late`, and `clock` in the header. Spans that
-/// were asked for stay, and so do the turns.
+/// These are the time column, readings of the clock (`= 0.500000`), and the fields `until`,
+/// `deadline`, `over`, `parked`, `ran`, `waited`, `late`, and `clock` in the header. Durations that
+/// the program asked for stay, and so do the turns.
 #[must_use]
 pub fn mask_times(text: &str) -> String {
     text.split_inclusive('\n').map(mask_line).collect()

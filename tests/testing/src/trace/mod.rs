@@ -1,13 +1,13 @@
-//! The log as text: a reader of lines, what is behind each line, and the oracle.
+//! The log as text: a reader of lines, the cause of each line, and the oracle.
 //!
 //! | file | is |
 //! |---|---|
 //! | `line.rs` | a line: its columns, its verb, the words and the `key=value` of its detail |
-//! | `causes.rs` | what is behind a line |
+//! | `causes.rs` | the cause of a line |
 //! | `check.rs` | the oracle over a whole trace: the numbers and causes of lines |
-//! | `lives.rs` | the part about what lives in a trace |
+//! | `lives.rs` | the part about the things that live in a trace |
 //! | `queue.rs` | the part about the order in which tasks run |
-//! | `primitives.rs` | the part about primitives and who holds them |
+//! | `primitives.rs` | the part about primitives and their holders |
 //! | `fields.rs` | the part about scopes, holders and readiness, against the state |
 //! | `spans.rs` | which `enter` a `leave` belongs to |
 //! | `mask.rs` | `*` for times |

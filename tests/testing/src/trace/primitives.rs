@@ -1,11 +1,11 @@
-//! Primitives: who holds them, and that a wait ends as what it began.
+//! Primitives: their holders, and the rule that a wait ends under the name with which it began.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Line;
 use super::check::Report;
 
-/// Waits whose `wake` line has words of its own.
+/// Waits whose `wake` line has other words.
 const OTHERS: [&str; 8] =
     ["yield", "sleep", "io", "offload", "waker", "foreign", "outside", "parked"];
 
@@ -13,7 +13,7 @@ const OTHERS: [&str; 8] =
 pub(super) struct Primitives {
     /// Tasks that have not ended.
     tasks: BTreeSet<u64>,
-    /// What each open ticket of a queue waits for.
+    /// The primitive that each open ticket waits for.
     waits: BTreeMap<u64, String>,
 }
 

@@ -1,19 +1,19 @@
-//! The ready queue: first come, first served, and who comes after the first run of a turn waits
-//! for the next. A task runs from its `run` line to its `block`.
+//! The ready queue: first come, first served. A task that becomes ready after the first run of a
+//! turn waits for the next turn. A task runs from its `run` line to its `block`.
 
 use std::collections::BTreeMap;
 
 use super::check::Report;
 use super::{Line, Seq};
 
-/// The line that made a task ready: its number and its turn.
+/// The number and the turn of the line that made a task ready.
 type Ready = (Seq, u64);
 
 #[derive(Default)]
 struct Task {
-    /// The first line since it left the CPU that made it ready.
+    /// The first line that made the task ready since it left the CPU.
     ready: Option<Ready>,
-    /// It has the CPU. What makes it ready meanwhile is served by the same run.
+    /// It has the CPU. Wakes in the meantime are served by the same run.
     runs: bool,
 }
 
@@ -22,7 +22,7 @@ struct Task {
 struct Turn {
     turn: u64,
     first_run: Seq,
-    /// The line that made the task ready that ran last.
+    /// The line that made ready the task that ran last.
     last_ready: Seq,
 }
 

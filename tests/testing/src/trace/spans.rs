@@ -1,27 +1,27 @@
-//! Which `enter` a `leave` belongs to.
+//! Matches each `leave` with its `enter`.
 
 use std::collections::BTreeMap;
 
 use super::{Line, Seq};
 
-/// A span that was entered: its name and its `enter` line.
+/// An open span: its name and its `enter` line.
 type Open = (String, Seq);
 
 /// The spans that are open, from the first line of a trace to the last.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
-    /// Of each task, the outermost first.
+    /// The spans of each task, the outermost first.
     open: BTreeMap<u64, Vec<Open>>,
-    /// Of tasks that have ended or are being dropped.
+    /// The spans of tasks that have ended or are being dropped.
     over: Vec<Open>,
 }
 
 impl Spans {
-    /// Follows the next line. Of a `leave`, the `enter` that it ends; none if there is no such.
+    /// Reads the next line. For a `leave`, returns the `enter` that it ends, if there is one.
     ///
-    /// The line of a future that is dropped names the task that drops it, or the kernel. So a
-    /// `leave` ends, first, a span of a task that is over, then one of its own task, then one of
-    /// another task, whose future was moved; always the last that was entered.
+    /// The line of a dropped future names the task that drops it, or the kernel. So a `leave` ends,
+    /// in this order of preference, a span of an ended task, of its own task, or of another task,
+    /// from which the future was moved; always the span that was entered last.
     pub fn leave(&mut self, line: &Line<'_>) -> Option<Seq> {
         match line.verb {
             "enter" => {
@@ -36,7 +36,7 @@ impl Spans {
                     self.open.values_mut().rev().find_map(|spans| take_last(spans, name))
                 });
             }
-            // A job that is dropped is no task.
+            // A dropped job is not a task.
             "drop" if is_job(line.word(0)) => {}
             "drop" | "exit" => self.over.extend(self.open.remove(&line.task).unwrap_or_default()),
             _ => {}

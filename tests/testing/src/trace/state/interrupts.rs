@@ -1,14 +1,14 @@
 //! Scopes, and the interrupts that are pending in them.
 //!
-//! A *source* is a scope that has fired. `None` is a whole task, which was cancelled. Its *places*
+//! A *source* is a scope that has fired; `None` is a whole task that was cancelled. Its *places*
 //! are the source itself and each branch that was open inside it when it fired. The *way* from a
 //! scope out to a source leads from parent to parent.
 //!
 //! - A source that fires is pending at each of its places.
 //! - A wait or a trap that ends with the interrupt clears the way from its scope to the source.
 //! - `cleanup` makes the interrupt pending again at one place.
-//! - A scope that closes takes along what is pending at it. If it was a timeout scope, each
-//!   timeout scope around it that has fired is pending again, unless a shield is between.
+//! - When a scope closes, interrupts that are pending at it are gone. If it was a timeout scope,
+//!   each timeout scope around it that has fired is pending again, unless a shield is between.
 //!
 //! Two branches inside a timeout of 1 s:
 //!
@@ -26,10 +26,10 @@ use super::{Line, Seq, State};
 /// The outcome of a cancellation.
 const CANCELLED: &str = "!cancelled";
 
-/// The outcomes that are interrupts. Others, such as `!busy`, are errors of a call.
+/// The outcomes that are interrupts. Other outcomes, such as `!busy`, are errors of a call.
 const INTERRUPTS: [&str; 4] = [CANCELLED, "!timeout", "!timeout-cancellation", "!uncaught-timeout"];
 
-/// A scope of the log: `sN`; `None` is `root`, or no scope.
+/// Parses a scope of the log: `sN`. `None` is `root`, or no scope.
 fn scope(word: &str) -> In {
     word.strip_prefix('s')?.parse().ok()
 }
@@ -46,7 +46,8 @@ impl State {
                 if op == "io" && outcome == "ok" {
                     self.forget_readiness(line);
                 }
-                // An interrupt that a shield holds back is shown without a cause, and stays.
+                // An interrupt that a shield holds back is shown without a cause, and stays
+                // pending.
                 let is_taken = line.cause.is_some() || op != "check_cancellation";
                 if is_taken {
                     let scope = self.scope_of(line);
@@ -75,8 +76,7 @@ impl State {
         }
     }
 
-    /// The scope in which the line says that it is: by default, the open scope of its task that
-    /// was opened last.
+    /// The scope that the line names; by default, the open scope of its task that was opened last.
     pub(super) fn scope_of(&self, line: &Line<'_>) -> In {
         let named = line.key("in").map(scope);
         let last = || self.tasks.get(&line.task)?.scopes.last().copied();
@@ -127,7 +127,7 @@ impl State {
         self.changed.push(Key::Scope(number));
     }
 
-    /// A scope closes. The timeouts around it that have fired are pending again.
+    /// Closes a scope. The timeouts around it that have fired are pending again.
     fn close_scope(&mut self, number: u64) {
         let Some(scope) = self.scopes.get(&number) else { return };
         let (task, kind, parent) = (scope.task, scope.kind, scope.parent);
@@ -154,7 +154,8 @@ impl State {
         again.into_iter().for_each(|pending| self.set_pending(task, pending));
     }
 
-    /// Removes a scope, and what is pending at it. What is inside goes to its parent.
+    /// Removes a scope, and the interrupts that are pending at it. Its contents then count as
+    /// inside its parent.
     pub(super) fn remove_scope(&mut self, number: u64) {
         let Some(scope) = self.scopes.remove(&number) else { return };
         self.changed.push(Key::Scope(number));
@@ -223,7 +224,8 @@ impl State {
         }
     }
 
-    /// Whether a scope is that one or inside it. So no way leads in a circle.
+    /// Whether a scope is the other one or inside it. Used to refuse a move that would make a
+    /// circle.
     fn is_inside(&self, scope: In, around: u64) -> bool {
         self.way(scope).any(|on_the_way| on_the_way == around)
     }
@@ -251,7 +253,7 @@ impl State {
         }
     }
 
-    /// A guard scope is as new: its deadline is armed again.
+    /// A guard scope is like new, because its deadline is armed again.
     pub(super) fn calm_scope(&mut self, number: u64) {
         let Some(scope) = self.scopes.get_mut(&number) else { return };
         if scope.fired.take().is_some() {
@@ -261,14 +263,14 @@ impl State {
         }
     }
 
-    /// A wait or a trap in that scope ends with the outcome of the line: if that is an interrupt,
-    /// it is pending no longer on the way from there to its source.
+    /// Ends a wait or a trap in that scope with the outcome of the line. If the outcome is an
+    /// interrupt, it is no longer pending on the way from the scope to its source.
     pub(super) fn take(&mut self, line: &Line<'_>, from: In) {
         let outcome = line.outcome().unwrap_or_default();
         let word = outcome.split(' ').next().unwrap_or_default();
         let named = outcome.split(' ').find_map(|word| word.strip_prefix("scope="));
         let source = named.and_then(scope);
-        // A timeout without a scope is that of a deadline around a whole task, which is left out.
+        // A timeout without a scope belongs to a deadline around a whole task, which is left out.
         if !INTERRUPTS.contains(&word) || source.is_none() && word != CANCELLED {
             return;
         }

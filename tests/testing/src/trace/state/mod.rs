@@ -1,8 +1,8 @@
 //! The state of the kernel at a line of its log.
 //!
-//! A log says what happens; a state is what is so: which task has the CPU, which are ready and in
-//! which order, what each other task waits for, which timers are set. [`State::line`] follows the
-//! log line by line, and the state is that of the kernel when it had written the line:
+//! A log records events; a state is the situation between them: which task has the CPU, which are
+//! ready and in which order, what each other task waits for, which timers are set. [`State::line`]
+//! reads the log line by line. The state is then that of the kernel when it had written the line:
 //!
 //! ```
 //! use testing::trace::{State, trace};
@@ -19,20 +19,20 @@
 //!
 //! # What is kept
 //!
-//! Only what is: a task that has ended, a wait that is over, or a descriptor that was closed is
-//! forgotten, so a state does not grow with its log. The exception is the last notification of a
-//! queue, which a task that begins to wait later has missed: those of 1,024 queues are kept. Each
-//! thing is in one table, by its number in the log. Where another table needs it, that table has
-//! the number alone. A line costs O(log n), or O(what it changes).
+//! Ended tasks, ended waits and closed descriptors are forgotten, so a state does not grow with its
+//! log. The exception is the last notification of a queue, which a task that begins to wait later
+//! has missed; those of 1,024 queues are kept. Each thing is in one table, by its number in the
+//! log. If another table needs it, that table has only the number. A line costs O(log n), or O(the
+//! number of changes).
 //!
 //! The ready queue is one table too: a task gets the next place when it becomes ready. The first
 //! run of a turn marks the place from which on tasks wait for the next turn. The next turn removes
-//! the mark, which moves all of them behind what is left.
+//! the mark, so these tasks follow those that are left.
 //!
 //! # What is not known
 //!
-//! A log may begin in the middle, or lack lines. What is not known is left out, never guessed: a
-//! line about something unknown changes nothing else. A number that goes back begins another log.
+//! A log can begin in the middle, or lack lines. Unknown facts are left out, never guessed, and a
+//! line about something unknown changes nothing else. A number that decreases begins another log.
 
 mod interrupts;
 mod outside;
@@ -67,7 +67,7 @@ pub struct State {
     pub at: Time,
     /// Its turn.
     pub turn: u64,
-    /// Its number; `None` before the first.
+    /// The number of the last line; `None` before the first.
     pub seq: Option<Seq>,
     /// The task that has the CPU.
     pub cpu: Option<u64>,
@@ -93,15 +93,15 @@ pub struct State {
     pub jobs: BTreeMap<u64, Job>,
     /// The shutdown, once it has begun.
     pub shutdown: Option<Shutdown>,
-    /// How many messages `wakeup` moves in this run, if it says so.
+    /// How many messages `wakeup` handles in this run, if the line has the number.
     pub messages: Option<u64>,
     /// The ready tasks, by place.
     queue: BTreeMap<u64, u64>,
-    /// How many places were given.
+    /// How many places were assigned.
     places: u64,
     /// The first place of the next turn, once a task has run in this one.
     next_from: Option<u64>,
-    /// How many jobs have a thread.
+    /// The number of jobs with a thread.
     threads: u64,
     changed: Vec<Key>,
 }
@@ -117,7 +117,7 @@ impl State {
         self.queue.range(self.next_from.unwrap_or(u64::MAX)..).map(|(_, task)| *task)
     }
 
-    /// When a timer fires; `None` if it is not set.
+    /// The time at which a timer fires; `None` if it is not set.
     #[must_use]
     pub fn timer(&self, name: TimerName) -> Option<Time> {
         let until = match name {
@@ -128,8 +128,8 @@ impl State {
         self.timers.contains_key(&(until, name)).then_some(until)
     }
 
-    /// The rows that the last line has changed, added or removed, without order; a row may be
-    /// named twice. [`State::row`] returns the text of each, and `None` if the row is gone.
+    /// The rows that the last line has changed, added or removed, in any order; a row can be named
+    /// twice. [`State::row`] returns the text of each, and `None` if the row is gone.
     #[must_use]
     pub fn changed(&self) -> &[Key] {
         &self.changed
@@ -176,7 +176,8 @@ impl State {
         self.make_ready(line);
     }
 
-    /// Adds the task of a line, parked. What an earlier one of that number left is removed.
+    /// Adds the task of a line, parked. Removes everything that an earlier task with the same
+    /// number left.
     fn add(&mut self, line: &Line<'_>) -> &mut Task {
         self.exit(line.task);
         let task = Task {
@@ -207,7 +208,7 @@ impl State {
         self.tasks.get_mut(&line.task)
     }
 
-    /// A parked task becomes ready. One that is ready keeps its place, and one that runs runs on.
+    /// Makes a parked task ready. A ready task keeps its place, and a running one continues.
     fn make_ready(&mut self, line: &Line<'_>) {
         let place = self.places;
         let Some(task) = self.known(line).filter(|task| task.doing == Doing::Parked) else {
@@ -221,7 +222,7 @@ impl State {
         self.changed.extend([Key::Task(line.task), queue]);
     }
 
-    /// A task leaves the ready queue, if it is there.
+    /// Removes a task from the ready queue, if it is there.
     fn leave_queue(&mut self, place: u64, id: u64) {
         if self.queue.get(&place) == Some(&id) {
             self.queue.remove(&place);
@@ -231,7 +232,7 @@ impl State {
     }
 
     fn run(&mut self, line: &Line<'_>) {
-        // The line with which that one left the CPU is not in the log.
+        // The log lacks the line with which that task left the CPU.
         if let Some(id) = self.cpu.take()
             && let Some(other) = self.tasks.get_mut(&id)
         {
@@ -266,13 +267,13 @@ impl State {
         }
     }
 
-    /// A wait begins, if the line has a ticket.
+    /// Begins a wait, if the line has a ticket.
     fn open(&mut self, line: &Line<'_>) {
         let Some(ticket) = line.ticket.filter(|_| line.task != 0) else { return };
         self.close(ticket);
         let until = line.key("until").and_then(|until| until.parse().ok());
         let store = match line.word(0) {
-            // A sleep of no time is served in the next turn, and needs no timer.
+            // A sleep of zero duration is served in the next turn, and needs no timer.
             "sleep" if line.word(1) == "0s" => Store::Nowhere,
             "sleep" => until.filter(|at| *at != Time::NEVER).map_or(Store::Nowhere, Store::Timers),
             "io" => {
@@ -307,7 +308,7 @@ impl State {
         self.changed.push(Key::Wait(ticket));
     }
 
-    /// Enters a wait where else it is to be found.
+    /// Adds a wait to the other table that lists it.
     fn store(&mut self, ticket: u64, wait: &Wait) {
         match wait.store {
             Store::Nowhere => {}
@@ -356,7 +357,7 @@ impl State {
         Some(wait)
     }
 
-    /// A wait ends by a `wake`, a `deliver` or a `withdraw`.
+    /// Ends a wait by a `wake`, a `deliver` or a `withdraw`.
     fn end(&mut self, line: &Line<'_>) {
         let wait = line.ticket.and_then(|ticket| self.close(ticket));
         if line.verb == "deliver" {
@@ -367,7 +368,7 @@ impl State {
         }
     }
 
-    /// A task has ended: all that it had is gone.
+    /// Removes an ended task with everything that belonged to it.
     fn exit(&mut self, id: u64) {
         let Some(task) = self.tasks.remove(&id) else { return };
         self.leave_queue(task.place, id);

@@ -7,12 +7,12 @@ use super::things::{
 };
 use super::{Line, State};
 
-/// The number in a name such as `d1`, behind that letter.
+/// Parses the number in a name such as `d1`, after that letter.
 fn number(word: &str, letter: char) -> Option<u64> {
     word.strip_prefix(letter)?.parse().ok()
 }
 
-/// The notifications of so many queues are kept.
+/// The number of queues whose last notification is kept.
 const NOTIFIED: usize = 1024;
 
 fn until(line: &Line<'_>) -> Option<Time> {
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// `arm` and `disarm`: of a connection deadline. The sweep of a test arms a scope.
+    /// Handles `arm` and `disarm` of a connection deadline. The sweep of a test arms a scope.
     fn arm(&mut self, line: &Line<'_>) {
         let word = line.word(0);
         if let Some(scope) = number(word, 's') {
@@ -91,7 +91,7 @@ impl State {
         guards.into_iter().flatten().for_each(|scope| self.calm_scope(scope));
     }
 
-    /// Changes a connection deadline. One that is not armed and guards nothing is forgotten.
+    /// Changes a connection deadline. If it is not armed and guards nothing, it is forgotten.
     pub(super) fn change_deadline(&mut self, number: u64, change: impl FnOnce(&mut Deadline)) {
         let deadline = self.deadlines.entry(number).or_default();
         let before = deadline.until;
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// A descriptor has changed. One that is nothing any more is forgotten.
+    /// Updates a descriptor. If nothing is known about it any more, it is forgotten.
     pub(super) fn forget_idle(&mut self, alias: Alias) {
         self.changed.push(Key::Descriptor(alias));
         if self.descriptors.get(&alias) == Some(&Default::default()) {
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// A primitive has changed. One that no task waits for or holds is forgotten.
+    /// Updates a primitive. If no task waits for it or holds it, it is forgotten.
     pub(super) fn forget_unused(&mut self, words: &str) {
         self.changed.push(Key::Primitive(words.into()));
         if self.primitives.get(words) == Some(&Default::default()) {
@@ -200,7 +200,7 @@ impl State {
         if line.word(1) == "starts" {
             self.set_job(job, line, JobDoing::Runs);
         } else {
-            // The new one is counted among those that run, or among those that wait.
+            // The new job is counted among the running or the waiting jobs.
             let runs = line.number("running").is_some_and(|running| running > self.threads);
             let doing = if runs { JobDoing::Runs } else { JobDoing::Queued };
             let limiter = line.key("limiter").map(Box::from);
@@ -234,7 +234,7 @@ impl State {
         }
     }
 
-    /// A phase of a shutdown begins, and the limit of the phase before is over.
+    /// Begins a phase of a shutdown, which ends the limit of the previous phase.
     fn phase(&mut self, line: &Line<'_>) {
         let limit = self.shutdown.as_ref().and_then(|shutdown| shutdown.until);
         for name in [TimerName::Drain, TimerName::Grace] {

@@ -40,8 +40,8 @@ timer 2.000000 s1
     assert!(rows.eq(text.lines().map(|line| line.trim_start().to_owned())));
 }
 
-/// A log of a task that runs from #0003 on: each text is a verb and a detail, of the task of that
-/// number.
+/// Makes a log of a task that runs from #0003 on. Each text is a verb and a detail, for the task
+/// with that number.
 fn log(lines: &[(u64, &str)]) -> State {
     let mut state = at_end(
         " 0.000000 0 #0001 2 main spawn parent=- at=a.rs:1
@@ -148,7 +148,7 @@ fn a_scope_that_closes_takes_what_is_pending_and_leaves_what_is_inside() {
     let state = two_branches_and(&[fire, (2, "trap unbranch s2 = ok")]);
     assert_eq!(rows(&state, &["pending"]), ["pending s1", "pending s1 in=s3"]);
     assert_eq!(rows(&state, &["k=1"]), ["k=1 sleep 9s until=9.000000 #0005 in=s1"]);
-    // Only a timeout makes those around it pending again.
+    // Only a timeout makes the timeouts around it pending again.
     let taken = (2, "deliver k=1 = !timeout scope=s1 cause=#0009");
     let state = two_branches_and(&[fire, taken, (2, "trap unbranch s2 = ok")]);
     assert_eq!(rows(&state, &["pending"]), ["pending s1 in=s3"]);
@@ -175,7 +175,7 @@ fn a_timeout_that_closes_makes_those_around_it_pending_again_up_to_a_shield() {
     assert_eq!(rows(&nested(set), &["pending"]), ["pending s1"]);
     let branch = "trap branch = s2 at=a.rs:3";
     assert_eq!(rows(&nested(branch), &["pending"]), ["pending s1 in=s2"]);
-    // A branch that was opened later is no place.
+    // A branch that was opened later is not a place.
     let later = two_branches_and(&[
         (0, "fire s1 deadline=1.000000 cause=#0003"),
         (2, "deliver k=2 = !timeout scope=s1 cause=#0009"),
@@ -212,7 +212,7 @@ fn a_wait_or_a_scope_that_moves_is_in_the_scope_that_the_line_names() {
     let state = two_branches_and(&[(2, "move k=1 in=s3"), (2, "move s2 in=s3")]);
     assert_eq!(rows(&state, &["k=1"]), ["k=1 sleep 9s until=9.000000 #0005 in=s3"]);
     assert_eq!(rows(&state, &["s2"]), ["s2 branch #0004 in=s3"]);
-    // It leads no way in a circle.
+    // It makes no circle.
     let state = two_branches_and(&[(2, "move s1 in=s3"), (2, "move k=1 in=root")]);
     assert_eq!(rows(&state, &["s1"]), ["s1 set_timeout #0003 until=1.000000"]);
     assert_eq!(rows(&state, &["k=1"]), ["k=1 sleep 9s until=9.000000 #0005"]);
@@ -231,7 +231,7 @@ fn a_task_that_becomes_ready_after_the_first_run_of_a_turn_is_in_the_next_queue(
         state.line(&line(text).unwrap());
     }
     assert_eq!(rows(&state, &["cpu", "ready", "next"]), ["cpu 3", "ready 4 2", "next 5"]);
-    // One that is ready keeps its place, and one that runs runs on.
+    // A ready task keeps its place, and a running one continues.
     for text in [
         "0.500000 2 #0009 4 t4 wake waker cause=#0007",
         "0.500000 2 #0010 3 t3 wake waker cause=#7",
@@ -398,7 +398,8 @@ mod golden {
     use super::super::{Key, State, TimerName, View};
     use crate::trace::{Line, line};
 
-    /// Shows each golden log that is not of an explored run, line by line, with the state before.
+    /// Shows each golden log, except those of explored runs, line by line, with the state before
+    /// each line.
     fn each(mut see: impl FnMut(&str, &State, &Line<'_>)) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden");
         let mut count = 0;
@@ -425,7 +426,7 @@ mod golden {
         each(|name, state, line| {
             if line.verb == "run" && line.task != 1 {
                 let mut state = state.clone();
-                // The first line of a turn brings the next queue behind what is left.
+                // The first line of a turn appends the next queue to the rest.
                 state.line(
                     &crate::trace::line(&format!(
                         "{} {} #{} 0 kernel race -",
@@ -544,7 +545,7 @@ mod golden {
                 }
             }
         }
-        // Backwards, each number begins another log.
+        // Read backwards, each number begins another log.
         let mut state = State::default();
         lines.iter().rev().for_each(|(_, line)| state.line(line));
     }

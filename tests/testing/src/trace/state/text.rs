@@ -5,14 +5,14 @@ use std::fmt;
 use super::State;
 use super::things::{DIRECTIONS, Descriptor, In, Key, Notified, Pending, Primitive};
 
-/// How much of a state its text shows.
+/// The amount of detail in the text of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// The part that the kernel shows at each line.
     Line,
     /// The part that the kernel shows between two events.
     Event,
-    /// All that the log knows.
+    /// Everything that the log has.
     Whole,
 }
 
@@ -64,7 +64,7 @@ impl State {
         keys
     }
 
-    /// The text of a row, without what indents it; `None` if there is no such row now.
+    /// Returns the text of a row, without its indentation; `None` if there is no such row now.
     #[must_use]
     pub fn row(&self, key: &Key) -> Option<String> {
         self.row_in(key).map(|text| text.trim_start().to_owned())
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// The last notification of what a task waits for.
+    /// Returns the last notification of the primitive that a task waits for.
     fn awaited(&self, op: &str) -> Option<Notified> {
         let notified = self.notified.get(op).copied();
         notified.filter(|_| self.primitives.get(op).is_some_and(|it| !it.waits.is_empty()))
@@ -172,13 +172,13 @@ fn queue(word: &str, tasks: impl Iterator<Item = u64>) -> Option<String> {
     numbers(&format!("{word} "), " ", tasks)
 }
 
-/// Numbers behind a word; `None` if there are none.
+/// Returns numbers after a word; `None` if there are none.
 fn numbers(word: &str, between: &str, numbers: impl Iterator<Item = u64>) -> Option<String> {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     (!numbers.is_empty()).then(|| format!("{word}{}", numbers.join(between)))
 }
 
-/// ` in=sN`, if that is not the task itself.
+/// Returns ` in=sN`, unless the scope is the task itself.
 fn inside(scope: In) -> String {
     scope.map_or(String::new(), |scope| format!(" in=s{scope}"))
 }

@@ -55,7 +55,7 @@ pub enum Doing {
     Ready,
     /// It has the CPU.
     Running,
-    /// It waits for something else.
+    /// It waits for something other than the CPU.
     Parked,
 }
 
@@ -76,7 +76,7 @@ pub struct Task {
     pub name: Box<str>,
     /// The state of the task.
     pub doing: Doing,
-    /// The time of the line with which it began to do so.
+    /// The time of the line with which this state began.
     pub since: Time,
     /// The number of that line.
     pub from: Seq,
@@ -124,7 +124,7 @@ impl PartialOrd for Pending {
 /// The kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has a deadline of its own, perhaps without a limit.
+    /// It has a deadline, perhaps without a limit.
     SetTimeout,
     /// The connection deadline of that number interrupts it.
     Guard(u64),
@@ -183,7 +183,7 @@ pub struct Scope {
 pub struct Wait {
     /// Its task.
     pub task: u64,
-    /// The operation, in the words of the log: `sleep 1s until=1.000000`, `io c1 read`.
+    /// The operation, in the words of the log, such as `sleep 1s until=1.000000` or `io c1 read`.
     pub op: Box<str>,
     /// The line that opened it.
     pub seq: Seq,
@@ -191,15 +191,15 @@ pub struct Wait {
     pub since: Time,
     /// When a sleep ends.
     pub until: Option<Time>,
-    /// The scope in which it is.
+    /// The scope of the wait.
     pub scope: In,
     /// The location of the trap, if the log has it.
     pub site: Option<Box<str>>,
-    /// The table that lists the wait, besides its task.
+    /// The table that lists the wait, in addition to that of its task.
     pub(super) store: Store,
 }
 
-/// A table that lists a wait, besides its task.
+/// A table that lists a wait, in addition to that of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Store {
     Nowhere,
@@ -209,7 +209,7 @@ pub(super) enum Store {
     Primitive,
 }
 
-/// A timer, in the order in which those of one time fire.
+/// A timer. The order is that in which timers of the same time fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerName {
     /// The end of a sleep, by its ticket.
@@ -236,7 +236,7 @@ impl fmt::Display for TimerName {
 /// A connection deadline that is armed, or guards a scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deadline {
-    /// When it passes, if it is armed.
+    /// The time at which it passes, if it is armed.
     pub until: Option<Time>,
     /// The line that armed it last.
     pub seq: Seq,
@@ -347,11 +347,11 @@ pub struct Job {
     pub task: u64,
     /// The state of the job.
     pub doing: JobDoing,
-    /// The time of the line with which it began to do so.
+    /// The time of the line with which this state began.
     pub since: Time,
     /// The number of that line.
     pub seq: Seq,
-    /// The limiter that it counts against, if it has one of its own.
+    /// The limiter of the job, if it has one.
     pub limiter: Option<Box<str>>,
 }
 
@@ -360,7 +360,7 @@ pub struct Job {
 pub struct Shutdown {
     /// The phase in the words of the log, `halt` at the end.
     pub phase: Box<str>,
-    /// When it ends at the latest.
+    /// The latest time at which it ends.
     pub until: Option<Time>,
     /// The line with which it began.
     pub seq: Seq,
