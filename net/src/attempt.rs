@@ -4,8 +4,8 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -65,7 +65,8 @@ pub(crate) fn tell(site: Site) {
 ///
 /// No state survives a wait that was interrupted or dropped. The next operation tries first, so it
 /// finds the bytes whose readiness the lost wait announced.
-#[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
+///
+/// This is a `poll_fn`, because an async block would take more instructions per operation.
 #[inline]
 pub(crate) fn until_done<T, W, U, E>(
     waits_first: bool,
@@ -74,24 +75,30 @@ pub(crate) fn until_done<T, W, U, E>(
     mut attempt: impl FnMut() -> Option<io::Result<T>>,
 ) -> impl Future<Output = io::Result<T>>
 where
-    W: Future<Output = Result<U, E>>,
+    W: Future<Output = Result<U, E>> + Unpin,
     io::Error: From<E>,
 {
-    async move {
-        if !take_budget() {
-            budget_from(site).await?;
+    let (mut is_paid, mut waits) = (false, waits_first);
+    let (mut budget, mut waiting) = (None, None);
+    poll_fn(move |cx| {
+        if !is_paid {
+            if budget.is_some() || !take_budget() {
+                let budget = budget.get_or_insert_with(|| budget_from(site));
+                ready!(Pin::new(budget).poll(cx))?;
+            }
+            is_paid = true;
         }
-        let mut waits = waits_first;
         loop {
             if waits {
-                wait().await?;
+                ready!(Pin::new(waiting.get_or_insert_with(&mut wait)).poll(cx))?;
+                waiting = None;
             }
             if let Some(done) = attempt() {
-                return done;
+                return Poll::Ready(done);
             }
             waits = true;
         }
-    }
+    })
 }
 
 /// Makes a future with `make`, and polls it once. Returns its output, or `None` if the future would

@@ -294,22 +294,27 @@ fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
 }
 
 /// Writes all of `bytes`, and waits when there is no room.
-#[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 pub(crate) fn write_all(
     io: &Io<Socket>,
     mut bytes: &[u8],
     site: Site,
 ) -> impl Future<Output = io::Result<()>> {
-    async move {
-        while !bytes.is_empty() {
-            let wait = || room_to_write(io, site);
-            match until_done(io.full.get(), site, wait, || transmit(io, bytes, Some(site))).await? {
-                0 => return Err(ErrorKind::WriteZero.into()),
-                n => bytes = &bytes[n..],
-            }
+    let waits_first = io.full.get() && !bytes.is_empty();
+    let attempt = move || {
+        if bytes.is_empty() {
+            return Some(Ok(()));
         }
-        Ok(())
-    }
+        match transmit(io, bytes, Some(site))? {
+            Ok(0) => Some(Err(ErrorKind::WriteZero.into())),
+            Ok(n) => {
+                // A short write filled the socket, so an attempt to write the rest would fail.
+                bytes = &bytes[n..];
+                bytes.is_empty().then_some(Ok(()))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    };
+    until_done(waits_first, site, move || room_to_write(io, site), attempt)
 }
 
 /// Writes some of the slices, in order, with one system call, and waits until there is room.
