@@ -90,6 +90,15 @@ options! {
     /// Default: `None`, which means `TRAPLINE_DEADLINE_TICK_MS` ([`Real`](crate::Real) only) or, if
     /// the variable is not set, 300 ms.
     pub tick: Option<Duration> [Duration] = None;
+    /// The timer slack: a kernel that has nothing else to do waits until its earliest timer is due
+    /// and this much longer, and then fires all timers that are due. Default: zero.
+    ///
+    /// So the slack makes no sleep or timeout early, and each later by at most the slack. In
+    /// exchange, timers that are due within the slack share a turn and its system calls. A turn
+    /// that comes for another reason fires all timers that are due, whatever the slack. Connection
+    /// deadlines have the [`tick`](Options::tick) instead. Linux has the same option for the timers
+    /// of a thread, `PR_SET_TIMERSLACK`.
+    pub timer_slack: Duration = Duration::ZERO;
     /// The time that a shutdown waits for holds before it cancels the tasks. Default: 10 s.
     pub drain: Duration = Duration::from_secs(10);
     /// The longest time that the cleanup and the halt of a shutdown may take together. Default: 5

@@ -1,12 +1,12 @@
 //! The timer heap: sleeps, the deadlines of timeout scopes, and two timers of the services.
 //!
-//! The heap is exact: a timer is never early, and late only if the machine is late. An entry names
-//! its owner (the wait of a sleep, or a scope), and the owner stores nothing about the entry. So
-//! setting a timer is one push, and cancelling one costs nothing: when the wait or the scope has
-//! ended, its entry is *stale*. To find the next timer, the kernel passes a function that returns
-//! whether an owner still lives, and stale entries are dropped when they reach the top. When half
-//! of the heap is stale, it is rebuilt from the other half, so stale entries take at most as much
-//! memory as live ones.
+//! The heap is exact: a timer is never early, and late only if the machine is late or the options
+//! set a timer slack. An entry names its owner (the wait of a sleep, or a scope), and the owner
+//! stores nothing about the entry. So setting a timer is one push, and cancelling one costs
+//! nothing: when the wait or the scope has ended, its entry is *stale*. To find the next timer, the
+//! kernel passes a function that returns whether an owner still lives, and stale entries are
+//! dropped when they reach the top. When half of the heap is stale, it is rebuilt from the other
+//! half, so stale entries take at most as much memory as live ones.
 //!
 //! Most timeouts are set and never reached. The obvious heap removes a cancelled timer at once.
 //! That costs two sifts per timeout, and a table of positions.

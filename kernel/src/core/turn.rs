@@ -38,7 +38,8 @@
 //!
 //! Step 1 blocks only if no wake-up can be missed: no task is ready, no post is filed at the gate,
 //! and the wake queue is empty and will ring the bell at the next push. The wait lasts until an
-//! event arrives, or until the earliest timer or the next scan of the deadline table is due.
+//! event arrives, or until the earliest timer (plus the timer slack, if the options set one) or the
+//! next scan of the deadline table is due.
 //!
 //! # Why not the obvious way
 //!
@@ -207,14 +208,11 @@ impl<M: Machine> Core<M> {
         if self.sched.gate.has_filed() {
             return WaitLimit::Now;
         }
-        let by = [
-            self.timers.next_live(&mut self.sched.gate.records()),
-            self.scans.next(&self.sched.shared.deadlines),
-            self.bound,
-        ]
-        .into_iter()
-        .flatten()
-        .min();
+        // The timers that become due within the slack then share one turn.
+        let timer = self.timers.next_live(&mut self.sched.gate.records());
+        let timer = timer.map(|at| at + self.options.timer_slack);
+        let scan = self.scans.next(&self.sched.shared.deadlines);
+        let by = [timer, scan, self.bound].into_iter().flatten().min();
         WaitLimit::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
     }
 

@@ -24,4 +24,5 @@ mod remote;
 mod seed;
 mod shutdown;
 mod tick;
+mod timer_slack;
 mod unwatched;
