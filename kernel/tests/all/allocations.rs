@@ -162,3 +162,30 @@ fn a_timeout_that_fires_allocates_a_small_constant() {
         assert!(counted <= 1_000 * EACH, "{counted} for 1,000 guards of {span:?}");
     }
 }
+
+/// Returns the bytes that are allocated while `count` tasks sleep, each with a handle.
+fn live_with_sleepers(count: usize) -> i64 {
+    let mut kernel = Kernel::new(Sim::new());
+    let mut tasks = Vec::with_capacity(count);
+    let start = || {
+        let main = async {
+            for _ in 0..count {
+                tasks.push(spawn("sleeps", sleep(3600 * SECOND)).await);
+            }
+            yield_now().await.unwrap();
+        };
+        kernel.run(main).unwrap();
+    };
+    allocation_counter::measure(start).bytes_current
+}
+
+#[test]
+fn a_sleeping_task_with_a_handle_takes_no_more_than_it_did() {
+    // Nearly as many tasks as fill the tables of a kernel, which double, and twice as many.
+    const FULL: usize = 1 << 14;
+    const MOST: i64 = 508;
+    let [_, full, twice] = [FULL, FULL, 2 * FULL].map(|full| live_with_sleepers(full - 64));
+    let each = (twice - full) / FULL as i64;
+    println!("a sleeping task: {each} bytes");
+    assert!(each <= MOST, "{each} bytes");
+}

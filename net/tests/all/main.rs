@@ -30,6 +30,7 @@ mod http_streamed;
 mod http_sweep;
 mod http_tcp;
 mod http_wrapped;
+mod idle_bytes;
 mod pipe;
 mod process;
 mod serve;
