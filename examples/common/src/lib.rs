@@ -91,6 +91,10 @@ fn print(text: &str) -> ! {
     std::process::exit(0);
 }
 
+/// The [timer slack](Options::timer_slack) of the examples that serve: their sleeps and timeouts
+/// need not be exact to less than a millisecond.
+pub const TIMER_SLACK: Duration = Duration::from_millis(1);
+
 impl Common {
     /// Returns the options of a kernel, as far as these command-line options set them.
     pub fn options(&self) -> Options {
@@ -119,7 +123,8 @@ impl Common {
     // of both would lose inlining: a yield would cost 4 % more.
     #[inline]
     pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
-        let options = self.options().shutdown_on(signals::of_shutdown());
+        let options = self.options().timer_slack(TIMER_SLACK);
+        let options = options.shutdown_on(signals::of_shutdown());
         self.print_lists(&options, &[]);
         log::prepare(false);
         self.kernel(Real::new()?, options)

@@ -38,6 +38,7 @@ pub fn of_kernel(options: &kernel::Options) -> Vec<Limit> {
         span("grace", *grace),
         limit("threads", threads, "threads"),
         span("thread-idle", *idle),
+        span("timer-slack", options.timer_slack),
         optional("longrun", options.longrun),
         optional("watchdog", options.watchdog),
     ];

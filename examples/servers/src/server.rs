@@ -92,6 +92,7 @@ impl Server {
 
     fn options(&self) -> kernel::Options {
         let options = self.common.options().policy(self.policy).drain(self.drain.0);
+        let options = options.timer_slack(common::TIMER_SLACK);
         let threads = self.threads.max(options.threads);
         options.threads(threads).shutdown_on(signals::of_shutdown())
     }
