@@ -26,7 +26,7 @@ use crate::log::told::{announce, emit};
 use crate::log::{Activation, KERNEL, Writer};
 use crate::machine::{JobView, Machine, Real, Teed};
 use crate::options::{Options, RunError};
-use crate::parts::sweep::{Injected, Trap};
+use crate::parts::sweep::{Injected, TrapSeen};
 use crate::services::All;
 use crate::services::remote::Remote;
 use crate::services::shutdown::{Shutdown, Stage};
@@ -392,7 +392,10 @@ impl<M: Machine> Kernel<M> {
     /// spawns count as traps.
     ///
     /// For tests that interrupt a program.
-    pub fn before_each_trap(&mut self, hook: impl FnMut(&Trap<'_>) -> Option<Injected> + 'static) {
+    pub fn before_each_trap(
+        &mut self,
+        hook: impl FnMut(&TrapSeen<'_>) -> Option<Injected> + 'static,
+    ) {
         self.core.hook.before = Some(Box::new(hook));
         self.core.look(&self.services);
     }

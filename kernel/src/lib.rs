@@ -129,8 +129,9 @@ pub mod trace {
     #![doc = include_str!("log/grammar.md")]
 
     pub use crate::log::event::{
-        After, Alias, Answered, Arrival, Effect, Event, Exit, Line, Moved, Need, Op, Outcome,
-        Parent, Phase, Primitive, Reg, Seq, Site, Stop, Timed, Timer, Wait, Why, header, listed,
+        After, Alias, Answered, Arrival, Effect, Event, Exit, Line, LoggedPrimitive, LoggedSite,
+        LoggedWait, Moved, Need, Op, Outcome, Parent, Phase, Reg, Seq, Stop, Timed, Timer, Why,
+        header, listed,
     };
     pub use crate::log::form::{Span, Text};
 }
@@ -140,7 +141,7 @@ pub use kernel::{Kernel, run, run_with};
 pub use log::Activation;
 pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped};
 pub use options::{Options, Policy, RunError};
-pub use parts::sweep::{Injected, Trap};
+pub use parts::sweep::{Injected, TrapSeen};
 pub use record::{Record, recorded_command, recorded_program};
 pub use services::remote::{Remote, RemoteTask};
 pub use services::threads::Orphan;

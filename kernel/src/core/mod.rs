@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::parts::deadlines::Scans;
 use crate::parts::io::Handles;
 use crate::parts::longrun::Longrun;
-use crate::parts::sweep::Hook;
+use crate::parts::sweep::TrapHook;
 use crate::parts::wake_queue::WakeQueue;
 use crate::parts::wakers::{Inbox, Message, SpareWaker};
 use crate::parts::wakes::Wakeup;
@@ -56,7 +56,7 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) spare: SpareWaker,
     pub(crate) longrun: Longrun,
     pub(crate) skipped: Skipped,
-    pub(crate) hook: Hook,
+    pub(crate) hook: TrapHook,
     /// The number of waits on the machine so far.
     pub(crate) polls: u64,
     /// The time by which a wait of the machine must end even if no timer is due. Set by
@@ -115,7 +115,7 @@ impl<M: Machine> Core<M> {
             scans: Scans::new(options.tick_in_force()),
             longrun: Longrun::new(options.longrun),
             skipped: Skipped::default(),
-            hook: Hook::default(),
+            hook: TrapHook::default(),
             polls: 0,
             bound: None,
             busy_threads: 0,

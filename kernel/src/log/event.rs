@@ -82,7 +82,7 @@ table! {
         /// A task was made. Only the kernel's own task has no location.
         Spawn = "spawn" {
             parent " parent=": Parent,
-            at " at=": Option<Site<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite<'a>> = Opt(Own),
         },
         /// A task has got the CPU. Its tickets listed here are answered, in this order.
         Run = "run" {
@@ -101,19 +101,19 @@ table! {
             scope " in=": Option<u64> = Opt(SCOPE_OR_ROOT),
             outcome " = ": Outcome<'a>,
             cause " cause=": Option<Seq> = Opt(SEQ),
-            at " at=": Option<Site<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite<'a>> = Opt(Own),
         },
         /// A task has filed a wait, and continues or has other waits. The fields are those of
         /// `block`.
         Await = "await" {
             op: Op<'a>,
-            wait " k=": Wait<'a>,
+            wait " k=": LoggedWait<'a>,
         },
         /// A task has left the CPU: for this one wait, or, without one, for those that have `await`
         /// lines or for a waker alone.
         Block = "block" {
             op: Op<'a>,
-            wait " k=": Option<Wait<'a>> = Opt(Own),
+            wait " k=": Option<LoggedWait<'a>> = Opt(Own),
         },
         /// An event arrived from outside.
         Arrive(what: Arrival<'a>) = "arrive",
@@ -150,7 +150,7 @@ table! {
         Take = "take" {
             kind: Text<'a> = WORD,
             name: Text<'a> = WORD,
-            at " at=": Option<Site<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite<'a>> = Opt(Own),
         },
         /// The task has given back a permit of a named primitive, or another task's permit.
         Give = "give" {
@@ -215,7 +215,7 @@ table! {
             timer: Timer,
             until " until=": Time,
             phase " phase=": Text<'a> = Filled(WORD),
-            at " at=": Option<Site<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite<'a>> = Opt(Own),
         },
         /// A timer was removed.
         Disarm = "disarm" { timer: Timer },
@@ -281,7 +281,7 @@ table! {
 
 /// A new wait, as printed in an `await` or `block` line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wait<'a> {
+pub struct LoggedWait<'a> {
     /// The number of the wait's ticket.
     pub ticket: u64,
     /// The effect of a wait for a descriptor on its registration.
@@ -289,11 +289,16 @@ pub struct Wait<'a> {
     /// The scope of the wait (0 for the task's own), unless it is the default.
     pub scope: Option<u64>,
     /// The location of the trap.
-    pub at: Site<'a>,
+    pub at: LoggedSite<'a>,
 }
 
-impl<'a> Form<Wait<'a>> for Own {
-    fn put(&self, before: &str, Wait { ticket, reg, scope, at }: &Wait<'a>, out: &mut Out) {
+impl<'a> Form<LoggedWait<'a>> for Own {
+    fn put(
+        &self,
+        before: &str,
+        LoggedWait { ticket, reg, scope, at }: &LoggedWait<'a>,
+        out: &mut Out,
+    ) {
         COUNT.put(before, ticket, out);
         Opt(Own).put(" reg=", reg, out);
         Opt(SCOPE_OR_ROOT).put(" in=", scope, out);
@@ -397,7 +402,7 @@ table! {
         /// A wait for a wake or a permit in the queue with this number.
         Wait = "wait" { queue: u64 = QUEUE },
         /// A wait at a primitive, such as a mutex.
-        Primitive(primitive "": Box<Primitive<'a>>) = "",
+        Primitive(primitive "": Box<LoggedPrimitive<'a>>) = "",
         /// A wait for a job on a thread.
         Offload = "offload" { job: u64 = JOB },
         /// A trap that accompanies a wait on a waker. If it is external, the wake comes from
@@ -574,7 +579,7 @@ table! {
             /// The scope whose deadline fired, or 0 for a cancellation.
             scope " scope=": u64 = Filled(SCOPE),
             /// The location of the scope's opening (timeouts only).
-            set_at " set-at=": Option<Site<'a>> = Opt(Own),
+            set_at " set-at=": Option<LoggedSite<'a>> = Opt(Own),
             /// The task that requested the cancellation. None for a timeout, and if no task did.
             by " by=": Option<u64> = Named(
                 &[(None, if kind.eq(&Kind::Cancelled) { "-" } else { "" })],
@@ -593,7 +598,7 @@ pub type Seq = u64;
 
 /// A location in the user's source: `file:line`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site<'a> {
+pub struct LoggedSite<'a> {
     /// The path of the file, as it was passed to the compiler.
     pub file: Text<'a>,
     /// The number of the line, from 1.
@@ -606,7 +611,7 @@ pub struct Stop<'a> {
     /// The trap, with its words joined by `_`, as in `io_c1_read`; or `spawn`, `waker`, `exit`.
     pub trap: Text<'a>,
     /// The location of the trap in the user's source.
-    pub at: Option<Site<'a>>,
+    pub at: Option<LoggedSite<'a>>,
 }
 
 /// A short name for a descriptor, such as `c1`: a letter for its kind, and a number in the order of
@@ -637,7 +642,7 @@ impl<'a> Form<Op<'a>> for Ended {
 
 /// A primitive that is built on a queue: `mutex accounts held-by=3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Primitive<'a> {
+pub struct LoggedPrimitive<'a> {
     /// The kind of the primitive, such as `mutex`.
     pub kind: &'static str,
     /// The name of the primitive, or empty if the primitive has no name.
@@ -648,9 +653,9 @@ pub struct Primitive<'a> {
     pub held_by: Vec<u64>,
 }
 
-impl<'a> Form<Box<Primitive<'a>>> for Own {
-    fn put(&self, before: &str, primitive: &Box<Primitive<'a>>, out: &mut Out) {
-        let Primitive { kind, name, queue, held_by } = &**primitive;
+impl<'a> Form<Box<LoggedPrimitive<'a>>> for Own {
+    fn put(&self, before: &str, primitive: &Box<LoggedPrimitive<'a>>, out: &mut Out) {
+        let LoggedPrimitive { kind, name, queue, held_by } = &**primitive;
         WORD.put(before, &(*kind).into(), out);
         match name.is_empty() {
             // An object shared with threads that no line has named yet.
@@ -665,8 +670,8 @@ impl<'a> Form<Box<Primitive<'a>>> for Own {
     }
 }
 
-impl<'a> Form<Site<'a>> for Own {
-    fn put(&self, before: &str, site: &Site<'a>, out: &mut Out) {
+impl<'a> Form<LoggedSite<'a>> for Own {
+    fn put(&self, before: &str, site: &LoggedSite<'a>, out: &mut Out) {
         WORD.put(before, &site.file, out);
         COUNT.put(":", &site.line, out);
     }
@@ -687,7 +692,7 @@ impl Form<Alias> for Own {
     }
 }
 
-display!(Site<'a>);
+display!(LoggedSite<'a>);
 display!(Stop<'a>);
 display!(Alias);
 

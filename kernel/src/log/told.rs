@@ -19,7 +19,7 @@ use crate::core::tasks::State;
 use crate::log::form::word;
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
-use crate::trace::{Answered, Event, Moved, Op, Outcome, Reg, Seq, Timed, Timer, Wait};
+use crate::trace::{Answered, Event, LoggedWait, Moved, Op, Outcome, Reg, Seq, Timed, Timer};
 
 /// The primitives that keep what a wake is about, so that a task that waits later finds it. A wake
 /// of them that reaches no task is not lost, and has no line.
@@ -90,7 +90,7 @@ impl<M: Machine> Sched<M> {
             announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
         }
         let number = self.log.number(ticket, inside);
-        let wait = Wait { ticket: number, reg, scope, at: words::site(site) };
+        let wait = LoggedWait { ticket: number, reg, scope, at: words::site(site) };
         self.run.parked |= leaves;
         if leaves {
             let ran = self.ran(task);

@@ -11,7 +11,7 @@ use traps::internal::protocol::{Left, Parked, Reply, ScopeKind, Trap};
 use traps::internal::table::{self as names, HandleId, Label, Queue};
 use traps::{Interrupt, Time};
 
-use crate::trace::{Alias, Op, Outcome, Primitive, Site, Text, Timed};
+use crate::trace::{Alias, LoggedPrimitive, LoggedSite, Op, Outcome, Text, Timed};
 
 /// The alias of a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -122,12 +122,12 @@ impl Names {
 
 impl Op<'static> {
     fn primitive(kind: &'static str, name: Text<'static>, queue: u64) -> Op<'static> {
-        Op::Primitive(Box::new(Primitive { kind, name, queue, held_by: Vec::new() }))
+        Op::Primitive(Box::new(LoggedPrimitive { kind, name, queue, held_by: Vec::new() }))
     }
 }
 
-pub(crate) fn site(site: names::Site) -> Site<'static> {
-    Site { file: site.file().into(), line: site.line() }
+pub(crate) fn site(site: names::Site) -> LoggedSite<'static> {
+    LoggedSite { file: site.file().into(), line: site.line() }
 }
 
 /// Formats a location for a report: `file:line`.

@@ -11,7 +11,7 @@ use crate::trace::Op;
 /// [`Kernel::before_each_trap`](crate::Kernel::before_each_trap).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Trap<'a> {
+pub struct TrapSeen<'a> {
     /// The number of the trap, from 1, in the order of dispatch.
     pub number: u64,
     /// The number of the task that makes the trap.
@@ -37,16 +37,16 @@ pub enum Injected {
 
 /// The type of the hook, which sees a trap before its dispatch, and returns the interrupt to
 /// inject.
-pub(crate) type BeforeTrap = Box<dyn FnMut(&Trap<'_>) -> Option<Injected>>;
+pub(crate) type BeforeTrap = Box<dyn FnMut(&TrapSeen<'_>) -> Option<Injected>>;
 
 /// The hook, and the number of traps, scopes and spawns that it has seen.
 #[derive(Default)]
-pub(crate) struct Hook {
+pub(crate) struct TrapHook {
     pub(crate) before: Option<BeforeTrap>,
     pub(crate) seen: u64,
 }
 
-impl Hook {
+impl TrapHook {
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         self.before.is_some()
@@ -63,6 +63,6 @@ impl Hook {
         let before = self.before.as_mut()?;
         self.seen += 1;
         let (id, name) = sched.tasks.label(task);
-        before(&Trap { number: self.seen, task: id, name, op, site })
+        before(&TrapSeen { number: self.seen, task: id, name, op, site })
     }
 }

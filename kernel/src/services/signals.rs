@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::view::TaskTable;
 
 /// A hook of the owner for a signal.
-type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
+type SignalHook = (Signal, Box<dyn FnMut(&TaskTable)>);
 
 /// The receivers of signals.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Signals {
     watched: SignalSet,
     /// The signal streams of tasks, in the order of their first `next`.
     streams: Vec<Weak<SignalInbox>>,
-    hooks: Vec<Hook>,
+    hooks: Vec<SignalHook>,
 }
 
 impl Signals {

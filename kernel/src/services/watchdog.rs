@@ -60,7 +60,7 @@ impl fmt::Display for Stuck {
 }
 
 /// The owner's hook, called with each report of the watchdog.
-type Hook = Arc<dyn Fn(&Stuck) + Send + Sync>;
+type StuckHook = Arc<dyn Fn(&Stuck) + Send + Sync>;
 
 /// The watchdog as the kernel's thread sees it.
 #[derive(Default)]
@@ -82,7 +82,7 @@ struct Pulse {
     ended: AtomicBool,
     /// The task that ran last: its number, its name, and the location of its spawn.
     who: Mutex<(u64, String, Option<Site>)>,
-    hook: Mutex<Option<Hook>>,
+    hook: Mutex<Option<StuckHook>>,
 }
 
 impl Watchdog {

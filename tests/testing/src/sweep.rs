@@ -29,7 +29,7 @@ pub struct Trap {
 }
 
 impl Trap {
-    fn of(trap: &kernel::Trap<'_>) -> Trap {
+    fn of(trap: &kernel::TrapSeen<'_>) -> Trap {
         Trap {
             number: trap.number,
             task: trap.task,

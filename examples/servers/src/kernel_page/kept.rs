@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::trace::{Answered, Arrival, Event, Line, Op, Outcome, Seq, Site, Wait};
+use kernel::trace::{Answered, Arrival, Event, Line, LoggedSite, LoggedWait, Op, Outcome, Seq};
 use traps::Time;
 
 /// A kept line of the log.
@@ -56,13 +56,13 @@ impl Words {
         Cow::Borrowed(self.find(text))
     }
 
-    fn site(&mut self, site: &Site<'_>) -> Site<'static> {
-        Site { file: self.text(&site.file), line: site.line }
+    fn site(&mut self, site: &LoggedSite<'_>) -> LoggedSite<'static> {
+        LoggedSite { file: self.text(&site.file), line: site.line }
     }
 
-    fn wait(&mut self, wait: &Wait<'_>) -> Wait<'static> {
+    fn wait(&mut self, wait: &LoggedWait<'_>) -> LoggedWait<'static> {
         let at = self.site(&wait.at);
-        Wait { ticket: wait.ticket, reg: wait.reg, scope: wait.scope, at }
+        LoggedWait { ticket: wait.ticket, reg: wait.reg, scope: wait.scope, at }
     }
 }
 

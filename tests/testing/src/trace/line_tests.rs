@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kernel::trace::{self as printed, Effect, Event, Op, Outcome, Site, Span};
+use kernel::trace::{self as printed, Effect, Event, LoggedSite, Op, Outcome, Span};
 use proptest::prelude::*;
 use traps::Time;
 
@@ -31,7 +31,7 @@ proptest! {
     ) {
         let [turn, seq, task, cause] = numbers;
         let at = Time::from_micros(cause);
-        let site = Site { file: other.as_str().into(), line: 7 };
+        let site = LoggedSite { file: other.as_str().into(), line: 7 };
         let cancel = Event::Cancel {
             by: None, reason: other.as_str().into(), cause, effect: Effect::Again,
         };
