@@ -16,9 +16,9 @@ use super::whole::Whole;
 use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
-/// A [`AdmissionLimit`], with the response for the clients that it refuses. A response that a function
-/// makes, set by [`Entrance::or_else`], can have any form and any status. Without it, the response
-/// is that of [`Entrance::new`].
+/// An [`AdmissionLimit`], with the response for the clients that it refuses. A response that a
+/// function makes, set by [`Entrance::or_else`], can have any form and any status. Without it, the
+/// response is that of [`Entrance::new`].
 ///
 /// ```
 /// use net::http::Response;
@@ -56,7 +56,7 @@ impl Entrance {
         self
     }
 
-    /// Takes a place, which is free again once the returned [`Admission`] is dropped. Does not trap or
+    /// Admits a request, which counts until the returned [`Admission`] is dropped. Does not trap or
     /// block.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Entrance {
         self.enter_with(Form::Text.page())
     }
 
-    /// Takes a place like [`Entrance::enter`], for a request with this [error
+    /// Admits a request like [`Entrance::enter`], for a request with this [error
     /// page](Request::error_page).
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Entrance {
         })
     }
 
-    /// Returns whether all places of the limit are taken now.
+    /// Returns whether the limit would refuse a request now.
     fn is_full(&self) -> bool {
         self.gate.inside() >= self.gate.limit()
     }

@@ -62,8 +62,8 @@ use crate::{Error, Interrupt, Rejected, WaitQueue};
 /// assert_eq!([(); 4].map(|()| queue.try_get().unwrap()), [2, 4, 1, 3]);
 /// ```
 pub trait Discipline<T> {
-    /// Inserts an item at its position in `items`. The first item of `items` is returned first. Must
-    /// add this item and change nothing else, because the queue counts one item for each call.
+    /// Inserts an item at its position in `items`. The first item of `items` is returned first.
+    /// Must add this item and change nothing else, because the queue counts one item for each call.
     fn insert(items: &mut VecDeque<T>, item: T) {
         items.push_back(item);
     }
