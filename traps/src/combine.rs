@@ -37,7 +37,7 @@ impl<F: Future> Child<F> {
         true
     }
 
-    fn take_output(self: Pin<&mut Self>) -> F::Output {
+    fn output(self: Pin<&mut Self>) -> F::Output {
         let output = self.project().output.take();
         output.expect("rule: a future is not polled after it was ready")
     }
@@ -91,11 +91,7 @@ impl<A: Future, B: Future> Future for Join2<A, B> {
         let mut this = self.project();
         let a = this.a.as_mut().poll(cx);
         let b = this.b.as_mut().poll(cx);
-        if a && b {
-            Poll::Ready((this.a.take_output(), this.b.take_output()))
-        } else {
-            Poll::Pending
-        }
+        if a && b { Poll::Ready((this.a.output(), this.b.output())) } else { Poll::Pending }
     }
 }
 
@@ -146,7 +142,7 @@ impl<A: Future, B: Future, C: Future> Future for Join3<A, B, C> {
         let b = this.b.as_mut().poll(cx);
         let c = this.c.as_mut().poll(cx);
         if a && b && c {
-            Poll::Ready((this.a.take_output(), this.b.take_output(), this.c.take_output()))
+            Poll::Ready((this.a.output(), this.b.output(), this.c.output()))
         } else {
             Poll::Pending
         }
@@ -206,7 +202,7 @@ impl<F: Future> Future for JoinAll<F> {
         if !all {
             return Poll::Pending;
         }
-        Poll::Ready(self.children.iter_mut().map(|child| child.as_mut().take_output()).collect())
+        Poll::Ready(self.children.iter_mut().map(|child| child.as_mut().output()).collect())
     }
 }
 
@@ -297,11 +293,11 @@ impl<A: Future, B: Future> Future for Race<A, B> {
             // Drop the loser now, while its task runs: its wait is withdrawn at once, not only when
             // the caller drops this future.
             this.b.project().branch.set(None);
-            return Poll::Ready(Either::Left(this.a.take_output()));
+            return Poll::Ready(Either::Left(this.a.output()));
         }
         if this.b.as_mut().poll(cx) {
             this.a.project().branch.set(None);
-            return Poll::Ready(Either::Right(this.b.take_output()));
+            return Poll::Ready(Either::Right(this.b.output()));
         }
         Poll::Pending
     }

@@ -92,7 +92,7 @@ pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
 ///
 /// let (sender, receiver) = mpsc::unbounded();
 /// (0..1000).for_each(|n| sender.try_send(n).expect("there is always room"));
-/// assert_eq!((receiver.len(), receiver.capacity()), (1000, usize::MAX));
+/// assert_eq!((receiver.len(), sender.capacity()), (1000, usize::MAX));
 /// ```
 #[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
@@ -285,15 +285,5 @@ impl<T> Receiver<T> {
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Returns the largest number of items that fit, like [`Sender::capacity`].
-    ///
-    /// ```
-    /// let (_sender, receiver) = traps::channel::mpsc::unbounded::<u32>();
-    /// assert_eq!(receiver.capacity(), usize::MAX);
-    /// ```
-    pub fn capacity(&self) -> usize {
-        self.0.channel.content.bound
     }
 }

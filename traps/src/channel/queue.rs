@@ -413,14 +413,12 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     pub fn put(&self, item: T) -> impl Future<Output = Result<(), Rejected<T>>> {
         let site = Location::caller();
         async move {
-            match self.shared.buffer.wait_for_room(site).await {
-                Ok(()) => {
-                    self.shared.buffer.push(item);
-                    self.shared.unfinished.update(|items| items + 1);
-                    Ok(())
-                }
-                Err(interrupt) => Err(Rejected { item: Some(item), why: interrupt.into() }),
+            if let Err(interrupt) = self.shared.buffer.wait_for_room(site).await {
+                return Err(Rejected { item: Some(item), why: interrupt.into() });
             }
+            self.shared.buffer.push(item);
+            self.shared.unfinished.update(|items| items + 1);
+            Ok(())
         }
     }
 

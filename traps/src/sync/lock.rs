@@ -502,13 +502,8 @@ impl<T> RwLock<T> {
     /// ```
     pub fn named(name: impl Into<Cow<'static, str>>, value: T) -> RwLock<T> {
         let name = name.into();
-        let queue = |permits| WaitQueue::with_permits(permits).described("rwlock", name.clone());
-        RwLock {
-            door: queue(1),
-            empty: queue(0),
-            readers: Cell::new(0),
-            value: RefCell::new(value),
-        }
+        let make = |permits| WaitQueue::with_permits(permits).described("rwlock", name.clone());
+        RwLock { door: make(1), empty: make(0), readers: Cell::new(0), value: RefCell::new(value) }
     }
 
     /// Takes the lock for reading. *Blocks* while a task writes, and while another task waits

@@ -332,7 +332,7 @@ fn a_bound_is_exact_and_no_bound_is_none() {
     assert!(sender.try_send(4).is_ok());
     let (sender, receiver) = mpsc::unbounded();
     (0..1000).for_each(|n| sender.try_send(n).unwrap());
-    assert_eq!((receiver.len(), receiver.capacity()), (1000, usize::MAX));
+    assert_eq!((receiver.len(), sender.capacity()), (1000, usize::MAX));
     assert!(catch_unwind(|| mpsc::channel::<()>(0)).is_err());
     assert!(catch_unwind(|| FifoQueue::<()>::bounded(0)).is_err());
     assert!(catch_unwind(|| broadcast::channel::<()>(0)).is_err());
