@@ -455,3 +455,30 @@ fn no_test_waits_for_a_program_without_limit() {
     }
     assert!(files.len() > 100, "the sources were read");
 }
+
+/// The type names that stand for several types, each in a module that says which: the two ends of
+/// each channel, and the event of the log beside that of `sync`.
+const SHARED_NAMES: [&str; 3] = ["Event", "Receiver", "Sender"];
+
+#[test]
+fn type_names_have_one_meaning_in_traps_and_kernel() {
+    let mut places = BTreeMap::<String, Vec<String>>::new();
+    for (path, text) in ["traps/src", "kernel/src"].into_iter().flat_map(sources) {
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let text = text.split("#[cfg(all(test").next().unwrap();
+        for line in code(text).lines().filter(|line| !line.starts_with("    ")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let word = words
+                .iter()
+                .position(|word| ["struct", "enum", "trait", "type", "union"].contains(word));
+            let Some(name) = word.filter(|at| *at < 2).and_then(|at| words.get(at + 1)) else {
+                continue;
+            };
+            let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap();
+            places.entry(name.to_owned()).or_default().push(path.display().to_string());
+        }
+    }
+    assert!(places.len() > 200, "the types were not read: {}", places.len());
+    places.retain(|name, files| files.len() > 1 && !SHARED_NAMES.contains(&&**name));
+    assert!(places.is_empty(), "{places:#?}");
+}
