@@ -114,8 +114,15 @@ impl Timers {
         {
             self.heap.pop();
         }
-        let next = self.first().min(self.services[0]).min(self.services[1]);
-        (next != Time::NEVER).then_some(next)
+        self.soonest()
+    }
+
+    /// Returns the time of the next timer, even if its owner has ended since the last call of
+    /// [`next`](Timers::next).
+    #[inline]
+    pub(crate) fn soonest(&self) -> Option<Time> {
+        let soonest = self.first().min(self.services[0]).min(self.services[1]);
+        (soonest != Time::NEVER).then_some(soonest)
     }
 
     /// Removes the first timer that is due at `now`. Returns its deadline and its owner, which may

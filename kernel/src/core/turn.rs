@@ -208,9 +208,9 @@ impl<M: Machine> Core<M> {
         if self.sched.gate.has_filed() {
             return WaitLimit::Now;
         }
-        // The timers that become due within the slack then share one turn.
-        let timer = self.timers.next_live(&mut self.sched.gate.records());
-        let timer = timer.map(|at| at + self.options.timer_slack);
+        // Before this turn, the kernel has dropped the stale timers at the top of the heap, to find
+        // out whether it hangs. With the slack, timers that are due soon after share one turn.
+        let timer = self.timers.soonest().map(|at| at + self.options.timer_slack);
         let scan = self.scans.next(&self.sched.shared.deadlines);
         let by = [timer, scan, self.bound].into_iter().flatten().min();
         WaitLimit::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
