@@ -260,6 +260,25 @@ impl ThreadDeadline {
     /// Returns [`Error::Gone`] if the deadline has passed or the caller no longer waits. Costs what
     /// [`remaining`](ThreadDeadline::remaining) and [`is_abandoned`](ThreadDeadline::is_abandoned)
     /// cost together, so call it once per piece of work of a microsecond or more.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kernel::Sim;
+    /// use traps::threads::{run_in_thread, thread_deadline};
+    /// use traps::{Error, timeout_after};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let sim = Sim::new().jobs_take(2 * second); // on the virtual clock
+    /// # testing::Setup::new().sim(sim).run(async {
+    /// // The caller waits for one second, so at its end the job works in vain.
+    /// let (sender, ended) = std::sync::mpsc::channel();
+    /// let job = move || sender.send(thread_deadline().unwrap().check()).unwrap();
+    /// assert!(timeout_after(second, run_in_thread(job)).await.is_err());
+    /// traps::sleep(2 * second).await?;
+    /// assert_eq!(ended.try_recv().unwrap(), Err(Error::Gone));
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn check(&self) -> Result<(), Error> {
         if self.is_abandoned() || self.is_expired() { Err(Error::Gone) } else { Ok(()) }
     }

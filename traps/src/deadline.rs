@@ -163,6 +163,26 @@ impl ConnectionDeadline {
 
     /// Fires the deadline in the kernel's next turn, instead of up to a tick later.
     /// This is for code that ends the wait of another task. Does not trap.
+    ///
+    /// ```
+    /// # use std::{rc::Rc, time::Duration};
+    /// use traps::{Time, clock, connection_deadline, sleep, spawn};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let deadline = Rc::new(connection_deadline().await);
+    /// let theirs = deadline.clone();
+    /// let closer = async move {
+    ///     sleep(second).await.unwrap();
+    ///     theirs.fire();
+    /// };
+    /// spawn("closer", closer).detached().await;
+    /// // An idle connection, until the server needs its memory for another client.
+    /// let idle = deadline.guard(60 * second, sleep(Duration::MAX)).await;
+    /// assert!(idle.is_err());
+    /// assert_eq!(clock().await, Time::ZERO + second);
+    /// # });
+    /// ```
     #[track_caller]
     pub fn fire(&self) {
         self.set(self.now(), Location::caller());
@@ -226,6 +246,22 @@ impl ConnectionDeadline {
     /// between any two steps of a connection.
     /// [`fired`](ConnectionDeadline::fired) keeps its value, but an interrupt that has ended no
     /// trap yet is withdrawn.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{connection_deadline, sleep};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let deadline = connection_deadline().await;
+    /// deadline.arm(5 * second);
+    /// sleep(second).await?; // the request has come in time
+    /// deadline.disarm();
+    /// sleep(60 * second).await?; // the handler may take as long as it likes
+    /// assert!(!deadline.fired());
+    /// # Ok::<(), traps::Interrupt>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);

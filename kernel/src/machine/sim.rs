@@ -157,6 +157,21 @@ impl Sim {
 
     /// Makes a scripted descriptor ready at `time`. Like a real edge, this reports a change only:
     /// if a task finds no bytes, the readiness was spurious.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::Time;
+    /// use traps::io::{Direction, Io, Scripted};
+    ///
+    /// let at = Time::ZERO + Duration::from_secs(5);
+    /// let mut kernel = Kernel::new(Sim::new().ready_at(at, 7, Direction::Read));
+    /// let woke = kernel.run(async {
+    ///     Io::new(Scripted(7)).readable().await?;
+    ///     Ok::<_, traps::Error>(traps::clock().await)
+    /// });
+    /// assert_eq!(woke.unwrap(), Ok(at));
+    /// ```
     #[must_use]
     pub fn ready_at(self, time: Time, descriptor: u32, direction: Direction) -> Sim {
         self.step(time, Step::Ready(descriptor, direction))
@@ -193,6 +208,17 @@ impl Sim {
     /// Makes every job of `run_in_thread` take `span` on the virtual clock, without a thread. The
     /// closure of the job runs at its last instant, on the kernel's thread, so it must not wait for
     /// anything.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{run_in_thread, timeout_after};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let mut kernel = Kernel::new(Sim::new().jobs_take(3 * second));
+    /// let slow = kernel.run(timeout_after(second, run_in_thread(|| 42)));
+    /// assert!(slow.unwrap().is_err()); // the timeout came first
+    /// ```
     #[must_use]
     pub fn jobs_take(self, span: Duration) -> Sim {
         self.job_spans(move |_| Some(span))
@@ -208,6 +234,16 @@ impl Sim {
 
     /// Makes every wait from `time` on fail, as on a system whose poller is gone. The run then ends
     /// with [`RunError::Machine`](crate::RunError::Machine).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, RunError, Sim};
+    /// use traps::Time;
+    ///
+    /// let mut kernel = Kernel::new(Sim::new().fails_at(Time::ZERO + Duration::from_secs(1)));
+    /// let failed = kernel.run(traps::sleep(Duration::from_secs(9)));
+    /// assert!(matches!(failed, Err(RunError::Machine(_))));
+    /// ```
     #[must_use]
     pub fn fails_at(self, time: Time) -> Sim {
         self.step(time, Step::Failure)
