@@ -265,7 +265,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
-            RunError::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
+            RunError::Hang(report) => write!(f, "every task is blocked forever:\n{report}"),
             RunError::Shut => f.write_str("the kernel was shut down and does not run again"),
             RunError::Diverged(report) => {
                 write!(f, "the program differs from its record\n{report}")

@@ -63,7 +63,7 @@ fn a_setup_takes_options() {
 #[test]
 fn a_hang_is_told_with_who_waits_and_the_trace() {
     let said = said(|| testing::run(async { WaitQueue::new().wait().await }));
-    assert!(said.starts_with("every task is blocked for ever:\n1 task at 0.000000\n"), "{said}");
+    assert!(said.starts_with("every task is blocked forever:\n1 task at 0.000000\n"), "{said}");
     assert!(said.contains("\n 2 main parked wait q1 "), "{said}");
     assert!(said.contains("\n#trace v3 clock=virtual seed=0 tick=0.3s\n"), "{said}");
 }
@@ -233,7 +233,7 @@ fn a_sweep_names_each_interrupt_that_a_program_does_not_survive() {
     assert!(said.starts_with("2 of 6 interrupted runs failed\n- a cancellation before trap 3, "));
     assert!(said.contains("sleep 1ms until=0.001000 of task 3 teller at tests/all/harness.rs:"));
     assert!(said.contains("\n- a timeout before trap 3, "), "{said}");
-    assert!(said.contains(": every task is blocked for ever:\n1 task at "), "{said}");
+    assert!(said.contains(": every task is blocked forever:\n1 task at "), "{said}");
     let trace = said.split("the trace of the first:\n").nth(1).expect("it has a trace");
     assert!(trace.starts_with("#trace v3") && trace.contains("reason=injected"), "{said}");
 }

@@ -69,8 +69,7 @@ async fn next(
     is_stream: bool,
     site: Site,
 ) -> Result<Signal, Error> {
-    // Post this for every wait: the stream can be older than the kernel, which then does not know
-    // it.
+    // Post this for every wait, not only for the first: a stream can be older than the kernel.
     gate::post(Post::Service(ServicePost::Watch(inbox.clone(), is_stream)));
     loop {
         if let Some(refused) = inbox.take_refusal(wanted) {
