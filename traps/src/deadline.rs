@@ -203,6 +203,8 @@ impl ConnectionDeadline {
     fn set(&self, until: Time, site: Site) {
         self.until.set(until);
         let was = self.kernel.deadlines.set(self.slot, until);
+        // A fired deadline is not armed any more. So it gets a `disarm` line only if this call has
+        // withdrawn its interrupt.
         if was == Was::Fired && self.forget_interrupt() && until == Time::NEVER {
             return self.note(DeadlineEvent::Disarmed, site);
         }

@@ -669,6 +669,8 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
     fn drop(&mut self) {
         let mut failed = self.forget_the_ended();
         if self.reports().closing.replace(Some("group dropped")).is_some() {
+            // A clean-up had begun. It has reported the failures before it, and its cancellation
+            // has caused the others.
             failed.clear();
         }
         match &self.failure {

@@ -48,7 +48,34 @@ use crate::error::Error;
 
 pub use crate::core::table::{Descriptor, Direction};
 
-/// A type that an [`Io`] can own. It has a descriptor in non-blocking mode.
+/// A type that an [`Io`] can own. It has a descriptor in non-blocking mode. Files, pipes and
+/// sockets of the standard library implement it.
+///
+/// ```
+/// use std::os::fd::{AsRawFd, OwnedFd};
+/// use traps::io::{Descriptor, Io, Source};
+///
+/// /// A socket that counts the bytes that it has sent.
+/// struct Counted {
+///     socket: OwnedFd,
+///     sent: u64,
+/// }
+///
+/// impl Source for Counted {
+///     fn descriptor(&self) -> Descriptor {
+///         Descriptor::Real(self.socket.as_raw_fd())
+///     }
+///
+///     fn into_owner(self) -> Option<OwnedFd> {
+///         Some(self.socket)
+///     }
+/// }
+///
+/// let (one, _other) = std::os::unix::net::UnixStream::pair()?;
+/// let socket = Io::new(Counted { socket: one.into(), sent: 0 });
+/// assert_eq!(socket.sent, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait Source: 'static {
     /// Returns the descriptor that the kernel waits for.
     fn descriptor(&self) -> Descriptor;
@@ -310,6 +337,9 @@ impl<S: Source> Drop for Io<S> {
         let Some(source) = self.source.take() else { return };
         if let Some((handle, _)) = self.handle.get() {
             let sole = source.is_sole();
+            // The kernel closes the descriptor after it has ended the registration. That call names
+            // the descriptor by its number, and after a close here the number could already belong
+            // to a new descriptor.
             gate::post(Post::Release { handle, owner: source.into_owner(), sole });
         }
     }

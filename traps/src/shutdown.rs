@@ -137,8 +137,8 @@ pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
     UntilBegun { wait }
 }
 
-/// A guard that keeps the drain of a shutdown waiting; see [`hold`]. Belongs to its thread. The
-/// default holds nothing.
+/// A guard that keeps the drain of a shutdown waiting, made by [`hold`]. Belongs to its thread. The
+/// default holds nothing, for a field that gets its hold later.
 #[derive(Debug, Default)]
 #[must_use = "a hold that is dropped holds nothing"]
 pub struct Hold {

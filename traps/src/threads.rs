@@ -171,6 +171,8 @@ impl<T: 'static> Future for RunInThread<T> {
                 return Poll::Ready(Err(Error::WouldNest));
             }
         } else if !call.ticket().is_some_and(wait::is_here) {
+            // A job is handed over once, with the ticket of its first task. Another task cannot
+            // file it again, because the closure may be running already.
             return Poll::Ready(Err(Error::Moved));
         }
         let (mut number, site) = (0, call.site());

@@ -256,6 +256,8 @@ impl Sim {
 
     fn write(&mut self, time: Time, step: Step) {
         self.steps += 1;
+        // The draw of an explorer is the highest byte, so it decides. Without an explorer it is 0,
+        // and the steps of one instant keep the order in which they were written.
         let usual = draw(Liberty::Arrivals, 255) << 56 | self.steps;
         let place = if self.seed == 0 { usual } else { drawn(self.seed, self.steps) };
         self.script.insert((time, place), step);
