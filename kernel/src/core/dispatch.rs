@@ -2,8 +2,8 @@
 //!
 //! [`Core::dispatch`] has one arm for each trap. An arm either *answers* the trap
 //! ([`Sched::answer`]: the reply is written into the record of the wait, and the task is polled
-//! again at once) or *parks* the wait ([`Sched::park`]: the record is marked, and the task leaves
-//! the CPU). Before the arm is chosen, a trap that blocks takes the interrupt that is pending for
+//! again at once) or *parks* the wait ([`Sched::park`]: the record stays marked as parked, and the
+//! task leaves the CPU). Before the arm is chosen, a trap that blocks takes the interrupt that is pending for
 //! it, if there is one; then it does nothing else. A handler never fails: every error is a reply.
 //!
 //! For example, `Trap::Io` is answered with `Ready` if the descriptor is known to be ready, and
@@ -23,7 +23,7 @@ use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{
     End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
-use traps::internal::scopes::Scope;
+use traps::internal::scopes::{Scope, WaitState};
 use traps::internal::table::{TaskId, TaskRef, Ticket};
 
 #[cfg(doc)]
@@ -39,18 +39,21 @@ impl<M: Machine> Core<M> {
     /// Looks a trap up in the trap table: answers it, or parks its wait. The wait keeps its trap.
     #[inline]
     pub(crate) fn dispatch(&mut self, task: u32, ticket: Ticket) {
-        let records = self.sched.gate.records();
+        if self.hook.is_set() {
+            self.before_dispatch(task, ticket);
+        }
+        let mut records = self.sched.gate.records();
+        let is_any_pending = records.fired > 0;
         // The wait is gone if its future was dropped in the same poll.
-        let Some(wait) = records.waits.get(ticket) else { return };
-        let (trap, site) = (wait.trap.clone(), wait.site);
+        let Some(wait) = records.waits.get_mut(ticket) else { return };
+        let trap = wait.trap.clone();
+        // The wait is marked as parked here, at its only look-up, although its trap may be answered
+        // below: no scope fires before that, and an answer replaces the mark. A second look-up for
+        // each trap that parks would cost more than the mark of a trap that does not.
+        wait.state = WaitState::Parked;
         drop(records);
         self.sched.traps += 1;
-        if self.hook.is_set() {
-            let op = self.sched.op(&trap);
-            self.before_trap(task, site, &op);
-        }
-        // A scope that fires before the wait is parked finds no parked wait here, and is pending.
-        if let Some(interrupt) = self.pending_for(ticket, &trap) {
+        if is_any_pending && let Some(interrupt) = self.pending_for(ticket, &trap) {
             return self.sched.answer(task, ticket, Reply::Interrupt(interrupt));
         }
         match trap {
@@ -100,6 +103,17 @@ impl<M: Machine> Core<M> {
                 self.sched.external += usize::from(external);
                 self.sched.park(task, ticket, None);
             }
+        }
+    }
+
+    /// Calls the hook for tests with a trap that is about to be dispatched. The wait is not marked
+    /// as parked yet, so a scope that the hook fires does not end it, and is pending for it.
+    #[cold]
+    fn before_dispatch(&mut self, task: u32, ticket: Ticket) {
+        if self.sched.gate.records().waits.get(ticket).is_some() {
+            let (trap, site) = self.sched.trap_of(ticket);
+            let op = self.sched.op(&trap);
+            self.before_trap(task, site, &op);
         }
     }
 }

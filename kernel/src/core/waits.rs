@@ -38,10 +38,11 @@ impl<M: Machine> Sched<M> {
         call(waker);
     }
 
-    /// Parks a wait. `reg` is the change that the wait made to the registration of its descriptor.
+    /// Lets a wait stay parked, as its dispatch has marked it. `reg` is the change that the wait
+    /// made to the registration of its descriptor.
     #[inline(always)]
     pub(crate) fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
-        self.gate.records().waits[ticket.index].state = WaitState::Parked;
+        debug_assert!(self.is_parked(ticket), "dispatch marks a wait before its trap parks");
         if self.log.listening {
             self.log_wait(task, ticket, reg);
         } else {

@@ -223,15 +223,36 @@ impl Handles {
     ) -> Result<Reg, Reply> {
         let side = direction as usize;
         let rule = "rule: a descriptor is registered at the gate before it is waited for";
+        let policy = self.policy;
         let found = self.get(handle).expect(rule);
         if found.waiting[side].is_some() {
             return Err(Reply::Busy);
         }
-        let is_ready = mem::take(&mut found.ready[side]);
-        let closed = found.closed && direction == Direction::Read;
-        if is_ready || closed && self.is_closed_still(sched, handle) {
-            let urgent = self.get(handle).is_some_and(Handle::take_urgent);
-            return Err(Reply::Ready(urgent));
+        if mem::take(&mut found.ready[side]) {
+            return Err(Reply::Ready(found.take_urgent()));
+        }
+        if !found.registered || found.closed || policy != Policy::Lazy {
+            return self.wait_unusually(sched, task, ticket, handle, direction);
+        }
+        found.waiting[side] = Some(ticket);
+        Ok(Reg::Kept)
+    }
+
+    /// Serves the `io` trap for a descriptor that is not registered, or whose end was seen, or under
+    /// another policy than [`Policy::Lazy`].
+    #[cold]
+    fn wait_unusually(
+        &mut self,
+        sched: &mut Sched<impl Machine>,
+        task: u32,
+        ticket: Ticket,
+        handle: HandleId,
+        direction: Direction,
+    ) -> Result<Reg, Reply> {
+        let rule = "it was found before";
+        let closed = self.get(handle).expect(rule).closed && direction == Direction::Read;
+        if closed && self.is_closed_still(sched, handle) {
+            return Err(Reply::Ready(self.get(handle).expect(rule).take_urgent()));
         }
         let changed = self.policy == Policy::NextSleep
             && self.keep_or_undefer(sched, task, handle, direction);
@@ -239,7 +260,7 @@ impl Handles {
         if !kept && let Err(refused) = self.register(sched, task, handle) {
             return Err(Reply::Refused(refused));
         }
-        self.get(handle).expect(rule).waiting[side] = Some(ticket);
+        self.get(handle).expect(rule).waiting[direction as usize] = Some(ticket);
         let reg = if kept { Reg::Kept } else { Reg::New };
         Ok(if changed { Reg::Changed } else { reg })
     }
