@@ -40,6 +40,9 @@ impl<M: Machine> Core<M> {
     /// Panics if an invariant is broken.
     fn check(&self) {
         self.sched.check();
+        self.sched.gate.check();
+        self.sched.shared.deadlines.check();
+        self.wakeup.inbox.queue.check();
         let records = self.sched.gate.records();
         records.check();
         self.timers.check(&records);

@@ -168,6 +168,19 @@ impl<T: Send> WakeQueue<T> {
         self.enter().rings
     }
 
+    /// Checks that `filled` and the messages agree, and that the kernel is not asleep while there is
+    /// a message. For tests.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self) {
+        let state = self.enter();
+        let is_filled = self.filled.load(Ordering::Relaxed);
+        assert_eq!(is_filled, !state.messages.is_empty(), "the flag says whether there are any");
+        assert!(!state.asleep || !is_filled, "a kernel with a message is not asleep");
+    }
+
     /// Locks the state of the queue. Under the lock, messages are only moved, never run or dropped,
     /// because they contain user code and may push again. So the state behind a poisoned lock is
     /// still consistent.
@@ -302,11 +315,14 @@ mod tests {
         queue.push(1);
         assert_eq!(rings(), 0, "the kernel is awake");
         assert!(!queue.fall_asleep(), "something is there");
+        queue.check();
         queue.push(2);
         assert_eq!(rings(), 0, "the kernel was told not to block");
         queue.drain(&mut Vec::new());
         assert!(queue.fall_asleep());
+        queue.check();
         queue.push(3);
+        queue.check();
         queue.push(4);
         assert_eq!(rings(), 1);
         queue.wake_up();
@@ -323,6 +339,7 @@ mod tests {
         assert!(queue.fall_asleep());
         assert!(queue.push(1));
         assert_eq!(queue.close(), [1]);
+        queue.check();
         assert_eq!(Arc::strong_count(&bell), 1);
         assert!(!queue.push(2));
         assert_eq!(queue.close(), []);

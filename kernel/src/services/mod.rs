@@ -36,6 +36,15 @@ pub(crate) struct All {
     pub(crate) remotes: Arc<()>,
 }
 
+impl All {
+    /// Checks the invariants of the services if an observer wants the whole state.
+    fn check<M: Machine>(&self, core: &Core<M>) {
+        if core.sched.log.shows_state {
+            self.threads.tokens.check();
+        }
+    }
+}
+
 impl<M: Machine> Services<M> for All {
     fn signal(&mut self, core: &mut Core<M>, signal: Signal) {
         let name = signal.to_string().into();
@@ -63,6 +72,7 @@ impl<M: Machine> Services<M> for All {
                 unreachable!("rule: the core handles what is its own")
             }
         }
+        self.check(core);
     }
 
     fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time) {
@@ -79,6 +89,7 @@ impl<M: Machine> Services<M> for All {
             ServicePost::Orphan(ended) => self.threads.orphan(core, *ended),
             ServicePost::Watch(line, is_stream) => self.signals.serve(core, &line, is_stream),
         }
+        self.check(core);
     }
 
     fn watches(&self) -> bool {

@@ -721,6 +721,23 @@ impl Tokens {
         }
     }
 
+    /// Checks that the jobs which have left the queues are those with a token of the pool, and that
+    /// those on threads are counted. For tests: O(jobs).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self) {
+        let Tokens { all, in_use, on_threads, jobs, line, .. } = self;
+        let running = jobs.values().filter(|job| job.parcel.is_none());
+        assert_eq!(*in_use, running.clone().count(), "a job that runs holds a token");
+        assert!(in_use <= all, "{in_use} of {all} tokens");
+        let are_there = running.filter(|job| job.on_thread).count();
+        assert_eq!(*on_threads, are_there, "a job on a thread runs");
+        let is_queued = |number| jobs.get(number).is_some_and(|job: &Job| job.parcel.is_some());
+        assert!(line.iter().all(is_queued), "who waits for a token has none");
+    }
+
     /// Abandons all jobs, because the kernel is gone, and resets their limiters, so that another
     /// kernel can use them. Returns the jobs, oldest first.
     pub(crate) fn abandon_all(&mut self) -> impl Iterator<Item = Job> + use<> {

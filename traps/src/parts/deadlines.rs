@@ -192,6 +192,22 @@ impl DeadlineTable {
         }
         due.sort_unstable_by_key(|due| (due.deadline, due.number));
     }
+
+    /// Checks that the armed slots are counted, that none is due before `soonest`, and that a free
+    /// slot is not set. For tests: O(slots).
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub fn check(&self) {
+        let Slots { at, owners, free, armed, soonest } = &*self.slots.borrow();
+        assert_eq!(at.len(), owners.len(), "each slot has its owner");
+        let set = || at.iter().filter(|at| is_armed(**at));
+        assert_eq!(*armed, set().count(), "the armed slots are counted");
+        assert!(set().all(|at| soonest <= at), "a slot is due before {soonest}");
+        let is_unset = |slot: &u32| at[*slot as usize] == Time::NEVER;
+        assert!(free.iter().all(is_unset), "a free slot is not set");
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +230,7 @@ mod tests {
     fn fired(table: &DeadlineTable, now: u64) -> Vec<(u64, u32)> {
         let mut due = Vec::new();
         table.scan(us(now), &mut due);
+        table.check();
         due.iter().map(|due| (due.deadline.as_micros(), due.slot)).collect()
     }
 
@@ -236,6 +253,7 @@ mod tests {
         table.set(0, us(10));
         table.set(1, us(50));
         table.clear(0);
+        table.check();
         assert_eq!(table.soonest(), Some(us(10)));
         assert_eq!(fired(&table, 10), []);
         assert_eq!(table.soonest(), Some(us(50)));
@@ -251,6 +269,7 @@ mod tests {
         table.set(0, us(10));
         assert_eq!(fired(&table, 10), [(10, 0)]);
         table.release(0);
+        table.check();
         assert_eq!((table.alive(), table.armed()), (0, 0));
         assert_eq!(table.make(), (0, 2));
         assert!(!table.has_fired(0));
