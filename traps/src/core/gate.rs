@@ -37,7 +37,7 @@ use std::time::SystemTime;
 
 use super::protocol::Post;
 use super::scopes::Records;
-use super::table::{HandleId, OfHandle, Queue, ScopeId, Site, Table, TaskId, TaskRef, Ticket};
+use super::table::{HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
@@ -66,8 +66,7 @@ pub struct Gate {
     pub(crate) self_wakes: Cell<u32>,
     /// The waits and the scopes of this thread's tasks.
     pub(crate) records: RefCell<Records>,
-    /// The table that gives descriptors their names.
-    pub(crate) handles: RefCell<Table<OfHandle, ()>>,
+    pub(crate) handles: RefCell<HandleNames>,
     /// The scopes whose deadlines the kernel must put into the timer heap. They make no log line,
     /// so they need no order among the posts.
     pub(crate) new_timers: RefCell<Vec<ScopeId>>,
@@ -276,7 +275,7 @@ pub(crate) fn cancellation(task: TaskRef, reason: &'static str) -> Post {
 
 /// Makes a name for a descriptor.
 pub(crate) fn new_handle() -> HandleId {
-    with(|gate| gate.handles.borrow_mut().insert(())).expect("a descriptor is waited for in a task")
+    with(|gate| gate.handles.borrow_mut().make()).expect("a descriptor is waited for in a task")
 }
 
 /// Returns whether a wait was filed in the kernel of this thread. A point of time that an earlier
@@ -300,7 +299,7 @@ pub(crate) fn is_listening() -> bool {
 pub(crate) fn serials() -> [u32; 3] {
     with(|gate| {
         let records = gate.records.borrow();
-        [records.waits.last(), records.scopes.last(), gate.handles.borrow().last()]
+        [records.waits.last(), records.scopes.last(), gate.handles.borrow().last]
     })
     .unwrap_or_default()
 }
@@ -417,9 +416,10 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let kernel = self.0.kernel.take();
         self.0.new_timers.borrow_mut().clear();
-        let (filed, handles) = (self.0.take(), self.0.handles.borrow_mut().clear());
+        self.0.handles.borrow_mut().clear();
+        let filed = self.0.take();
         let records = self.0.records.borrow_mut().clear();
-        drop((kernel, filed, handles, records));
+        drop((kernel, filed, records));
     }
 }
 
@@ -545,7 +545,7 @@ impl Gate {
 
     /// Frees the name of a handle.
     pub fn free_handle(&self, handle: HandleId) {
-        self.handles.borrow_mut().remove(handle);
+        self.handles.borrow_mut().free(handle);
     }
 
     /// Checks that the flag and the list of what is filed agree, and that a scope is in force
