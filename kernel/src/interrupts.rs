@@ -19,7 +19,7 @@
 
 use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{Reply, ScopeKind, Trap};
-use traps::internal::table::{ScopeId, Site, Ticket};
+use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
 use traps::{Delivery, Interrupt};
 
 use crate::core::Core;
@@ -77,14 +77,14 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    fn spread(&mut self, source: ScopeId, task: u32, reached: &[(Ticket, ScopeId)]) {
+    fn spread(&mut self, source: ScopeId, task: TaskIndex, reached: &[(Ticket, ScopeId)]) {
         for (ticket, place) in reached {
             self.deliver(source, task, *ticket, *place);
         }
     }
 
     /// Ends a parked wait with an interrupt.
-    fn deliver(&mut self, source: ScopeId, task: u32, ticket: Ticket, place: ScopeId) {
+    fn deliver(&mut self, source: ScopeId, task: TaskIndex, ticket: Ticket, place: ScopeId) {
         let mut records = self.sched.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
         let from = wait.scope;
@@ -120,7 +120,7 @@ impl<M: Machine> Core<M> {
 
     /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`
     /// if the task waits in another way.
-    fn wake_bare(&mut self, source: ScopeId, task: u32) -> bool {
+    fn wake_bare(&mut self, source: ScopeId, task: TaskIndex) -> bool {
         let records = self.sched.gate.records();
         let is_bare = self.sched.tasks[task].state == State::Parked && records.is_bare(source);
         let scope = &records.scopes[source.index];
@@ -139,7 +139,7 @@ impl<M: Machine> Core<M> {
     /// Cancels a task: fires the scope around it. A task is cancelled once. A pending cancellation
     /// comes before any pending timeout. An interrupt that was delivered before the cancellation
     /// stays.
-    pub(crate) fn cancel(&mut self, index: u32, fired: Fired) {
+    pub(crate) fn cancel(&mut self, index: TaskIndex, fired: Fired) {
         let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.sched.log.cause);
         let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };
         if self.is_cancelled(index) {
@@ -161,13 +161,13 @@ impl<M: Machine> Core<M> {
     }
 
     /// Cancels a task on behalf of the kernel, another thread or a test.
-    pub(crate) fn cancel_now(&mut self, index: u32, reason: &'static str) {
+    pub(crate) fn cancel_now(&mut self, index: TaskIndex, reason: &'static str) {
         let order = self.sched.gate.records().take_order();
         self.cancel(index, Fired::by_cancel(order, None, reason));
     }
 
     /// Returns whether a task was cancelled.
-    pub(crate) fn is_cancelled(&self, index: u32) -> bool {
+    pub(crate) fn is_cancelled(&self, index: TaskIndex) -> bool {
         self.sched.gate.records().scopes[self.sched.tasks[index].root.index].fired.is_some()
     }
 
@@ -211,7 +211,7 @@ impl<M: Machine> Core<M> {
     /// Calls the hook for a trap that is about to be dispatched, and interrupts the task if the
     /// hook asks for it.
     #[cold]
-    pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
+    pub(crate) fn before_trap(&mut self, task: TaskIndex, site: Site, op: &Op<'_>) {
         let Some(what) = self.hook.ask(&self.sched, task, site, op) else { return };
         self.sched.now = self.sched.machine.now();
         let cause = self.sched.log.cause;
@@ -223,7 +223,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Opens a scope around the whole task, and fires its deadline.
-    fn time_out(&mut self, task: u32) {
+    fn time_out(&mut self, task: TaskIndex) {
         let site = self.sched.site_of(task);
         let root = self.sched.tasks[task].root;
         self.sched.shared.scopes.set(self.sched.shared.scopes.get() + 1);

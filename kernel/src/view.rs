@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use traps::internal::protocol::{Post, Trap};
 use traps::internal::scopes::Wait;
-use traps::internal::table::Label;
+use traps::internal::table::{Label, TaskIndex};
 use traps::{SignalSet, Time};
 
 use crate::core::Core;
@@ -415,7 +415,7 @@ impl TaskView {
         tasks.map(|index| TaskView::of(core, index)).collect()
     }
 
-    fn of<M: Machine>(core: &Core<M>, index: u32) -> TaskView {
+    fn of<M: Machine>(core: &Core<M>, index: TaskIndex) -> TaskView {
         let task = &core.sched.tasks[index];
         let parked =
             core.sched.parked(index, |ticket, wait| (ticket, wait.trap.clone(), wait.site));

@@ -24,7 +24,7 @@ use traps::internal::protocol::{
     End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::scopes::{Scope, WaitState};
-use traps::internal::table::{TaskId, TaskRef, Ticket};
+use traps::internal::table::{TaskId, TaskIndex, TaskRef, Ticket};
 
 #[cfg(doc)]
 use super::sched::Sched;
@@ -38,7 +38,7 @@ use crate::trace::{Event, Op, Outcome, Parent};
 impl<M: Machine> Core<M> {
     /// Looks a trap up in the trap table: answers it, or parks its wait. The wait keeps its trap.
     #[inline]
-    pub(crate) fn dispatch(&mut self, task: u32, ticket: Ticket) {
+    pub(crate) fn dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
         if self.hook.is_set() {
             self.before_dispatch(task, ticket);
         }
@@ -109,7 +109,7 @@ impl<M: Machine> Core<M> {
     /// Calls the hook for tests with a trap that is about to be dispatched. The wait is not marked
     /// as parked yet, so a scope that the hook fires does not end it, and is pending for it.
     #[cold]
-    fn before_dispatch(&mut self, task: u32, ticket: Ticket) {
+    fn before_dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
         if self.sched.gate.records().waits.get(ticket).is_some() {
             let (trap, site) = self.sched.trap_of(ticket);
             let op = self.sched.op(&trap);

@@ -7,7 +7,7 @@ use traps::internal::protocol::{
     End, Left, Reply, ScopeEvent, ScopeKind, ScopePost, ServicePost, Trap,
 };
 use traps::internal::scopes::{Scope, Wait, WaitState};
-use traps::internal::table::{ScopeId, TaskId, TaskRef, Ticket};
+use traps::internal::table::{ScopeId, TaskId, TaskIndex, TaskRef, Ticket};
 use traps::threads::{drop_of_task, drop_quietly};
 
 use super::Core;
@@ -70,7 +70,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Ends a task: wakes the tasks that join it, and removes everything that belongs to it.
-    pub(crate) fn end_task(&mut self, index: u32, how: End<'_>) {
+    pub(crate) fn end_task(&mut self, index: TaskIndex, how: End<'_>) {
         self.release_all(index);
         // The drop of an output that no handle takes is part of the run.
         self.drop_body(index, how, "output");
@@ -106,7 +106,7 @@ impl<M: Machine> Core<M> {
 
     /// Stores the result of a task for its handle, and drops the body of the task. A panic in the
     /// drop is a `warn` line.
-    pub(super) fn drop_body(&mut self, index: u32, how: End<'_>, what: &str) {
+    pub(super) fn drop_body(&mut self, index: TaskIndex, how: End<'_>, what: &str) {
         let task = &mut self.sched.tasks[index];
         let Some(mut body) = task.body.take() else { return };
         body.as_mut().end(how);
@@ -118,7 +118,7 @@ impl<M: Machine> Core<M> {
 
     /// Ends the waits and scopes that an ended task still has. Their futures were leaked, or have
     /// moved to another task.
-    fn release_all(&mut self, index: u32) {
+    fn release_all(&mut self, index: TaskIndex) {
         let task = self.sched.tasks[index].root;
         let has_waits = self.sched.gate.records().waits_of(task.index).next().is_some();
         if has_waits {
@@ -148,7 +148,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Closes the root scope of a task, and the scopes around the root.
-    fn close_root(&mut self, index: u32) {
+    fn close_root(&mut self, index: TaskIndex) {
         let mut records = self.sched.gate.records();
         let mut at = self.sched.tasks[index].root;
         while let Some(closed) = records.close(at) {

@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 
 use traps::internal::gate::{Claim, Gate, Shared, new_epoch};
 use traps::internal::protocol::ServicePost;
+use traps::internal::table::TaskIndex;
 use traps::{Signal, Time};
 
 use crate::machine::{Arrivals, Machine, keep_statuses};
@@ -87,7 +88,7 @@ pub(crate) trait Services<M: Machine> {
     /// Returns whether a service watches each run.
     fn watches(&self) -> bool;
     /// Handles the beginning of a watched run of the task at this index.
-    fn run_begins(&mut self, core: &Core<M>, task: u32);
+    fn run_begins(&mut self, core: &Core<M>, task: TaskIndex);
     /// Handles the end of a watched run.
     fn run_ends(&mut self);
 }

@@ -1,22 +1,23 @@
 //! The queue of ready tasks.
 
 use std::mem;
+use traps::internal::table::TaskIndex;
 
 /// The queue of ready tasks, in the order in which they became ready.
 #[derive(Default)]
 pub(crate) struct ReadyQueue {
     /// The tasks of this turn. The first `taken` of them have run.
-    pub(super) now: Vec<u32>,
+    pub(super) now: Vec<TaskIndex>,
     taken: usize,
     /// The tasks of the next turn.
-    next: Vec<u32>,
+    next: Vec<TaskIndex>,
     /// The turn of the last run, for the view of the state.
     pub(crate) ran_in: Option<u64>,
 }
 
 impl ReadyQueue {
     #[inline]
-    pub(crate) fn push(&mut self, task: u32) {
+    pub(crate) fn push(&mut self, task: TaskIndex) {
         self.next.push(task);
     }
 
@@ -36,14 +37,14 @@ impl ReadyQueue {
 
     /// Takes the next task of this turn.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<u32> {
+    pub(crate) fn take(&mut self) -> Option<TaskIndex> {
         let task = *self.now.get(self.taken)?;
         self.taken += 1;
         Some(task)
     }
 
     /// Returns the tasks of this turn that have not run, and the tasks of the next turn.
-    pub(crate) fn parts(&self) -> (&[u32], &[u32]) {
+    pub(crate) fn parts(&self) -> (&[TaskIndex], &[TaskIndex]) {
         (&self.now[self.taken..], &self.next)
     }
 
@@ -51,14 +52,14 @@ impl ReadyQueue {
         self.taken == self.now.len() && self.next.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TaskIndex> {
         self.now[self.taken..].iter().chain(&self.next).copied()
     }
 
     /// Removes a task that ends while it is ready. O(the tasks that became ready after it): tasks
     /// are dropped newest first, so the search begins at the end.
-    pub(crate) fn remove(&mut self, task: u32) {
-        let is_it = |ready: &u32| *ready == task;
+    pub(crate) fn remove(&mut self, task: TaskIndex) {
+        let is_it = |ready: &TaskIndex| *ready == task;
         if let Some(place) = self.next.iter().rposition(is_it) {
             self.next.remove(place);
         } else if let Some(place) = self.now[self.taken..].iter().rposition(is_it) {

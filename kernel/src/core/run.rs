@@ -33,6 +33,7 @@ use std::task::{Context, Poll};
 
 use traps::internal::gate::Filed;
 use traps::internal::protocol::{End, Post};
+use traps::internal::table::TaskIndex;
 use traps::tape::{self, Mode};
 use traps::threads::{drop_quietly, panic_message};
 
@@ -78,7 +79,7 @@ impl<M: Machine> Core<M> {
 
     /// Polls one task and answers its traps until it parks or ends.
     #[inline]
-    fn run_task(&mut self, index: u32, services: &mut impl Services<M>, main: MainPoll<'_>) {
+    fn run_task(&mut self, index: TaskIndex, services: &mut impl Services<M>, main: MainPoll<'_>) {
         self.begin_run(index, services);
         loop {
             let polled = self.poll(index, main);
@@ -101,7 +102,7 @@ impl<M: Machine> Core<M> {
 
     /// Gives a ready task the CPU.
     #[inline]
-    fn begin_run(&mut self, index: u32, services: &mut impl Services<M>) {
+    fn begin_run(&mut self, index: TaskIndex, services: &mut impl Services<M>) {
         let task = &mut self.sched.tasks[index];
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
         task.state = State::Running;
@@ -118,7 +119,7 @@ impl<M: Machine> Core<M> {
 
     /// Logs the start of a run, and reads the clock first if the trace is timed.
     #[cold]
-    fn begin_watched_run(&mut self, index: u32) {
+    fn begin_watched_run(&mut self, index: TaskIndex) {
         if self.sched.log.timed {
             self.sched.now = self.sched.machine.now();
             self.sched.run.since = self.sched.now;
@@ -144,7 +145,7 @@ impl<M: Machine> Core<M> {
 
     /// Polls a task's future once. This is the only poll of a task in the project.
     #[inline]
-    fn poll(&mut self, index: u32, main: MainPoll<'_>) -> Poll<()> {
+    fn poll(&mut self, index: TaskIndex, main: MainPoll<'_>) -> Poll<()> {
         let task = &mut self.sched.tasks[index];
         self.sched.gate.begin(task.root, index, self.sched.now);
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
@@ -166,7 +167,7 @@ impl<M: Machine> Core<M> {
 
     /// Gives the spare waker to a task whose poll has kept a clone of it.
     #[cold]
-    fn adopt_spare(&mut self, index: u32) {
+    fn adopt_spare(&mut self, index: TaskIndex) {
         let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.wakeup.inbox));
         self.sched.tasks[index].rare().waker = Some(kept);
     }
@@ -208,7 +209,7 @@ impl<M: Machine> Core<M> {
     /// Parks a task that leaves the CPU. Returns `false` if the task has a reply and must be polled
     /// again.
     #[inline]
-    fn suspend(&mut self, index: u32) -> bool {
+    fn suspend(&mut self, index: TaskIndex) -> bool {
         if mem::take(&mut self.sched.run.again) {
             // The task is polled again at once, which also serves the wake.
             self.sched.run.woken = false;
@@ -232,7 +233,7 @@ impl<M: Machine> Core<M> {
     /// Finishes the parking of a task in a less common case: the task has no `block` line or was
     /// woken while it ran, or the policy acts when a task parks.
     #[cold]
-    fn suspend_unusually(&mut self, index: u32, parked: bool) {
+    fn suspend_unusually(&mut self, index: TaskIndex, parked: bool) {
         let woken = mem::take(&mut self.sched.run.woken);
         if !parked && self.sched.log.listening {
             // The task parks on several waits, on waits of earlier runs, or on wakers.

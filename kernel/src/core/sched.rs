@@ -10,7 +10,7 @@ use traps::Time;
 use traps::internal::gate::{Gate, Shared};
 use traps::internal::protocol::Trap;
 use traps::internal::scopes::Wait;
-use traps::internal::table::{Site, TaskRef, Ticket};
+use traps::internal::table::{Site, TaskIndex, TaskRef, Ticket};
 
 use super::ready::ReadyQueue;
 use super::tasks::{State, Task, Tasks};
@@ -21,7 +21,7 @@ use crate::machine::Machine;
 #[derive(Default)]
 pub(crate) struct Run {
     /// The index of the task that runs. `None` between two runs.
-    pub(crate) task: Option<u32>,
+    pub(crate) task: Option<TaskIndex>,
     /// The time at which the task got the CPU, by the last reading of the clock.
     pub(crate) since: Time,
     /// The log's word for the wait from which the task returns, and the call site of the wait.
@@ -88,23 +88,23 @@ impl<M: Machine> Sched<M> {
 
     /// Returns the index of a task, or `None` if it has ended.
     #[inline]
-    pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
+    pub(crate) fn find(&self, task: TaskRef) -> Option<TaskIndex> {
         let index = self.gate.records().scopes.get(task)?.task;
         self.tasks.has(index, task).then_some(index)
     }
 
     /// Adds a task to the tasks of the kernel. Returns its index.
     #[inline]
-    pub(crate) fn add_task(&mut self, task: Task) -> u32 {
+    pub(crate) fn add_task(&mut self, task: Task) -> TaskIndex {
         let root = task.root.index;
         let index = self.tasks.rows.insert(task);
-        let index = u32::try_from(index).expect("fewer than 2^32 tasks");
+        let index = TaskIndex(u32::try_from(index).expect("fewer than 2^32 tasks"));
         self.gate.records().scopes[root].task = index;
         index
     }
 
     /// Returns the location at which a task was spawned.
-    pub(crate) fn site_of(&self, index: u32) -> Site {
+    pub(crate) fn site_of(&self, index: TaskIndex) -> Site {
         self.gate.records().scopes[self.tasks[index].root.index].site
     }
 
@@ -121,7 +121,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Returns the parked waits of a task, in the order in which they were filed.
-    pub(crate) fn parked<R>(&self, task: u32, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
+    pub(crate) fn parked<R>(&self, task: TaskIndex, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
         let records = self.gate.records();
         let waits = records.waits_of(self.tasks[task].root.index);
         let parked = waits.filter(|(_, wait)| wait.is_parked());
@@ -135,7 +135,7 @@ impl<M: Machine> Sched<M> {
     ///
     /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
-        let (records, ready) = (self.gate.records(), self.ready.iter().collect::<Vec<u32>>());
+        let (records, ready) = (self.gate.records(), self.ready.iter().collect::<Vec<TaskIndex>>());
         let mut waiting = 0;
         for (index, task) in self.tasks.iter() {
             let times = ready.iter().filter(|it| **it == index).count();

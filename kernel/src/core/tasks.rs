@@ -29,7 +29,7 @@ use std::pin::Pin;
 use slab::Slab;
 use traps::Time;
 use traps::internal::protocol::Body;
-use traps::internal::table::{Direction, HandleId, List, Site, TaskRef};
+use traps::internal::table::{Direction, HandleId, List, Site, TaskIndex, TaskRef};
 
 use crate::log::KERNEL;
 use crate::parts::wakers::SpareWaker;
@@ -120,52 +120,52 @@ impl Task {
 pub(crate) struct Tasks {
     pub(super) rows: Slab<Task>,
     /// The index of main, until main has ended.
-    pub(super) main: Option<u32>,
+    pub(super) main: Option<TaskIndex>,
 }
 
-impl Index<u32> for Tasks {
+impl Index<TaskIndex> for Tasks {
     type Output = Task;
     #[inline]
-    fn index(&self, index: u32) -> &Task {
-        &self.rows[index as usize]
+    fn index(&self, index: TaskIndex) -> &Task {
+        &self.rows[index.0 as usize]
     }
 }
 
-impl IndexMut<u32> for Tasks {
+impl IndexMut<TaskIndex> for Tasks {
     #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut Task {
-        &mut self.rows[index as usize]
+    fn index_mut(&mut self, index: TaskIndex) -> &mut Task {
+        &mut self.rows[index.0 as usize]
     }
 }
 
 impl Tasks {
     #[inline]
-    pub(crate) fn is_main(&self, index: u32) -> bool {
+    pub(crate) fn is_main(&self, index: TaskIndex) -> bool {
         self.main == Some(index)
     }
 
     /// Removes a task that has ended. Returns its record, to be dropped.
-    pub(crate) fn remove(&mut self, index: u32) -> Task {
+    pub(crate) fn remove(&mut self, index: TaskIndex) -> Task {
         if self.is_main(index) {
             self.main = None;
         }
-        self.rows.remove(index as usize)
+        self.rows.remove(index.0 as usize)
     }
 
     /// Returns whether the task `root` is at this index.
     #[inline]
-    pub(crate) fn has(&self, index: u32, root: TaskRef) -> bool {
-        self.rows.get(index as usize).is_some_and(|task| task.root == root)
+    pub(crate) fn has(&self, index: TaskIndex, root: TaskRef) -> bool {
+        self.rows.get(index.0 as usize).is_some_and(|task| task.root == root)
     }
 
     /// Returns the state of the task at this index, or `None` if there is no task.
-    pub(crate) fn state(&self, index: u32) -> Option<State> {
-        self.rows.get(index as usize).map(|task| task.state)
+    pub(crate) fn state(&self, index: TaskIndex) -> Option<State> {
+        self.rows.get(index.0 as usize).map(|task| task.state)
     }
 
     /// Iterates over the tasks, with their indexes, in no meaningful order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {
-        self.rows.iter().map(|(index, task)| (index as u32, task))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
+        self.rows.iter().map(|(index, task)| (TaskIndex(index as u32), task))
     }
 
     /// Returns the number of tasks that have not ended.
@@ -174,12 +174,12 @@ impl Tasks {
     }
 
     /// Returns the number and the name of a task, or of the kernel, for the log.
-    pub(crate) fn label_of(&self, index: Option<u32>) -> (u64, &str) {
+    pub(crate) fn label_of(&self, index: Option<TaskIndex>) -> (u64, &str) {
         index.map_or(KERNEL, |index| self.label(index))
     }
 
     /// Returns the number and the name of a task, for the log.
-    pub(crate) fn label(&self, index: u32) -> (u64, &str) {
+    pub(crate) fn label(&self, index: TaskIndex) -> (u64, &str) {
         let task = &self[index];
         (task.id, &task.name)
     }
@@ -187,7 +187,7 @@ impl Tasks {
     /// Returns the name of the task with this number, if the task has not ended. O(tasks).
     pub(crate) fn has_name(&self, id: u64) -> Option<&str> {
         let (index, _) = self.rows.iter().find(|(_, task)| task.id == id)?;
-        Some(self.label(index as u32).1)
+        Some(self.label(TaskIndex(index as u32)).1)
     }
 
     /// Iterates over the wakers that tasks have kept clones of.
@@ -196,9 +196,10 @@ impl Tasks {
     }
 
     /// Returns the indexes of the tasks with a number above `older`, newest first.
-    pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
+    pub(crate) fn newest_first(&self, older: u64) -> Vec<TaskIndex> {
         let wanted = self.rows.iter().filter(|(_, task)| task.id > older);
-        let mut found: Vec<_> = wanted.map(|(index, task)| (task.id, index as u32)).collect();
+        let mut found: Vec<_> =
+            wanted.map(|(index, task)| (task.id, TaskIndex(index as u32))).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.into_iter().map(|(_, index)| index).collect()
     }

@@ -57,7 +57,7 @@ use std::mem;
 use traps::Time;
 use traps::internal::gate::{Gate, listen};
 use traps::internal::protocol::Reply;
-use traps::internal::table::{Site, Ticket};
+use traps::internal::table::{Site, TaskIndex, Ticket};
 use traps::tape::{self, Mode};
 
 use super::tasks::Task;
@@ -96,7 +96,7 @@ pub(crate) enum Failure {
 
 impl<M: Machine> Core<M> {
     /// Makes the task of main.
-    pub(crate) fn add_main(&mut self, site: Site) -> u32 {
+    pub(crate) fn add_main(&mut self, site: Site) -> TaskIndex {
         let (root, id) = self.sched.gate.new_task(site);
         let task = self.sched.add_task(Task::new(root, id.0, "main".into()));
         self.sched.tasks.main = Some(task);

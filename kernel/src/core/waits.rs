@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
 use traps::internal::scopes::WaitState;
-use traps::internal::table::{List, Queue, TaskRef, Ticket};
+use traps::internal::table::{List, Queue, TaskIndex, TaskRef, Ticket};
 use traps::threads::{drop_quietly, quietly};
 
 use super::sched::Sched;
@@ -25,7 +25,7 @@ use crate::trace::{Event, Op, Reg};
 impl<M: Machine> Sched<M> {
     /// Answers a trap with `reply`, without parking its wait. The task is polled again.
     #[inline]
-    pub(crate) fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply) {
+    pub(crate) fn answer(&mut self, task: TaskIndex, ticket: Ticket, reply: Reply) {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         wait.state = WaitState::Done(reply);
@@ -41,7 +41,7 @@ impl<M: Machine> Sched<M> {
     /// Lets a wait stay parked, as its dispatch has marked it. `reg` is the change that the wait
     /// made to the registration of its descriptor.
     #[inline(always)]
-    pub(crate) fn park(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
+    pub(crate) fn park(&mut self, task: TaskIndex, ticket: Ticket, reg: Option<Reg>) {
         debug_assert!(self.is_parked(ticket), "dispatch marks a wait before its trap parks");
         if self.log.listening {
             self.log_wait(task, ticket, reg);
@@ -71,7 +71,7 @@ impl<M: Machine> Sched<M> {
         ticket: Ticket,
         reply: Reply,
         word: fn(&Trap) -> &'static str,
-    ) -> Option<(u32, Option<Waker>)> {
+    ) -> Option<(TaskIndex, Option<Waker>)> {
         let mut records = self.gate.records();
         let wait = records.waits.get_mut(ticket).filter(|wait| wait.is_parked())?;
         wait.state = WaitState::Done(reply);
@@ -82,7 +82,7 @@ impl<M: Machine> Sched<M> {
     /// Makes a parked task ready. The next log line must be the reason. If the task is
     /// running, it is polled again after this poll.
     #[inline]
-    pub(crate) fn make_ready(&mut self, index: u32) {
+    pub(crate) fn make_ready(&mut self, index: TaskIndex) {
         let task = &mut self.tasks[index];
         match task.state {
             State::Parked => {
@@ -126,7 +126,7 @@ impl<M: Machine> Sched<M> {
         }
     }
 
-    pub(crate) fn wake_by_waker(&mut self, index: u32) {
+    pub(crate) fn wake_by_waker(&mut self, index: TaskIndex) {
         let cause = self.log.cause;
         self.tasks[index].came = ("", None);
         self.make_ready(index);
@@ -135,7 +135,7 @@ impl<M: Machine> Sched<M> {
 
     /// Wakes a task if it is parked, and calls the wakers that combinators have set for its parked
     /// waits.
-    pub(crate) fn poll_again(&mut self, index: u32) {
+    pub(crate) fn poll_again(&mut self, index: TaskIndex) {
         if self.tasks[index].state == State::Parked {
             self.wake_by_waker(index);
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use traps::internal::protocol::Trap;
-use traps::internal::table::{TaskRef, Ticket};
+use traps::internal::table::{TaskIndex, TaskRef, Ticket};
 
 use crate::core::sched::Sched;
 use crate::core::tasks::State;
@@ -17,13 +17,14 @@ impl<M: Machine> Sched<M> {
     /// of holders leads back to the task. `None` unless each wait of the chain is the only one of
     /// its task and has no deadline. Unlike `circles` of the view, looks through all holders of a lock, and
     /// through no semaphore. O(holders in the chain).
-    pub(crate) fn circle_at(&self, task: u32, ticket: Ticket) -> Option<String> {
+    pub(crate) fn circle_at(&self, task: TaskIndex, ticket: Ticket) -> Option<String> {
         let trap = self.gate.records().waits[ticket.index].trap.clone();
         if !matches!(trap, Trap::Wait { .. } | Trap::Join { .. }) {
             return None;
         }
         // The holders that are still to be looked at, and the way to each.
-        let mut way: Vec<(u32, Vec<u32>)> = vec![(task, self.blocked_by(ticket, &trap))];
+        let mut way: Vec<(TaskIndex, Vec<TaskIndex>)> =
+            vec![(task, self.blocked_by(ticket, &trap))];
         let mut seen = BTreeSet::new();
         loop {
             let (_, holders) = way.last_mut()?;
@@ -52,7 +53,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Returns the tasks that a task waits for, if nothing else can wake it.
-    fn blockers(&self, index: u32) -> Vec<u32> {
+    fn blockers(&self, index: TaskIndex) -> Vec<TaskIndex> {
         let has_waker =
             self.tasks[index].rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept);
         let is_parked = self.tasks[index].state == State::Parked && !has_waker;
@@ -63,13 +64,13 @@ impl<M: Machine> Sched<M> {
         })
     }
 
-    fn only_wait(&self, index: u32) -> Option<Ticket> {
+    fn only_wait(&self, index: TaskIndex) -> Option<Ticket> {
         let waits = self.parked(index, |ticket, _| ticket);
         if let [ticket] = waits[..] { Some(ticket) } else { None }
     }
 
     /// Returns the tasks without which a wait cannot end.
-    fn blocked_by(&self, ticket: Ticket, trap: &Trap) -> Vec<u32> {
+    fn blocked_by(&self, ticket: Ticket, trap: &Trap) -> Vec<TaskIndex> {
         let records = self.gate.records();
         let scope = records.waits[ticket.index].scope;
         let is_limited = records.in_force(scope, &self.shared.deadlines).is_some();

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use traps::Time;
 use traps::internal::protocol::{Parked, ScopeKind, Trap};
 use traps::internal::scopes::{Records, Scope};
-use traps::internal::table::{Direction, ScopeId};
+use traps::internal::table::{Direction, ScopeId, TaskIndex};
 
 use crate::core::Core;
 use crate::core::timers::{Owner, lives};
@@ -64,7 +64,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Writes the scopes and the waits of a task, and what is pending in it.
-    fn put_inside(&self, index: u32, text: &mut String) -> std::fmt::Result {
+    fn put_inside(&self, index: TaskIndex, text: &mut String) -> std::fmt::Result {
         let root = self.sched.tasks[index].root;
         let records = self.sched.gate.records();
         let mut scopes: Vec<(ScopeId, &Scope)> = records.scopes.iter().collect();

@@ -12,7 +12,9 @@ use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::scopes::WaitState;
-use traps::internal::table::{Primitive as Described, Queue, ScopeId, Site, TaskRef, Ticket};
+use traps::internal::table::{
+    Primitive as Described, Queue, ScopeId, Site, TaskIndex, TaskRef, Ticket,
+};
 
 use crate::core::sched::Sched;
 use crate::core::tasks::State;
@@ -28,7 +30,7 @@ const KEPT: [&str; 9] =
 
 impl<M: Machine> Sched<M> {
     /// Writes the `run` line of a task to the log.
-    pub(crate) fn log_run(&mut self, index: u32) {
+    pub(crate) fn log_run(&mut self, index: TaskIndex) {
         let rare = self.tasks[index].rare();
         let (cause, left, mut answered) = (rare.cause, rare.left, mem::take(&mut rare.answered));
         let waited = self.now.since(self.tasks[index].since);
@@ -42,7 +44,7 @@ impl<M: Machine> Sched<M> {
 
     /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
     /// task that does not run.
-    pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
+    pub(crate) fn ran(&mut self, index: TaskIndex) -> Option<Timed> {
         if !self.log.timed || self.run.task != Some(index) {
             return None;
         }
@@ -54,7 +56,7 @@ impl<M: Machine> Sched<M> {
     /// Logs a trap that is answered at once. If the answer is an interrupt, the cause is the line
     /// of the scope that has fired.
     #[cold]
-    pub(crate) fn log_answer(&mut self, task: u32, ticket: Ticket) {
+    pub(crate) fn log_answer(&mut self, task: TaskIndex, ticket: Ticket) {
         let (trap, site) = self.trap_of(ticket);
         let (op, outcome) = (self.op(&trap), self.outcome_of(ticket));
         let records = self.gate.records();
@@ -72,7 +74,7 @@ impl<M: Machine> Sched<M> {
     /// Logs a wait that has just parked. The line is `block` if the task leaves the CPU and has no
     /// other wait.
     #[cold]
-    pub(crate) fn log_wait(&mut self, task: u32, ticket: Ticket, reg: Option<Reg>) {
+    pub(crate) fn log_wait(&mut self, task: TaskIndex, ticket: Ticket, reg: Option<Reg>) {
         let (trap, site) = self.trap_of(ticket);
         let op = self.op(&trap);
         let records = self.gate.records();
@@ -135,14 +137,14 @@ impl<M: Machine> Sched<M> {
 
     /// Returns the number of a scope for the log, or `None` if it is the default: the scope that
     /// the task has opened last, of those that are open.
-    pub(crate) fn unless_last(&self, task: u32, scope: u64) -> Option<u64> {
+    pub(crate) fn unless_last(&self, task: TaskIndex, scope: u64) -> Option<u64> {
         let open = self.tasks[task].rare.as_ref().and_then(|rare| rare.scopes.last());
         (open.copied().unwrap_or(0) != scope).then_some(scope)
     }
 
     /// Logs the `wake` line of a wait that has ended with a reply.
     #[cold]
-    pub(crate) fn log_wake(&mut self, task: u32, ticket: Ticket) {
+    pub(crate) fn log_wake(&mut self, task: TaskIndex, ticket: Ticket) {
         let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
         let op = match (&trap, &outcome) {
             (Trap::Io { handle, .. }, Outcome::Error(_)) => {
@@ -167,7 +169,7 @@ impl<M: Machine> Sched<M> {
     /// task that is running reads the result in this run, without a line.
     pub(crate) fn note_answer(
         &mut self,
-        task: u32,
+        task: TaskIndex,
         ticket: Ticket,
         outcome: Outcome<'static>,
     ) -> u64 {
@@ -181,7 +183,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Returns the word for the result that a ready task will get in its next run.
-    pub(crate) fn winner(&self, task: u32) -> &'static str {
+    pub(crate) fn winner(&self, task: TaskIndex) -> &'static str {
         let records = self.gate.records();
         let root = self.tasks[task].root.index;
         let unread = || records.waits_of(root).filter_map(|(_, wait)| wait.interrupt());
@@ -194,7 +196,12 @@ impl<M: Machine> Sched<M> {
 
     /// Logs why a timeout has ended no trap: another result came first, or there was no trap to
     /// end. (The line of a cancellation contains this itself.)
-    pub(crate) fn log_pending(&mut self, source: ScopeId, task: u32, winner: Option<&'static str>) {
+    pub(crate) fn log_pending(
+        &mut self,
+        source: ScopeId,
+        task: TaskIndex,
+        winner: Option<&'static str>,
+    ) {
         if !self.log.listening {
             return;
         }
@@ -337,7 +344,7 @@ impl<M: Machine> Sched<M> {
     /// Writes who runs, who is ready, and each task with what `inside` adds.
     pub(crate) fn state(
         &self,
-        inside: impl Fn(u32, &mut String) -> std::fmt::Result,
+        inside: impl Fn(TaskIndex, &mut String) -> std::fmt::Result,
     ) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let leaves = self.run.parked && self.log.listening;
@@ -350,7 +357,7 @@ impl<M: Machine> Sched<M> {
         }
         let (now, next) = self.ready.parts();
         let is_first = self.ready.ran_in != Some(self.log.turn);
-        let (now, next): (Vec<u32>, Vec<u32>) = match is_first {
+        let (now, next): (Vec<TaskIndex>, Vec<TaskIndex>) = match is_first {
             true => (now.iter().chain(next).copied().collect(), Vec::new()),
             false => (now.to_vec(), next.to_vec()),
         };

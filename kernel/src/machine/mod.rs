@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::internal::table::Descriptor;
+use traps::internal::table::{Descriptor, TaskIndex};
 use traps::threads::{ThreadContext, Work};
 use traps::{Signal, Time};
 
@@ -140,7 +140,7 @@ pub(crate) mod sealed {
 
         /// Reorders the ready tasks of a turn. Only an explorer does so, to find programs that depend
         /// on an order; otherwise tasks run in the order in which they became ready.
-        fn order(&mut self, _: &mut [u32]) {}
+        fn order(&mut self, _: &mut [TaskIndex]) {}
 
         /// Makes `wait` report the descriptor, for both directions, once per change (edge).
         fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()>;

@@ -20,7 +20,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 use std::{io, mem};
 
-use traps::internal::table::{Descriptor, Direction};
+use traps::internal::table::{Descriptor, Direction, TaskIndex};
 use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
@@ -353,7 +353,7 @@ impl Driver for Sim {
         })
     }
 
-    fn order(&mut self, ready: &mut [u32]) {
+    fn order(&mut self, ready: &mut [TaskIndex]) {
         for last in 1..ready.len() {
             ready.swap(last, last - draw(Liberty::Order, last as u64) as usize);
         }

@@ -36,7 +36,7 @@ use std::{io, mem};
 
 use traps::internal::protocol::{Reply, Trap};
 use traps::internal::scopes::Records;
-use traps::internal::table::{Descriptor, Direction, HandleId, Ticket};
+use traps::internal::table::{Descriptor, Direction, HandleId, TaskIndex, Ticket};
 use traps::threads::drop_quietly;
 
 use crate::core::sched::Sched;
@@ -107,7 +107,7 @@ pub(crate) struct Handles {
     pub(crate) changes: [u64; 2],
     /// The waits that guards have ended in this turn: descriptor, direction, task and scope. If
     /// such a descriptor turns out to be ready, the log has a `race` line.
-    pub(crate) guarded: Vec<(HandleId, Direction, u32, u64)>,
+    pub(crate) guarded: Vec<(HandleId, Direction, TaskIndex, u64)>,
 }
 
 impl Handles {
@@ -216,7 +216,7 @@ impl Handles {
     pub(crate) fn wait(
         &mut self,
         sched: &mut Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         ticket: Ticket,
         handle: HandleId,
         direction: Direction,
@@ -244,7 +244,7 @@ impl Handles {
     fn wait_unusually(
         &mut self,
         sched: &mut Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         ticket: Ticket,
         handle: HandleId,
         direction: Direction,
@@ -280,7 +280,7 @@ impl Handles {
     fn register(
         &mut self,
         sched: &mut Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         handle: HandleId,
     ) -> io::Result<()> {
         let found = self.get(handle).expect("it was found before");
@@ -362,7 +362,7 @@ impl Handles {
         &mut self,
         sched: &mut Sched<impl Machine>,
         handle: HandleId,
-        task: u32,
+        task: TaskIndex,
         direction: Direction,
     ) {
         if self.policy == Policy::NextSleep {
@@ -401,7 +401,7 @@ impl Handles {
     /// Logs a race if a guard has ended a wait in this turn and the descriptor is ready now.
     fn tell_race(&self, sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
         let is_it =
-            |lost: &&(HandleId, Direction, u32, u64)| lost.0 == handle && lost.1 == direction;
+            |lost: &&(HandleId, Direction, TaskIndex, u64)| lost.0 == handle && lost.1 == direction;
         if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
             let (winner, loser) = ("timeout".into(), "value".into());
             emit!(sched, task, Event::Race { winner, loser, scope });
@@ -444,7 +444,7 @@ impl Handles {
     fn keep_or_undefer(
         &mut self,
         sched: &mut Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         handle: HandleId,
         direction: Direction,
     ) -> bool {
@@ -458,7 +458,7 @@ impl Handles {
     }
 
     /// Ends the registration that the task's last wake left in place, under policy NextSleep.
-    pub(crate) fn undefer(&mut self, sched: &mut Sched<impl Machine>, task: u32, why: Why) {
+    pub(crate) fn undefer(&mut self, sched: &mut Sched<impl Machine>, task: TaskIndex, why: Why) {
         let Some((handle, _)) = deferred(sched, task) else { return };
         sched.tasks[task].rare().deferred = None;
         if self.get(handle).is_some_and(|it| it.nobody_waits()) {
@@ -535,7 +535,7 @@ fn tell_readiness(
     }
 }
 
-fn deferred(sched: &Sched<impl Machine>, task: u32) -> Option<(HandleId, Direction)> {
+fn deferred(sched: &Sched<impl Machine>, task: TaskIndex) -> Option<(HandleId, Direction)> {
     sched.tasks[task].rare.as_ref()?.deferred
 }
 

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use traps::internal::table::TaskIndex;
 use traps::{Time, tape};
 
 use crate::core::sched::Sched;
@@ -110,7 +111,7 @@ impl Longrun {
     fn tell_without_a_logger(
         &mut self,
         sched: &Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         ran: Duration,
         used: Duration,
     ) {
@@ -155,7 +156,7 @@ impl Longrun {
 }
 
 /// Returns the position at which a run has ended: the trap in which the task is parked now.
-fn stop_of(sched: &Sched<impl Machine>, index: u32) -> Stop<'static> {
+fn stop_of(sched: &Sched<impl Machine>, index: TaskIndex) -> Stop<'static> {
     let waits = sched.parked(index, |_, wait| (wait.trap.word(), Some(site(wait.site))));
     let (trap, at) = match (sched.tasks[index].state, waits.into_iter().last()) {
         (State::Running, _) => ("exit", None),

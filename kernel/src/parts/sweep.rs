@@ -2,6 +2,7 @@
 //! trap.
 
 use traps::Site;
+use traps::internal::table::TaskIndex;
 
 use crate::core::sched::Sched;
 use crate::machine::Machine;
@@ -56,7 +57,7 @@ impl TrapHook {
     pub(crate) fn ask(
         &mut self,
         sched: &Sched<impl Machine>,
-        task: u32,
+        task: TaskIndex,
         site: Site,
         op: &Op<'_>,
     ) -> Option<Injected> {

@@ -7,6 +7,7 @@ use shutdown::Shutdown;
 use signals::Signals;
 use threads::Threads;
 use traps::internal::protocol::ServicePost;
+use traps::internal::table::TaskIndex;
 use traps::{Signal, Time};
 use watchdog::Watchdog;
 
@@ -96,7 +97,7 @@ impl<M: Machine> Services<M> for All {
         self.watchdog.is_on()
     }
 
-    fn run_begins(&mut self, core: &Core<M>, task: u32) {
+    fn run_begins(&mut self, core: &Core<M>, task: TaskIndex) {
         self.watchdog.begin(core.sched.tasks.label(task), Some(core.sched.site_of(task)));
     }
 

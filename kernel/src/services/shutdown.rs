@@ -6,6 +6,7 @@
 use std::mem;
 
 use traps::internal::protocol::End;
+use traps::internal::table::TaskIndex;
 use traps::{Signal, Time};
 
 use crate::core::Core;
@@ -104,7 +105,7 @@ impl Shutdown {
 
     /// Advances the shutdown after a turn in which main did not end. Returns whether main is
     /// overdue: it was cancelled, its grace period is over, and this call has dropped it.
-    pub(crate) fn end_main<M: Machine>(&mut self, core: &mut Core<M>, main: u32) -> bool {
+    pub(crate) fn end_main<M: Machine>(&mut self, core: &mut Core<M>, main: TaskIndex) -> bool {
         match (self.stage, self.over) {
             (Stage::Drain, Some(after)) => self.cancel_all(core, after),
             (Stage::Cleanup, _) => self.cancel_newer(core),
@@ -120,7 +121,7 @@ impl Shutdown {
     /// Returns whether the drain is over: no task holds it, or no task is left that could release
     /// it. A task that has not run yet may still take a hold.
     pub(crate) fn is_drained<M: Machine>(core: &Core<M>) -> bool {
-        let is_new = |task: u32| core.sched.tasks[task].runs == 0;
+        let is_new = |task: TaskIndex| core.sched.tasks[task].runs == 0;
         let is_held = core.sched.shared.holds.get() > 0 && core.sched.tasks.alive() > 0;
         !is_held && !core.sched.ready.iter().any(is_new)
     }

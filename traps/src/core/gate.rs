@@ -37,7 +37,9 @@ use std::time::SystemTime;
 
 use super::protocol::Post;
 use super::scopes::Records;
-use super::table::{HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
+use super::table::{
+    HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskIndex, TaskRef, Ticket,
+};
 use crate::parts::deadlines::DeadlineTable;
 use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
@@ -53,7 +55,7 @@ pub struct Gate {
     /// The task that is being polled.
     pub(crate) task: Cell<Option<TaskRef>>,
     /// The index of the polled task in the table of its kernel.
-    pub(crate) index: Cell<u32>,
+    pub(crate) index: Cell<TaskIndex>,
     /// The scope in force: the innermost scope that is being polled.
     pub(crate) scope: Cell<ScopeId>,
     /// The last reading of the kernel clock.
@@ -428,7 +430,7 @@ impl Gate {
     /// Prepares for a poll: sets the task, its index in the table of the kernel, and the kernel's
     /// last reading of the clock.
     #[inline]
-    pub fn begin(&self, task: TaskRef, index: u32, now: Time) {
+    pub fn begin(&self, task: TaskRef, index: TaskIndex, now: Time) {
         self.task.set(Some(task));
         self.index.set(index);
         self.scope.set(task);

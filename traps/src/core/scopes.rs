@@ -25,7 +25,7 @@ use std::task::Waker;
 
 use super::protocol::{Reply, ScopeKind, Trap};
 use super::table::{
-    Links, List, NONE, OfScope, OfWait, Queue, ScopeId, Site, Table, TaskRef, Ticket,
+    Links, List, NONE, OfScope, OfWait, Queue, ScopeId, Site, Table, TaskIndex, TaskRef, Ticket,
 };
 use crate::interrupts::interrupt::{Fired, Interrupt};
 use crate::time::Time;
@@ -44,7 +44,7 @@ pub struct Wait {
     /// waits.
     pub root: u32,
     /// The index of the task in the table of its kernel.
-    pub task: u32,
+    pub task: TaskIndex,
     /// The call site that made the trap.
     pub site: Site,
     /// The neighbours of the wait in the list of its task's waits.
@@ -123,7 +123,7 @@ pub struct Scope {
     /// The deadline of the scope, unless it is in the deadline table.
     pub deadline: Time,
     /// The index of the task in the table of its kernel. Used in a root only.
-    pub task: u32,
+    pub task: TaskIndex,
     /// The call site that opened the scope.
     pub site: Site,
     /// The number of the log line that reports the opening.
@@ -209,7 +209,7 @@ impl Records {
             open: 0,
             waits: List::default(),
             deadline: Time::NEVER,
-            task: 0,
+            task: TaskIndex(0),
             site,
             line: 0,
             fired: None,
@@ -306,7 +306,13 @@ impl Records {
 
     /// Adds a wait that is filed in `scope` by the task with this root and index.
     #[inline(always)]
-    pub(crate) fn add(&mut self, trap: Trap, scope: ScopeId, at: (u32, u32), site: Site) -> Ticket {
+    pub(crate) fn add(
+        &mut self,
+        trap: Trap,
+        scope: ScopeId,
+        at: (u32, TaskIndex),
+        site: Site,
+    ) -> Ticket {
         let (root, task) = at;
         let (beside, in_queue) = (Links::default(), Links::default());
         let state = WaitState::Filed;
@@ -465,7 +471,7 @@ mod tests {
                     true => records.open(root, ScopeKind::Branch, 1, Time::NEVER, site),
                     false => root,
                 };
-                let ticket = records.add(Trap::Clock, scope, (root.index, 0), site);
+                let ticket = records.add(Trap::Clock, scope, (root.index, TaskIndex(0)), site);
                 let state = if is_done { WaitState::Done(Reply::Done) } else { WaitState::Parked };
                 records.waits[ticket.index].state = state;
                 ticket

@@ -299,6 +299,10 @@ pub type Ticket = Key<OfWait>;
 pub type ScopeId = Key<OfScope>;
 /// The name of a task: the scope around all that it does.
 pub type TaskRef = ScopeId;
+/// The row of a task that has not ended. Where a task may have ended, it has a [`TaskRef`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskIndex(pub u32);
+
 /// The name of an owned descriptor.
 pub type HandleId = Key<OfHandle>;
 
