@@ -40,7 +40,7 @@ impl<M: Machine> Core<M> {
         let can_be = match trap {
             Trap::Clock => false,
             // What has come already does not block.
-            Trap::Join { task, .. } => records.scopes.get(*task).is_some(),
+            Trap::Join { task, .. } => records.tasks.get(*task).is_some(),
             Trap::Wait { queue, .. } => !queue.over.get(),
             _ => true,
         };
@@ -62,7 +62,7 @@ impl<M: Machine> Core<M> {
     pub(crate) fn fire(&mut self, source: ScopeId) {
         let mut records = self.sched.gate.records();
         let Some(scope) = records.scopes.get(source) else { return };
-        let task = records.scopes[scope.root.index].task;
+        let task = scope.task;
         let Some(was_ready) = self.sched.tasks.state(task).map(|state| state == State::Ready)
         else {
             return;
@@ -136,7 +136,7 @@ impl<M: Machine> Core<M> {
 
     // ---- Cancellation ----------------------------------------------------------------------
 
-    /// Cancels a task: fires the scope around it. A task is cancelled once. A pending cancellation
+    /// Cancels a task: opens a scope around it, and fires that. A task is cancelled once. A pending cancellation
     /// comes before any pending timeout. An interrupt that was delivered before the cancellation
     /// stays.
     pub(crate) fn cancel(&mut self, index: TaskIndex, fired: Fired) {
@@ -146,17 +146,20 @@ impl<M: Machine> Core<M> {
             emit!(self.sched, index, event(Effect::Again));
             return;
         }
-        let root = self.sched.tasks[index].root;
-        let reached = self.sched.gate.records().fire(root, fired);
+        let site = self.sched.tasks.site(index);
+        let mut records = self.sched.gate.records();
+        let source = records.open_around(index, ScopeKind::Task, 0, site);
+        let reached = records.fire(source, fired);
+        drop(records);
         let hits = !reached.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
         let line = emit!(self.sched, index, event(effect));
-        if let Some(fired) = &mut self.sched.gate.records().scopes[root.index].fired {
+        if let Some(fired) = &mut self.sched.gate.records().scopes[source.index].fired {
             fired.line = line;
         }
-        self.spread(root, index, &reached);
+        self.spread(source, index, &reached);
         if !hits {
-            self.wake_bare(root, index);
+            self.wake_bare(source, index);
         }
     }
 
@@ -168,7 +171,8 @@ impl<M: Machine> Core<M> {
 
     /// Returns whether a task was cancelled.
     pub(crate) fn is_cancelled(&self, index: TaskIndex) -> bool {
-        self.sched.gate.records().scopes[self.sched.tasks[index].root.index].fired.is_some()
+        let key = self.sched.tasks.key(index);
+        self.sched.gate.records().scope_around(key, ScopeKind::Task).is_some()
     }
 
     /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
@@ -183,9 +187,9 @@ impl<M: Machine> Core<M> {
         let numbers = |at: ScopeId| (at != source).then(|| records.number_of(at));
         let places: Vec<Option<u64>> = places.into_iter().map(numbers).collect();
         let scope = &records.scopes[source.index];
-        let (root, was_taken) = (scope.root, scope.was_taken(source));
+        let (task, was_taken) = (scope.task, scope.was_taken(source));
         let line = scope.fired.as_ref().map_or(0, |fired| fired.line);
-        let (task, reached) = (records.scopes[root.index].task, records.reached(source));
+        let reached = records.reached(source);
         let is_bare = records.is_bare(source);
         drop(records);
         for place in places {
@@ -224,12 +228,11 @@ impl<M: Machine> Core<M> {
 
     /// Opens a scope around the whole task, and fires its deadline.
     fn time_out(&mut self, task: TaskIndex) {
-        let site = self.sched.site_of(task);
-        let root = self.sched.tasks[task].root;
+        let site = self.sched.tasks.site(task);
         self.sched.shared.scopes.set(self.sched.shared.scopes.get() + 1);
         let number = self.sched.shared.scopes.get();
         let kind = ScopeKind::Timeout;
-        let scope = self.sched.gate.records().open_around(root, kind, number, site);
+        let scope = self.sched.gate.records().open_around(task, kind, number, site);
         let (timer, until) = (Timer::Scope(number), self.sched.now);
         let armed =
             emit_for!(self.sched, KERNEL, Event::Arm { timer, until, phase: "".into(), at: None });

@@ -434,7 +434,7 @@ impl TaskView {
         });
         let is_running = task.state == State::Running;
         TaskView {
-            id: task.id,
+            id: core.sched.tasks.id(index),
             name: core.sched.tasks.label(index).1.to_owned(),
             parent: (task.parent != 0).then_some(task.parent),
             state: match task.state {
@@ -444,7 +444,7 @@ impl TaskView {
             },
             since: if is_running { core.sched.run.since } else { task.since },
             cycles: u64::from(task.runs),
-            spawned_at: Some(words::place_of(core.sched.site_of(index))),
+            spawned_at: Some(words::place_of(core.sched.tasks.site(index))),
             parked: parked.collect(),
             has_waker: task.rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept),
         }

@@ -3,9 +3,9 @@
 //!
 //! A deadline is a slot of the deadline table, which the kernel scans once a tick. So arming and
 //! disarming are one store each. A [`Guard`] runs a future under the deadline: it opens a scope,
-//! and the slot names that scope while the guard runs. With no guard, the slot names a scope around
-//! the whole task. A guard inside another guard of the same deadline cannot have the slot, so it
-//! gets a timer of its own.
+//! and the slot names that scope while the guard runs. With no guard, the slot names the task, and
+//! the kernel opens a scope around the whole task when the deadline fires. A guard inside another
+//! guard of the same deadline cannot have the slot, so it gets a timer of its own.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,7 +20,7 @@ use pin_project_lite::pin_project;
 use crate::core::gate;
 use crate::core::gate::Shared;
 use crate::core::protocol::{DeadlineEvent, Left, Note, Post, ScopeKind};
-use crate::core::table::{ScopeId, Site};
+use crate::core::table::{ScopeId, Site, TaskRef};
 use crate::interrupts::interrupt::Interruptible;
 use crate::interrupts::scope;
 use crate::interrupts::scope::{Limit, Opener, left, poll_inside, relabel};
@@ -62,8 +62,8 @@ pub struct ConnectionDeadline {
     kernel: Rc<Shared>,
     slot: u32,
     number: u32,
-    /// The scope around the task that made the deadline.
-    scope: ScopeId,
+    /// The task that made the deadline.
+    task: TaskRef,
     /// The scope of the guard that runs on the slot.
     guarding: Cell<Option<ScopeId>>,
     /// The point to which the deadline was last armed.
@@ -94,14 +94,11 @@ impl ConnectionDeadline {
         let (Some(kernel), Some(task)) = (gate::shared(), gate::task()) else {
             gate::refuse_outside_a_task(site)
         };
-        let (slot, number) = kernel.deadlines.make();
-        let scope = scope::open_around(task, ScopeKind::Deadline(slot), site);
-        let scope = scope.expect("the task that is being polled has a scope");
-        kernel.deadlines.set_scope(slot, scope);
+        let (slot, number) = kernel.deadlines.make(ScopeId::of(task));
         let (until, guards, guarding) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(None));
         let phase = Cell::new("");
         let deadline =
-            ConnectionDeadline { kernel, slot, number, scope, guarding, until, guards, phase };
+            ConnectionDeadline { kernel, slot, number, task, guarding, until, guards, phase };
         deadline.note(DeadlineEvent::Made, site);
         deadline
     }
@@ -219,7 +216,9 @@ impl ConnectionDeadline {
     /// the scope of a guard had fired.
     #[cold]
     fn forget_interrupt(&self) -> bool {
-        scope::forget(self.scope);
+        if let Some(around) = scope::deadline_around(self.task, self.slot) {
+            scope::forget(around);
+        }
         self.guarding.get().is_some_and(scope::forget)
     }
 
@@ -395,7 +394,9 @@ impl Drop for ConnectionDeadline {
             self.disarm();
             self.kernel.deadlines.release(self.slot);
         }
-        scope::close_scope(self.scope, Left::Other);
+        if let Some(around) = scope::deadline_around(self.task, self.slot) {
+            scope::close_scope(around, Left::Other);
+        }
     }
 }
 
@@ -469,9 +470,9 @@ impl<'a> OnSlot<'a> {
     }
 
     fn end(&mut self, left: Left) {
-        let ConnectionDeadline { kernel, slot, scope, guards, .. } = self.deadline;
+        let ConnectionDeadline { kernel, slot, task, guards, .. } = self.deadline;
         if guards.replace(false) {
-            kernel.deadlines.set_scope(*slot, *scope);
+            kernel.deadlines.set_scope(*slot, ScopeId::of(*task));
             self.deadline.guarding.set(None);
             self.opener.close(left);
             self.deadline.clear(self.opener.site);

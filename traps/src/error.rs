@@ -235,7 +235,7 @@ impl Interrupt {
 
     /// Returns whether the interrupt is the cancellation of the task that is being polled.
     pub(crate) fn is_own_cancellation(&self) -> bool {
-        self.is_cancelled() && gate::task() == Some(self.delivery().source)
+        self.is_cancelled() && gate::task() == Some(self.delivery().task)
     }
 }
 

@@ -786,7 +786,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
 
 /// Returns whether `result` is a failure of the member. Its own cancellation is not one.
 fn is_failure<T, E: Interruptible>(result: &Result<T, E>, task: TaskRef) -> bool {
-    let cancels = |it: &Interrupt| it.is_cancelled() && it.delivery().source == task;
+    let cancels = |it: &Interrupt| it.is_cancelled() && it.delivery().task == task;
     result.as_ref().is_err_and(|error| !error.interrupt().is_some_and(cancels))
 }
 

@@ -9,8 +9,8 @@
 //! had no effect.
 //!
 //! A *wait* is one record at the gate. It exists from the poll that files its trap until its result
-//! is read or its future is dropped. Scopes are records at the gate, too. A task is identified by
-//! its root scope.
+//! is read or its future is dropped. Scopes are records at the gate, too, and so is the half of a
+//! task that its own polls need.
 //!
 //! To read the source, begin in `traps/src/core/`: `protocol.rs` (traps, replies and posts),
 //! `scopes.rs` (the records of waits and scopes, and the choice of the interrupt that a wait gets),

@@ -86,7 +86,7 @@ struct Tape {
     failed: Option<io::Error>,
     /// The reason why the record ends before the program, until it is reported.
     lost: Option<String>,
-    /// The serial numbers of the newest wait, scope and descriptor before the tape began.
+    /// The serial numbers of the newest wait, task and descriptor before the tape began.
     serials: [u32; 3],
     /// The call site of the last operation.
     site: Option<&'static Location<'static>>,
@@ -273,7 +273,7 @@ pub fn is_cut_off() -> bool {
     MODE.get() == Mode::Plays && with(|tape| is_cut(&tape.line))
 }
 
-/// Returns the serial numbers of the newest wait, scope and descriptor before the tape began. An
+/// Returns the serial numbers of the newest wait, task and descriptor before the tape began. An
 /// earlier kernel of the thread may have made some, so a record has the differences to these.
 #[must_use]
 pub fn serials() -> [u32; 3] {

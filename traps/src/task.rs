@@ -628,26 +628,26 @@ impl<F: Future<Output: 'static> + 'static> Spawn<F> {
     /// the numbers of tasks.
     #[inline]
     pub(crate) fn make(&mut self) -> Task<F::Output> {
-        let (root, id) = self.begin();
-        let cell = Rc::new(TaskCell::new(root, id));
-        self.post(root, Some(cell.clone()));
+        let (task, id) = self.begin();
+        let cell = Rc::new(TaskCell::new(task, id));
+        self.post(task, Some(cell.clone()));
         Task { cell }
     }
 
     /// Chooses the name and the number of the task.
     fn begin(&self) -> (TaskRef, TaskId) {
         let Some(parent) = gate::task() else { gate::refuse_outside_a_task(self.site) };
-        let (root, id) = gate::new_task(self.site);
+        let (task, id) = gate::new_task(self.site);
         if any_locals() {
-            inherit_locals(parent, root);
+            inherit_locals(parent, task);
         }
-        (root, id)
+        (task, id)
     }
 
-    fn post(&mut self, root: TaskRef, cell: Option<Rc<TaskCell<F::Output>>>) {
+    fn post(&mut self, task: TaskRef, cell: Option<Rc<TaskCell<F::Output>>>) {
         let future = self.future.take().expect("rule: a future is not polled after it was ready");
         let body = Box::pin(TaskBody { state: BodyState::Running { future }, cell });
-        gate::post(Post::Spawn(NewTask { root, name: mem::take(&mut self.name), body }));
+        gate::post(Post::Spawn(NewTask { task, name: mem::take(&mut self.name), body }));
     }
 }
 

@@ -23,7 +23,7 @@ use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{
     End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
-use traps::internal::scopes::{Scope, WaitState};
+use traps::internal::scopes::{TaskRecord, WaitState};
 use traps::internal::table::{TaskId, TaskIndex, TaskRef, Ticket};
 
 #[cfg(doc)]
@@ -135,7 +135,7 @@ impl<M: Machine> Core<M> {
             Post::Withdraw(ticket) => self.withdraw(ticket),
             Post::Spawn(new) => self.spawn(new),
             Post::Cancel { task, reason, order } => {
-                let by = self.sched.run.task.map(|task| TaskId(self.sched.tasks[task].id));
+                let by = self.sched.run.task.map(|task| TaskId(self.sched.tasks.id(task)));
                 if let Some(index) = self.sched.find(task) {
                     self.cancel(index, Fired::by_cancel(order, by, reason));
                 }
@@ -177,22 +177,22 @@ impl<M: Machine> Core<M> {
 
     /// Makes the task that a spawn has requested, and puts it into the ready queue.
     fn spawn(&mut self, new: NewTask) {
-        let NewTask { root, name, body } = new;
-        let Scope { number, site, .. } = self.sched.gate.records().scopes[root.index];
+        let NewTask { task, name, body } = new;
+        let TaskRecord { number, site, .. } = self.sched.gate.records().tasks[task.index];
         let parent = self.sched.run.task;
         self.sched.traps += 1;
         if let (Some(parent), true) = (parent, self.hook.is_set()) {
             self.before_trap(parent, site, &Op::Spawn { name: name.clone() });
         }
-        let by = parent.map_or(0, |parent| self.sched.tasks[parent].id);
+        let by = parent.map_or(0, |parent| self.sched.tasks.id(parent));
         if let Some(parent) = parent {
             emit!(self.sched, parent, {
                 let (op, outcome) = (Op::Spawn { name: (*name).into() }, Outcome::Number(number));
                 Event::Trap { op, scope: None, outcome, cause: None, at: None }
             });
         }
-        let task = Task { parent: by, body: Some(body), ..Task::new(root, number, name) };
-        let child = self.sched.add_task(task);
+        let new = Task { parent: by, body: Some(body), ..Task::new(task, name) };
+        let child = self.sched.tasks.add(task, new);
         self.sched.make_ready(child);
         emit!(self.sched, child, {
             Event::Spawn { parent: Parent::Task(by), at: Some(words::site(site)) }
@@ -234,7 +234,7 @@ impl<M: Machine> Core<M> {
     /// Drops the remaining tasks, newest first.
     pub(crate) fn drop_tasks(&mut self, services: &mut impl Services<M>, why: &'static str) {
         let tasks = self.sched.tasks.newest_first(0).into_iter();
-        let tasks: Vec<TaskRef> = tasks.map(|index| self.sched.tasks[index].root).collect();
+        let tasks: Vec<TaskRef> = tasks.map(|index| self.sched.tasks.key(index)).collect();
         for task in tasks {
             self.drop_task(services, task, why);
         }

@@ -50,9 +50,9 @@ impl<M: Machine> Core<M> {
 
     /// Withdraws the waits that an ended task still has.
     #[cold]
-    fn withdraw_all(&mut self, task: TaskRef) {
+    fn withdraw_all(&mut self, task: TaskIndex) {
         let records = self.sched.gate.records();
-        let waits = records.waits_of(task.index);
+        let waits = records.waits_of(task);
         let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
         drop(records);
         // The interrupt of a wait that was not read goes back, and must not end another wait of a
@@ -74,13 +74,11 @@ impl<M: Machine> Core<M> {
         self.release_all(index);
         // The drop of an output that no handle takes is part of the run.
         self.drop_body(index, how, "output");
-        let root = self.sched.tasks[index].root;
+        let key = self.sched.tasks.key(index);
         let shown = match how {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.sched.gate.records().scopes[root.index].was_taken(root) => {
-                Exit::Cancelled
-            }
+            End::Output if self.sched.gate.records().was_cancellation_taken(key) => Exit::Cancelled,
             End::Output => Exit::Ok,
         };
         let ran = self.sched.ran(index);
@@ -92,12 +90,12 @@ impl<M: Machine> Core<M> {
             self.longrun.measure(&mut self.sched);
             self.sched.run.task = None;
         }
-        self.close_root(index);
-        let Task { id, name, joins, .. } = self.sched.tasks.remove(index);
+        let id = self.sched.tasks.id(index);
+        let Task { name, joins, .. } = self.sched.tasks.remove(index);
         let cause = self.sched.log.cause;
         emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
         if traps::any_locals() {
-            for text in self.sched.gate.aside(|| drop_locals(root, TaskId(id))) {
+            for text in self.sched.gate.aside(|| drop_locals(key, TaskId(id))) {
                 announce!(self.sched, KERNEL, Event::Warn { text: text.into() });
             }
         }
@@ -107,10 +105,10 @@ impl<M: Machine> Core<M> {
     /// Stores the result of a task for its handle, and drops the body of the task. A panic in the
     /// drop is a `warn` line.
     pub(super) fn drop_body(&mut self, index: TaskIndex, how: End<'_>, what: &str) {
-        let task = &mut self.sched.tasks[index];
-        let Some(mut body) = task.body.take() else { return };
+        let Some(mut body) = self.sched.tasks[index].body.take() else { return };
+        let id = TaskId(self.sched.tasks.id(index));
         body.as_mut().end(how);
-        let clear = || drop_of_task(TaskId(task.id), what, || drop(body));
+        let clear = || drop_of_task(id, what, || drop(body));
         if let Some(text) = self.sched.gate.aside(clear) {
             announce!(self.sched, self.sched.tasks.label(index), Event::Warn { text: text.into() });
         }
@@ -119,20 +117,20 @@ impl<M: Machine> Core<M> {
     /// Ends the waits and scopes that an ended task still has. Their futures were leaked, or have
     /// moved to another task.
     fn release_all(&mut self, index: TaskIndex) {
-        let task = self.sched.tasks[index].root;
-        let has_waits = self.sched.gate.records().waits_of(task.index).next().is_some();
+        let has_waits = self.sched.gate.records().waits_of(index).next().is_some();
         if has_waits {
-            self.withdraw_all(task);
+            self.withdraw_all(index);
         }
         let records = self.sched.gate.records();
         let mut scopes = Vec::new();
-        if records.scopes[task.index].open > 0 {
-            let left = records.scopes.iter().filter(|(_, scope)| scope.root == task);
+        if records.tasks[index.0].open > 0 {
+            let left = records.scopes.iter().filter(|(_, scope)| scope.task == index);
             let left = left.filter(|(_, it)| it.is_inner && it.kind != ScopeKind::Closed);
             scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
         }
         drop(records);
         scopes.sort_unstable();
+        let task = self.sched.tasks.key(index);
         for (Reverse(number), scope) in scopes {
             self.close_left_scope(task, number, scope);
         }
@@ -145,15 +143,6 @@ impl<M: Machine> Core<M> {
         let Scope { kind, deadline, .. } = closed;
         let event = ScopeEvent::Closed(Left::Other);
         self.sched.log_scope(&ScopePost { task, number, kind, deadline, event });
-    }
-
-    /// Closes the root scope of a task, and the scopes around the root.
-    fn close_root(&mut self, index: TaskIndex) {
-        let mut records = self.sched.gate.records();
-        let mut at = self.sched.tasks[index].root;
-        while let Some(closed) = records.close(at) {
-            at = closed.parent;
-        }
     }
 
     /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has

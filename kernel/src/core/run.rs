@@ -146,11 +146,12 @@ impl<M: Machine> Core<M> {
     /// Polls a task's future once. This is the only poll of a task in the project.
     #[inline]
     fn poll(&mut self, index: TaskIndex, main: MainPoll<'_>) -> Poll<()> {
+        let key = self.sched.tasks.key(index);
         let task = &mut self.sched.tasks[index];
-        self.sched.gate.begin(task.root, index, self.sched.now);
+        self.sched.gate.begin(key, self.sched.now);
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
-        let waker = own.unwrap_or_else(|| self.spare.lend(task.root));
+        let waker = own.unwrap_or_else(|| self.spare.lend(key));
         self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.sched.run.is_polling = true;

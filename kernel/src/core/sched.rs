@@ -13,7 +13,7 @@ use traps::internal::scopes::Wait;
 use traps::internal::table::{Site, TaskIndex, TaskRef, Ticket};
 
 use super::ready::ReadyQueue;
-use super::tasks::{State, Task, Tasks};
+use super::tasks::{State, Tasks};
 use crate::log::Log;
 use crate::machine::Machine;
 
@@ -76,7 +76,7 @@ impl<M: Machine> Sched<M> {
             now: Time::ZERO,
             turn: 0,
             log: Log::new(shared.epoch),
-            tasks: Tasks::default(),
+            tasks: Tasks::new(gate),
             ready: ReadyQueue::default(),
             run: Run::default(),
             external: 0,
@@ -89,23 +89,7 @@ impl<M: Machine> Sched<M> {
     /// Returns the index of a task, or `None` if it has ended.
     #[inline]
     pub(crate) fn find(&self, task: TaskRef) -> Option<TaskIndex> {
-        let index = self.gate.records().scopes.get(task)?.task;
-        self.tasks.has(index, task).then_some(index)
-    }
-
-    /// Adds a task to the tasks of the kernel. Returns its index.
-    #[inline]
-    pub(crate) fn add_task(&mut self, task: Task) -> TaskIndex {
-        let root = task.root.index;
-        let index = self.tasks.rows.insert(task);
-        let index = TaskIndex(u32::try_from(index).expect("fewer than 2^32 tasks"));
-        self.gate.records().scopes[root].task = index;
-        index
-    }
-
-    /// Returns the location at which a task was spawned.
-    pub(crate) fn site_of(&self, index: TaskIndex) -> Site {
-        self.gate.records().scopes[self.tasks[index].root.index].site
+        self.tasks.find(task)
     }
 
     /// Returns the trap of a wait, and its call site.
@@ -123,7 +107,7 @@ impl<M: Machine> Sched<M> {
     /// Returns the parked waits of a task, in the order in which they were filed.
     pub(crate) fn parked<R>(&self, task: TaskIndex, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
         let records = self.gate.records();
-        let waits = records.waits_of(self.tasks[task].root.index);
+        let waits = records.waits_of(task);
         let parked = waits.filter(|(_, wait)| wait.is_parked());
         parked.map(|(ticket, wait)| look(ticket, wait)).collect()
     }
@@ -138,36 +122,29 @@ impl<M: Machine> Sched<M> {
         let (records, ready) = (self.gate.records(), self.ready.iter().collect::<Vec<TaskIndex>>());
         let mut waiting = 0;
         for (index, task) in self.tasks.iter() {
+            let key = self.tasks.key(index);
+            let id = records.tasks.get(key).expect("a task has its half at the gate").number;
             let times = ready.iter().filter(|it| **it == index).count();
             let is_ready = task.state == State::Ready;
-            assert_eq!(
-                times,
-                usize::from(is_ready),
-                "task {}: once in the queue if ready",
-                task.id
-            );
+            assert_eq!(times, usize::from(is_ready), "task {}: once in the queue if ready", id);
             let runs = self.run.task == Some(index);
-            assert!(task.state != State::Running || runs, "task {} has the CPU", task.id);
-            let root = records.scopes.get(task.root).expect("a task has its root scope");
-            assert_eq!((root.task, root.number), (index, task.id), "a root names its task");
+            assert!(task.state != State::Running || runs, "task {} has the CPU", id);
             let next = |at: &u32| task.joins.after(records.waits[*at].in_queue);
             for at in std::iter::successors(task.joins.first(), next) {
                 let wait = &records.waits[at];
-                let joins = matches!(wait.trap, Trap::Join { task: it, .. } if it == task.root);
-                assert!(joins && wait.is_parked(), "task {} lists who joins it", task.id);
+                let joins = matches!(wait.trap, Trap::Join { task: it, .. } if it == key);
+                assert!(joins && wait.is_parked(), "task {} lists who joins it", id);
                 waiting += 1;
             }
         }
+        assert_eq!(self.tasks.alive(), self.tasks.iter().count(), "the tasks are counted");
         assert_eq!(ready.len(), ready.iter().filter(|it| self.tasks.state(**it).is_some()).count());
         let (mut joins, mut external) = (0, 0);
         for (ticket, wait) in records.waits.iter() {
-            let task = &self.tasks[wait.task];
-            assert_eq!(task.root.index, wait.root, "{ticket:?} names one task in both tables");
+            assert!(self.tasks.state(wait.task).is_some(), "{ticket:?} is of a task");
             match &wait.trap {
                 _ if !wait.is_parked() => {}
-                Trap::Join { task, .. } => {
-                    joins += usize::from(records.scopes.get(*task).is_some())
-                }
+                Trap::Join { task, .. } => joins += usize::from(records.tasks.get(*task).is_some()),
                 Trap::Park { external: true, .. } => external += 1,
                 Trap::Clock | Trap::Check => panic!("{ticket:?} is parked in a trap that answers"),
                 _ => {}

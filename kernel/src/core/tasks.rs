@@ -1,9 +1,13 @@
 //! The table of tasks, and the end of a task.
 //!
-//! A task is a small record: its root scope, its state, its number, its name, its future, and the
-//! list of the waits for its end. Its waits and scopes are at the gate, and its output is in a cell
-//! that its handle shares. So a task that has ended is gone from the table at once, even if its
-//! handle is still there. A task is in one of three states:
+//! A task is one record in two halves, both at the same index. The half at the gate has what the
+//! task's own polls need: its number, its waits and the scopes around it
+//! ([`TaskRecord`](traps::internal::scopes::TaskRecord)). The half here has its state, its name, its
+//! future, and the list of the waits for its end. The obvious way is one table for both. But a future
+//! is user code, and comes back to the gate while it is polled, so the kernel cannot poll it in a
+//! table of the gate: each poll would have to take it out and put it back. The output of a task is in
+//! a cell that its handle shares. So a task that has ended is gone at once, even if its handle is
+//! still there. A task is in one of three states:
 //!
 //! ```text
 //!             make_ready                  run_task
@@ -14,10 +18,10 @@
 //!
 //! A task ends with its output, by a panic, or because it is dropped ([`End`]). In each case
 //! `Core::end_task` takes the same steps in the same order: withdraw the remaining waits and
-//! close the remaining scopes, hand the output to the cell, write the `exit` line, close the root
-//! scope, remove the record, and wake the tasks that join it. User code (the drops of the future,
-//! of the output and of the task's locals) runs outside of any borrow, and its panic does not stop
-//! these steps.
+//! close the remaining scopes, hand the output to the cell, remove the record with the scopes around
+//! the task, write the `exit` line, and wake the tasks that join it. User code (the drops of the
+//! future, of the output and of the task's locals) runs outside of any borrow, and its panic does not
+//! stop these steps.
 //!
 //! A sleeping task costs this record, so fields that few tasks need are in a box ([`Rare`]).
 
@@ -26,8 +30,8 @@ use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 
-use slab::Slab;
 use traps::Time;
+use traps::internal::gate::Gate;
 use traps::internal::protocol::Body;
 use traps::internal::table::{Direction, HandleId, List, Site, TaskIndex, TaskRef};
 
@@ -49,14 +53,12 @@ pub(crate) enum State {
 /// A task that has not ended. A sleeping task costs this much memory, so fields that few tasks need
 /// are in [`Rare`].
 pub(crate) struct Task {
-    /// The reference to the task: the scope around everything that the task does.
-    pub(crate) root: TaskRef,
     pub(crate) state: State,
+    /// The serial number of the task's key.
+    pub(crate) serial: u32,
     /// The wait that the task last returned from, for `longrun` lines: the log's word and the call
     /// site.
     pub(crate) came: (&'static str, Option<Site>),
-    /// The number of the task, from 2. The kernel's own task is number 1.
-    pub(crate) id: u64,
     /// The name of the task.
     pub(crate) name: Cow<'static, str>,
     /// The task's future, until the task ends; `None` for main, whose future is in the stack frame
@@ -93,12 +95,11 @@ pub(crate) struct Rare {
 
 impl Task {
     /// Makes a parked task without a future.
-    pub(crate) fn new(root: TaskRef, id: u64, name: Cow<'static, str>) -> Task {
+    pub(crate) fn new(task: TaskRef, name: Cow<'static, str>) -> Task {
         Task {
-            root,
             state: State::Parked,
+            serial: task.serial(),
             came: ("", None),
-            id,
             name,
             body: None,
             parent: 0,
@@ -116,9 +117,12 @@ impl Task {
 }
 
 /// The tasks of a kernel that have not ended.
-#[derive(Default)]
 pub(crate) struct Tasks {
-    pub(super) rows: Slab<Task>,
+    /// The gate, which has the other half of each task.
+    gate: &'static Gate,
+    /// The tasks by index. `None` for a task that has ended, or whose spawn is not handled yet.
+    rows: Vec<Option<Task>>,
+    alive: usize,
     /// The index of main, until main has ended.
     pub(super) main: Option<TaskIndex>,
 }
@@ -127,50 +131,90 @@ impl Index<TaskIndex> for Tasks {
     type Output = Task;
     #[inline]
     fn index(&self, index: TaskIndex) -> &Task {
-        &self.rows[index.0 as usize]
+        self.rows[index.0 as usize].as_ref().expect("the task has not ended")
     }
 }
 
 impl IndexMut<TaskIndex> for Tasks {
     #[inline]
     fn index_mut(&mut self, index: TaskIndex) -> &mut Task {
-        &mut self.rows[index.0 as usize]
+        self.rows[index.0 as usize].as_mut().expect("the task has not ended")
     }
 }
 
 impl Tasks {
+    pub(crate) fn new(gate: &'static Gate) -> Tasks {
+        Tasks { gate, rows: Vec::new(), alive: 0, main: None }
+    }
+
+    /// Adds the kernel's half of a task. Returns the index.
+    #[inline]
+    pub(crate) fn add(&mut self, key: TaskRef, task: Task) -> TaskIndex {
+        let index = TaskIndex::of(key);
+        let row = index.0 as usize;
+        if row >= self.rows.len() {
+            self.rows.resize_with(row + 1, || None);
+        }
+        self.rows[row] = Some(task);
+        self.alive += 1;
+        index
+    }
+
     #[inline]
     pub(crate) fn is_main(&self, index: TaskIndex) -> bool {
         self.main == Some(index)
     }
 
-    /// Removes a task that has ended. Returns its record, to be dropped.
+    /// Removes a task that has ended, and all that is around it. Returns the kernel's half of it, to
+    /// be dropped.
     pub(crate) fn remove(&mut self, index: TaskIndex) -> Task {
         if self.is_main(index) {
             self.main = None;
         }
-        self.rows.remove(index.0 as usize)
+        self.gate.records().remove_task(self.key(index));
+        self.alive -= 1;
+        self.rows[index.0 as usize].take().expect("a task ends once")
     }
 
-    /// Returns whether the task `root` is at this index.
+    /// Returns the index of a task, or `None` if it has ended.
     #[inline]
-    pub(crate) fn has(&self, index: TaskIndex, root: TaskRef) -> bool {
-        self.rows.get(index.0 as usize).is_some_and(|task| task.root == root)
+    pub(crate) fn find(&self, task: TaskRef) -> Option<TaskIndex> {
+        let found = self.rows.get(task.index as usize)?.as_ref()?;
+        (found.serial == task.serial()).then_some(TaskIndex::of(task))
+    }
+
+    /// Returns the key of a task.
+    #[inline]
+    pub(crate) fn key(&self, index: TaskIndex) -> TaskRef {
+        TaskRef::new(index.0, self[index].serial)
+    }
+
+    /// Returns the number of a task, from 2. The kernel's own task is number 1.
+    pub(crate) fn id(&self, index: TaskIndex) -> u64 {
+        self.gate.records().tasks[index.0].number
+    }
+
+    /// Returns the location at which a task was spawned.
+    pub(crate) fn site(&self, index: TaskIndex) -> Site {
+        self.gate.records().tasks[index.0].site
     }
 
     /// Returns the state of the task at this index, or `None` if there is no task.
     pub(crate) fn state(&self, index: TaskIndex) -> Option<State> {
-        self.rows.get(index.0 as usize).map(|task| task.state)
+        Some(self.rows.get(index.0 as usize)?.as_ref()?.state)
     }
 
     /// Iterates over the tasks, with their indexes, in no meaningful order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
-        self.rows.iter().map(|(index, task)| (TaskIndex(index as u32), task))
+        (0..)
+            .map(TaskIndex)
+            .zip(&self.rows)
+            .filter_map(|(index, task)| Some((index, task.as_ref()?)))
     }
 
     /// Returns the number of tasks that have not ended.
     pub(crate) fn alive(&self) -> usize {
-        self.rows.len()
+        self.alive
     }
 
     /// Returns the number and the name of a task, or of the kernel, for the log.
@@ -180,26 +224,24 @@ impl Tasks {
 
     /// Returns the number and the name of a task, for the log.
     pub(crate) fn label(&self, index: TaskIndex) -> (u64, &str) {
-        let task = &self[index];
-        (task.id, &task.name)
+        (self.id(index), &self[index].name)
     }
 
     /// Returns the name of the task with this number, if the task has not ended. O(tasks).
     pub(crate) fn has_name(&self, id: u64) -> Option<&str> {
-        let (index, _) = self.rows.iter().find(|(_, task)| task.id == id)?;
-        Some(self.label(TaskIndex(index as u32)).1)
+        let (_, task) = self.iter().find(|(index, _)| self.id(*index) == id)?;
+        Some(&task.name)
     }
 
     /// Iterates over the wakers that tasks have kept clones of.
     pub(crate) fn wakers(&self) -> impl Iterator<Item = &SpareWaker> {
-        self.rows.iter().filter_map(|(_, task)| task.rare.as_ref()?.waker.as_ref())
+        self.iter().filter_map(|(_, task)| task.rare.as_ref()?.waker.as_ref())
     }
 
     /// Returns the indexes of the tasks with a number above `older`, newest first.
     pub(crate) fn newest_first(&self, older: u64) -> Vec<TaskIndex> {
-        let wanted = self.rows.iter().filter(|(_, task)| task.id > older);
-        let mut found: Vec<_> =
-            wanted.map(|(index, task)| (task.id, TaskIndex(index as u32))).collect();
+        let numbered = self.iter().map(|(index, _)| (self.id(index), index));
+        let mut found: Vec<_> = numbered.filter(|(id, _)| *id > older).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.into_iter().map(|(_, index)| index).collect()
     }
@@ -207,12 +249,14 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use traps::internal::scopes::{Scope, Wait};
+    use traps::internal::scopes::{Scope, TaskRecord, Wait};
 
     use super::*;
 
     #[test]
     fn what_is_kept_of_a_task_does_not_grow() {
-        assert_eq!((size_of::<Task>(), size_of::<Scope>(), size_of::<Wait>()), (120, 104, 104));
+        // The serial number of a row's key makes a row at the gate 8 bytes larger.
+        assert_eq!((size_of::<Option<Task>>(), size_of::<TaskRecord>()), (104, 32));
+        assert_eq!((size_of::<Scope>(), size_of::<Wait>()), (88, 104));
     }
 }

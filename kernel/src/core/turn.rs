@@ -97,8 +97,8 @@ pub(crate) enum Failure {
 impl<M: Machine> Core<M> {
     /// Makes the task of main.
     pub(crate) fn add_main(&mut self, site: Site) -> TaskIndex {
-        let (root, id) = self.sched.gate.new_task(site);
-        let task = self.sched.add_task(Task::new(root, id.0, "main".into()));
+        let (key, _) = self.sched.gate.new_task(site);
+        let task = self.sched.tasks.add(key, Task::new(key, "main".into()));
         self.sched.tasks.main = Some(task);
         self.sched.make_ready(task);
         let event = Event::Spawn { parent: Parent::Kernel, at: Some(words::site(site)) };
@@ -286,8 +286,8 @@ impl<M: Machine> Core<M> {
     fn scan_deadlines(&mut self) {
         let mut due = self.scans.scan(&mut self.sched);
         for due in due.drain(..) {
-            if self.scans.reaches(&mut self.sched, due) {
-                self.fire(due.scope);
+            if let Some(scope) = self.scans.reached(&mut self.sched, due) {
+                self.fire(scope);
             }
         }
         self.scans.give_back(due);

@@ -65,11 +65,11 @@ impl<M: Machine> Core<M> {
 
     /// Writes the scopes and the waits of a task, and what is pending in it.
     fn put_inside(&self, index: TaskIndex, text: &mut String) -> std::fmt::Result {
-        let root = self.sched.tasks[index].root;
+        let root = ScopeId::of(self.sched.tasks.key(index));
         let records = self.sched.gate.records();
         let mut scopes: Vec<(ScopeId, &Scope)> = records.scopes.iter().collect();
-        scopes.retain(|(_, scope)| scope.root == root && scope.kind != ScopeKind::Closed);
-        scopes.sort_unstable_by_key(|(at, scope)| (*at != root, scope.number));
+        scopes.retain(|(_, scope)| scope.task == index && scope.kind != ScopeKind::Closed);
+        scopes.sort_unstable_by_key(|(_, scope)| (scope.kind != ScopeKind::Task, scope.number));
         for (_, scope) in scopes.iter().filter(|(_, scope)| scope.line != 0) {
             let Scope { kind, number, line, deadline, parent, .. } = scope;
             let kind = match kind {
@@ -85,20 +85,21 @@ impl<M: Machine> Core<M> {
             put_in(&records, *parent, text)?;
         }
         for (source, scope) in &scopes {
-            if *source != root && scope.line == 0 {
+            let is_cancellation = scope.kind == ScopeKind::Task;
+            if !is_cancellation && scope.line == 0 {
                 continue;
             }
             let mut places = records.places_of(*source);
             places.sort_unstable_by_key(|at| (at != source, records.number_of(*at)));
             for at in places {
-                match *source == root {
+                match is_cancellation {
                     true => write!(text, "  pending root")?,
                     false => write!(text, "  pending s{}", scope.number)?,
                 }
                 put_in(&records, if at == *source { root } else { at }, text)?;
             }
         }
-        for (ticket, wait) in records.waits_of(root.index).filter(|(_, wait)| wait.is_parked()) {
+        for (ticket, wait) in records.waits_of(index).filter(|(_, wait)| wait.is_parked()) {
             let (number, line) = self.sched.log.number_of(ticket);
             write!(text, "  k={number} {} #{line:04}", self.sched.log.names.op_of(&wait.trap))?;
             put_in(&records, wait.scope, text)?;
@@ -129,13 +130,13 @@ impl<M: Machine> Core<M> {
     /// Writes the descriptors that are registered, waited for or ready.
     fn put_descriptors(&self, text: &mut String) -> std::fmt::Result {
         let mut waiting = BTreeMap::new();
-        for (_, wait) in self.sched.gate.records().waits.iter().filter(|(_, wait)| wait.is_parked())
-        {
+        let records = self.sched.gate.records();
+        for (_, wait) in records.waits.iter().filter(|(_, wait)| wait.is_parked()) {
             if let Trap::Io { handle, direction } = wait.trap {
                 let side = direction == Direction::Write;
                 waiting.insert(
                     (self.sched.log.names.alias(handle), side),
-                    self.sched.tasks[wait.task].id,
+                    records.tasks[wait.task.0].number,
                 );
             }
         }
@@ -182,7 +183,7 @@ impl<M: Machine> Core<M> {
             {
                 holders.extend(self.sched.holders(queue));
             }
-            waits.insert(self.sched.log.number_of(ticket).0, self.sched.tasks[task].id);
+            waits.insert(self.sched.log.number_of(ticket).0, self.sched.tasks.id(task));
         }
         let list = |numbers: &mut dyn Iterator<Item = &u64>| {
             numbers.map(u64::to_string).collect::<Vec<_>>().join(",")

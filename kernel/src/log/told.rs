@@ -80,11 +80,11 @@ impl<M: Machine> Sched<M> {
         let records = self.gate.records();
         let has_come = match &trap {
             Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
-            Trap::Join { task, .. } => records.scopes.get(*task).is_none(),
+            Trap::Join { task, .. } => records.tasks.get(*task).is_none(),
             _ => false,
         };
         let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
-        let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
+        let leaves = !goes_on && records.is_only(task, ticket);
         let inside = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
         let scope = self.unless_last(task, inside);
@@ -116,7 +116,7 @@ impl<M: Machine> Sched<M> {
     /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
     pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
         let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
-        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
+        let number = |task: &TaskRef| Some(self.tasks.id(self.find(*task)?));
         let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
         numbers.collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -185,9 +185,10 @@ impl<M: Machine> Sched<M> {
     /// Returns the word for the result that a ready task will get in its next run.
     pub(crate) fn winner(&self, task: TaskIndex) -> &'static str {
         let records = self.gate.records();
-        let root = self.tasks[task].root.index;
-        let unread = || records.waits_of(root).filter_map(|(_, wait)| wait.interrupt());
-        if records.scopes[root].fired.is_some() && unread().any(Interrupt::is_cancelled) {
+        let unread = || records.waits_of(task).filter_map(|(_, wait)| wait.interrupt());
+        if records.scope_around(self.tasks.key(task), ScopeKind::Task).is_some()
+            && unread().any(Interrupt::is_cancelled)
+        {
             return "cancel";
         }
         // One is enough: the task may have as many as it has timeouts.
@@ -288,7 +289,7 @@ impl<M: Machine> Sched<M> {
             }
             Note::Permit(kind, name, PermitEvent::Given(holder)) => {
                 let holder = self.find(holder).filter(|task| acting != Some(*task));
-                let from = holder.map(|task| self.tasks[task].id);
+                let from = holder.map(|task| self.tasks.id(task));
                 Event::Give { kind: kind.into(), name, from }
             }
             Note::Rescoped(what, scope) => {
@@ -350,7 +351,7 @@ impl<M: Machine> Sched<M> {
         let leaves = self.run.parked && self.log.listening;
         match self.run.task.filter(|_| !leaves) {
             Some(task) if self.tasks.state(task) == Some(State::Running) => {
-                writeln!(text, "cpu {}", self.tasks[task].id)?;
+                writeln!(text, "cpu {}", self.tasks.id(task))?;
             }
             _ if self.run.messages => writeln!(text, "cpu 1")?,
             _ => {}
@@ -364,7 +365,7 @@ impl<M: Machine> Sched<M> {
         for (word, tasks) in [("ready", now), ("next", next)] {
             if !tasks.is_empty() {
                 let numbers: Vec<_> =
-                    tasks.iter().map(|task| self.tasks[*task].id.to_string()).collect();
+                    tasks.iter().map(|task| self.tasks.id(*task).to_string()).collect();
                 writeln!(text, "{word} {}", numbers.join(" "))?;
             }
         }
@@ -376,7 +377,7 @@ impl<M: Machine> Sched<M> {
                 State::Ready => ("ready", task.since),
                 State::Parked => ("parked", task.since),
             };
-            writeln!(text, "{} {} {state} since={since}", task.id, word(&task.name))?;
+            writeln!(text, "{} {} {state} since={since}", self.tasks.id(index), word(&task.name))?;
             inside(index, &mut text)?;
         }
         Ok(text)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use traps::Time;
 use traps::internal::protocol::ScopeKind;
+use traps::internal::table::{ScopeId, TaskIndex};
 use traps::parts::deadlines::{DeadlineTable, Due};
 
 use crate::core::sched::Sched;
@@ -58,19 +59,25 @@ impl Scans {
         due
     }
 
-    /// Logs a deadline that is due. Returns whether its scope still is on the deadline, and so must
-    /// fire.
-    pub(crate) fn reaches(&self, sched: &mut Sched<impl Machine>, due: Due) -> bool {
+    /// Logs a deadline that is due. Returns the scope that must fire, if it still is on the deadline.
+    /// Outside a guard, that is a scope around the whole task, opened now if this is the first time.
+    pub(crate) fn reached(&self, sched: &mut Sched<impl Machine>, due: Due) -> Option<ScopeId> {
         let Due { deadline, number, slot, scope } = due;
         let cause = sched.log.armed.get(&number).copied().unwrap_or_default();
         sched.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
-        match sched.gate.records().scopes.get_mut(scope) {
-            Some(found) if is_on(found.kind, slot) => {
-                found.deadline = deadline;
-                true
+        let mut records = sched.gate.records();
+        let scope = match scope.task() {
+            Some(task) => {
+                let kind = ScopeKind::Deadline(slot);
+                let site = records.tasks.get(task)?.site;
+                let found = records.scope_around(task, kind);
+                found.unwrap_or_else(|| records.open_around(TaskIndex::of(task), kind, 0, site))
             }
-            _ => false,
-        }
+            None => scope,
+        };
+        let found = records.scopes.get_mut(scope).filter(|found| is_on(found.kind, slot))?;
+        found.deadline = deadline;
+        Some(scope)
     }
 
     /// Keeps the emptied list of a scan.

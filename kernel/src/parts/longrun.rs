@@ -120,7 +120,7 @@ impl Longrun {
             return;
         }
         let (after, at) = match sched.run.from {
-            (word @ ("" | "spawn"), _) | (word, None) => (word, sched.site_of(task)),
+            (word @ ("" | "spawn"), _) | (word, None) => (word, sched.tasks.site(task)),
             (word, Some(at)) => (word, at),
         };
         if self.told.insert((at.file(), at.line())) {

@@ -123,9 +123,9 @@ fn taped(turn: u64, messages: Vec<Message>) -> Vec<Message> {
 }
 
 fn put_message(message: &Message) -> String {
-    let [waits, scopes, _] = tape::serials();
+    let [waits, tasks, _] = tape::serials();
     match message {
-        Message::Wake(it) => format!("wake:{}.{}", it.index, it.serial().wrapping_sub(scopes)),
+        Message::Wake(it) => format!("wake:{}.{}", it.index, it.serial().wrapping_sub(tasks)),
         Message::Unpark(it) => format!("unpark:{}.{}", it.index, it.serial().wrapping_sub(waits)),
         Message::Done(job) => format!("done:{job}"),
         Message::ShutDown(reason) => format!("shutdown:{}", escaped(reason.as_bytes())),
@@ -139,13 +139,13 @@ fn put_message(message: &Message) -> String {
 /// another thread spawned is not in the record.
 fn get_message(word: &str) -> Option<Message> {
     let (kind, value) = word.split_once(':').unwrap_or((word, ""));
-    let [waits, scopes, _] = tape::serials();
+    let [waits, tasks, _] = tape::serials();
     let key = |base: u32| -> Option<(u32, u32)> {
         let (index, serial) = value.split_once('.')?;
         Some((index.parse().ok()?, base.wrapping_add(serial.parse().ok()?)))
     };
     Some(match kind {
-        "wake" => key(scopes).map(|(index, serial)| Message::Wake(TaskRef::new(index, serial)))?,
+        "wake" => key(tasks).map(|(index, serial)| Message::Wake(TaskRef::new(index, serial)))?,
         "unpark" => {
             key(waits).map(|(index, serial)| Message::Unpark(Ticket::new(index, serial)))?
         }

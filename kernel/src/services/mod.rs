@@ -98,7 +98,7 @@ impl<M: Machine> Services<M> for All {
     }
 
     fn run_begins(&mut self, core: &Core<M>, task: TaskIndex) {
-        self.watchdog.begin(core.sched.tasks.label(task), Some(core.sched.site_of(task)));
+        self.watchdog.begin(core.sched.tasks.label(task), Some(core.sched.tasks.site(task)));
     }
 
     fn run_ends(&mut self) {

@@ -267,9 +267,9 @@ async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, 
 /// Makes the task that another thread has ordered.
 pub(crate) fn spawn<M: Machine>(core: &mut Core<M>, order: Order) {
     let Order { name, site, build, task: told } = order;
-    let (root, id) = core.sched.gate.new_task(site);
-    told.set(root).expect("an order is carried out once");
-    let child = core.sched.add_task(Task { body: Some(build()), ..Task::new(root, id.0, name) });
+    let (key, _) = core.sched.gate.new_task(site);
+    told.set(key).expect("an order is carried out once");
+    let child = core.sched.tasks.add(key, Task { body: Some(build()), ..Task::new(key, name) });
     let (parent, at) = (Parent::Thread(core.sched.log.cause), Some(words::site(site)));
     core.sched.make_ready(child);
     emit!(core.sched, child, Event::Spawn { parent, at });

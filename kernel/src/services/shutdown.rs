@@ -80,8 +80,7 @@ impl Shutdown {
         shared.closing.set(true);
         shared.until_closing.over.set(true);
         for task in core.sched.tasks.newest_first(0).into_iter().rev() {
-            let root = core.sched.tasks[task].root;
-            if core.sched.gate.records().scopes[root.index].watches_shutdown {
+            if core.sched.gate.records().tasks[task.0].watches_shutdown {
                 core.sched.poll_again(task);
             }
         }

@@ -136,7 +136,7 @@ impl Threads {
             parcel: Some(Parcel { work: work.clone(), context }),
             work,
             ticket: Some(ticket),
-            task: (task, core.sched.tasks[index].id),
+            task: (task, core.sched.tasks.id(index)),
             name: None,
             site,
             since: core.sched.now,

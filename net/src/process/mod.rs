@@ -369,20 +369,21 @@ mod tests {
     use std::future::ready;
     use std::task::{Context, Waker};
 
-    use traps::internal::table::ScopeId;
+    use traps::internal::table::{ScopeId, TaskRef};
     use traps::{Delivery, Interrupt, Kind, Time};
 
     use super::*;
 
     #[test]
     fn who_was_interrupted_says_so_though_another_part_failed_beside_it() {
-        let root = ScopeId::new(0, 1);
+        let (task, source) = (TaskRef::new(0, 1), ScopeId::new(0, 1));
         let cancelled = Interrupt::new(Delivery {
             kind: Kind::Cancelled,
-            source: root,
+            source,
+            task,
             order: 1,
             position: None,
-            place: root,
+            place: source,
             passed: false,
             deadline: Time::NEVER,
             reading: Time::ZERO,

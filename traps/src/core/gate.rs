@@ -4,8 +4,8 @@
 //! records of all waits and scopes, and the list of what the task has filed in this poll. One round
 //! trip takes five steps:
 //!
-//! 1. The kernel begins a poll ([`Gate::begin`]): it names the task, and the task's root becomes
-//!    the scope in force.
+//! 1. The kernel begins a poll ([`Gate::begin`]): it names the task, and no scope is in force but
+//!    those around the whole task.
 //! 2. The task files traps and posts, which stay in program order. The newest trap is in a cell of
 //!    its own, because most polls file one trap and nothing else.
 //! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only`], [`Gate::take`]).
@@ -37,9 +37,7 @@ use std::time::SystemTime;
 
 use super::protocol::Post;
 use super::scopes::Records;
-use super::table::{
-    HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskIndex, TaskRef, Ticket,
-};
+use super::table::{HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
@@ -54,9 +52,7 @@ pub struct Gate {
     pub(crate) epoch: Cell<u32>,
     /// The task that is being polled.
     pub(crate) task: Cell<Option<TaskRef>>,
-    /// The index of the polled task in the table of its kernel.
-    pub(crate) index: Cell<TaskIndex>,
-    /// The scope in force: the innermost scope that is being polled.
+    /// The scope in force: the innermost scope that is being polled, or the task.
     pub(crate) scope: Cell<ScopeId>,
     /// The last reading of the kernel clock.
     pub(crate) now: Cell<Time>,
@@ -66,7 +62,7 @@ pub struct Gate {
     /// The number of times that a task woke itself in its own poll. A task that has just woken
     /// itself is not waiting.
     pub(crate) self_wakes: Cell<u32>,
-    /// The waits and the scopes of this thread's tasks.
+    /// The tasks of this thread, with their waits and scopes.
     pub(crate) records: RefCell<Records>,
     pub(crate) handles: RefCell<HandleNames>,
     /// The scopes whose deadlines the kernel must put into the timer heap. They make no log line,
@@ -77,7 +73,7 @@ pub struct Gate {
     /// The traps and posts that were filed before `newest`, in program order.
     pub(crate) filed: RefCell<Vec<Filed>>,
     pub(crate) any_filed: Cell<bool>,
-    /// The serial numbers of the newest wait and the newest scope before the kernel was made.
+    /// The serial numbers of the newest wait and the newest task before the kernel was made.
     before: Cell<(u32, u32)>,
 }
 
@@ -211,14 +207,14 @@ pub(crate) fn task() -> Option<TaskRef> {
 /// Returns the number of the task that is being polled.
 pub(crate) fn task_id(site: Site) -> TaskId {
     let (gate, task) = in_task(site);
-    TaskId(gate.records.borrow().scopes[task.index].number)
+    TaskId(gate.records.borrow().tasks[task.index].number)
 }
 
 /// Returns the number of the task that is being polled, or `None` outside a poll.
 pub(crate) fn task_number() -> Option<u64> {
     let gate = GATE.get()?;
     let records = gate.records.try_borrow().ok()?;
-    records.scopes.get(gate.task.get()?).map(|root| root.number)
+    records.tasks.get(gate.task.get()?).map(|task| task.number)
 }
 
 /// Returns the number of the kernel of this thread while it runs, otherwise 0.
@@ -297,11 +293,11 @@ pub(crate) fn is_listening() -> bool {
     LISTENING.get()
 }
 
-/// Returns the serial numbers of the newest wait, scope and descriptor of this thread.
+/// Returns the serial numbers of the newest wait, task and descriptor of this thread.
 pub(crate) fn serials() -> [u32; 3] {
     with(|gate| {
         let records = gate.records.borrow();
-        [records.waits.last(), records.scopes.last(), gate.handles.borrow().last]
+        [records.waits.last(), records.tasks.last(), gate.handles.borrow().last]
     })
     .unwrap_or_default()
 }
@@ -331,14 +327,14 @@ pub(crate) fn watch_shutdown() -> bool {
     if let Some(task) = gate.task.get()
         && !has_begun
     {
-        gate.records.borrow_mut().scopes[task.index].watches_shutdown = true;
+        gate.records.borrow_mut().tasks[task.index].watches_shutdown = true;
     }
     has_begun
 }
 
 /// Returns whether a task has not ended.
 pub(crate) fn is_alive(task: TaskRef) -> bool {
-    with(|gate| gate.records.borrow().scopes.get(task).is_some()).unwrap_or(false)
+    with(|gate| gate.records.borrow().tasks.get(task).is_some()).unwrap_or(false)
 }
 
 /// Makes a number for a new kernel, unique in the process. Wakers recognise their kernel by it.
@@ -386,7 +382,7 @@ impl Gate {
         assert!(self.kernel.borrow().is_none(), "{rule}");
         self.kernel.replace(Some(kernel.clone()));
         let records = self.records.borrow();
-        self.before.set((records.waits.last(), records.scopes.last()));
+        self.before.set((records.waits.last(), records.tasks.last()));
         Claim(self)
     }
 
@@ -427,13 +423,11 @@ impl Drop for Claim {
 
 /// The methods for the polls of a task.
 impl Gate {
-    /// Prepares for a poll: sets the task, its index in the table of the kernel, and the kernel's
-    /// last reading of the clock.
+    /// Prepares for a poll: sets the task, and the kernel's last reading of the clock.
     #[inline]
-    pub fn begin(&self, task: TaskRef, index: TaskIndex, now: Time) {
+    pub fn begin(&self, task: TaskRef, now: Time) {
         self.task.set(Some(task));
-        self.index.set(index);
-        self.scope.set(task);
+        self.scope.set(ScopeId::of(task));
         self.now.set(now);
     }
 
@@ -541,8 +535,7 @@ impl Gate {
         let kernel = kernel.as_ref().expect("a task is made in a kernel");
         kernel.tasks.set(kernel.tasks.get() + 1);
         let number = kernel.tasks.get();
-        let root = self.records.borrow_mut().open_root(number, site);
-        (root, TaskId(number))
+        (self.records.borrow_mut().add_task(number, site), TaskId(number))
     }
 
     /// Frees the name of a handle.

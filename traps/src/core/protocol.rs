@@ -259,8 +259,8 @@ pub enum ServicePost {
 
 /// A new task. The task that posts it is its parent.
 pub struct NewTask {
-    /// The scope around the whole task, which has the task's number and the call site of the spawn.
-    pub root: TaskRef,
+    /// The task, whose record at the gate has its number and the call site of the spawn.
+    pub task: TaskRef,
     /// The name of the task.
     pub name: Cow<'static, str>,
     /// The body of the task.

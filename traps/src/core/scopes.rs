@@ -1,8 +1,8 @@
 //! The records at the gate: waits, and the scopes around them.
 //!
 //! A *wait* is one trap, from the poll that files it until its reply is read. A *scope* is a region
-//! of a task whose waits can be interrupted together: the task itself, a timeout, a guard, a branch
-//! of a combinator, or a shield. Both are rows of a table here. The kernel and the futures
+//! of a task whose waits can be interrupted together: a timeout, a guard, a branch of a combinator,
+//! a shield, or the whole task. Both are rows of a table here. The kernel and the futures
 //! keep no copy of them.
 //!
 //! A scope knows the scope around it, and a task knows its waits. No record lists the content of a
@@ -25,7 +25,8 @@ use std::task::Waker;
 
 use super::protocol::{Reply, ScopeKind, Trap};
 use super::table::{
-    Links, List, NONE, OfScope, OfWait, Queue, ScopeId, Site, Table, TaskIndex, TaskRef, Ticket,
+    Links, List, NONE, OfScope, OfTask, OfWait, Queue, ScopeId, Site, Table, TaskIndex, TaskRef,
+    Ticket,
 };
 use crate::interrupts::interrupt::{Fired, Interrupt};
 use crate::time::Time;
@@ -38,12 +39,9 @@ pub struct Wait {
     pub trap: Trap,
     /// The progress of the wait.
     pub state: WaitState,
-    /// The scope that polled the wait last.
+    /// The scope, or the task, that polled the wait last.
     pub scope: ScopeId,
-    /// The index of the scope around the task. An index is enough, because the task outlives its
-    /// waits.
-    pub root: u32,
-    /// The index of the task in the table of its kernel.
+    /// The task. An index is enough, because the task outlives its waits.
     pub task: TaskIndex,
     /// The call site that made the trap.
     pub site: Site,
@@ -98,17 +96,14 @@ pub struct Scope {
     pub kind: ScopeKind,
     /// Whether the deadline is in the kernel's timer heap.
     pub has_timer: bool,
-    /// Whether the task is polled when the shutdown begins. Used in a root only.
-    pub watches_shutdown: bool,
-    /// False for a root, and for a scope around a root (a connection deadline).
+    /// False for a scope around a whole task: a cancellation, or a connection deadline.
     pub is_inner: bool,
     /// The number of the scope, from 1 in the order of opening, or 0 for a scope without a number.
-    /// A root has the number of its task.
     pub number: u64,
-    /// The root scope of the task that this scope belongs to.
-    pub root: TaskRef,
-    /// The scope that polled this scope last, or [`ScopeId::NONE`] for the outermost scope of a
-    /// task.
+    /// The task of the scope, which outlives it.
+    pub task: TaskIndex,
+    /// The scope, or the task, that polled this scope last. Of a scope around a whole task, the next
+    /// one around the same task, or [`ScopeId::NONE`].
     pub parent: ScopeId,
     /// The rank of the last source when this scope was opened.
     pub(crate) order: u64,
@@ -116,14 +111,8 @@ pub struct Scope {
     pub(crate) inside: u32,
     /// The index of the newest wait in this scope, and of the newest inner scope.
     pub(crate) newest: (u32, u32),
-    /// The number of open scopes in the task. Used in a root only.
-    pub open: u32,
-    /// The waits of the task, in the order in which they were filed. Used in a root only.
-    waits: List,
     /// The deadline of the scope, unless it is in the deadline table.
     pub deadline: Time,
-    /// The index of the task in the table of its kernel. Used in a root only.
-    pub task: TaskIndex,
     /// The call site that opened the scope.
     pub site: Site,
     /// The number of the log line that reports the opening.
@@ -132,9 +121,30 @@ pub struct Scope {
     pub fired: Option<Box<Fired>>,
 }
 
-/// All waits and scopes of a thread.
+/// The half of a task that its own polls need. The kernel has the other half, at the same index:
+/// the future and the name, which are user code and must not be in a table of the gate.
+#[derive(Debug)]
+pub struct TaskRecord {
+    /// The number of the task, from 2. The kernel's own task is number 1.
+    pub number: u64,
+    /// The call site that spawned the task.
+    pub site: Site,
+    /// The waits of the task, in the order in which they were filed.
+    waits: List,
+    /// The number of open scopes in the task.
+    pub open: u32,
+    /// The index of the innermost scope around the whole task, or [`NONE`]. Most tasks have none:
+    /// such a scope is opened when it fires.
+    around: u32,
+    /// Whether the task is polled when the shutdown begins.
+    pub watches_shutdown: bool,
+}
+
+/// All tasks, waits and scopes of a thread.
 #[derive(Debug, Default)]
 pub struct Records {
+    /// The tasks.
+    pub tasks: Table<OfTask, TaskRecord>,
     /// The waits.
     pub waits: Table<OfWait, Wait>,
     /// The scopes.
@@ -161,55 +171,55 @@ impl Records {
         deadline: Time,
         site: Site,
     ) -> ScopeId {
-        let root = self.scopes[parent.index].root;
-        let scope = self.new_scope(kind, number, site);
-        let scope = Scope { root, parent, deadline, is_inner: true, ..scope };
+        let task = match parent.task() {
+            Some(task) => TaskIndex::of(task),
+            None => self.scopes[parent.index].task,
+        };
+        let scope = self.new_scope(task, kind, number, site);
+        let scope = Scope { parent, deadline, is_inner: true, ..scope };
         self.shields += usize::from(kind == ScopeKind::Shield);
         let scope = self.scopes.insert(scope);
-        self.scopes[root.index].open += 1;
-        self.come_into(parent).1 = scope.index;
+        self.tasks[task.0].open += 1;
+        if let Some(newest) = self.come_into(parent) {
+            newest.1 = scope.index;
+        }
         scope
     }
 
-    /// Opens the scope around a new task.
-    pub fn open_root(&mut self, number: u64, site: Site) -> TaskRef {
-        let root = self.scopes.insert(self.new_scope(ScopeKind::Task, number, site));
-        self.scopes[root.index].root = root;
-        root
-    }
-
-    /// Opens a scope around a whole task: around its root, and inside the earlier scopes around the
-    /// same task.
+    /// Opens a scope around a whole task, inside the earlier scopes around the same task.
     pub fn open_around(
         &mut self,
-        root: TaskRef,
+        task: TaskIndex,
         kind: ScopeKind,
         number: u64,
         site: Site,
     ) -> ScopeId {
-        let parent = self.scopes[root.index].parent;
-        let scope = Scope { root, parent, ..self.new_scope(kind, number, site) };
+        let parent = self.scopes.at(self.tasks[task.0].around).map_or(ScopeId::NONE, |(at, _)| at);
+        let scope = Scope { parent, ..self.new_scope(task, kind, number, site) };
         let scope = self.scopes.insert(scope);
-        self.scopes[root.index].parent = scope;
+        self.tasks[task.0].around = scope.index;
         scope
     }
 
-    fn new_scope(&self, kind: ScopeKind, number: u64, site: Site) -> Scope {
+    /// Finds the scope of a kind around a whole task.
+    #[must_use]
+    pub fn scope_around(&self, task: TaskRef, kind: ScopeKind) -> Option<ScopeId> {
+        let mut around = self.around(ScopeId::of(task));
+        around.find(|(_, scope)| scope.kind == kind).map(|(at, _)| at)
+    }
+
+    fn new_scope(&self, task: TaskIndex, kind: ScopeKind, number: u64, site: Site) -> Scope {
         Scope {
             kind,
             has_timer: false,
-            watches_shutdown: false,
             is_inner: false,
             number,
-            root: ScopeId::NONE,
+            task,
             parent: ScopeId::NONE,
             order: self.order,
             inside: 0,
             newest: (NONE, NONE),
-            open: 0,
-            waits: List::default(),
             deadline: Time::NEVER,
-            task: TaskIndex(0),
             site,
             line: 0,
             fired: None,
@@ -220,7 +230,9 @@ impl Records {
     /// in `parent`.
     pub(crate) fn enter(&mut self, scope: ScopeId, parent: ScopeId) {
         let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
-        self.come_into(parent).1 = scope.index;
+        if let Some(newest) = self.come_into(parent) {
+            newest.1 = scope.index;
+        }
         self.leave_scope(before);
     }
 
@@ -234,7 +246,7 @@ impl Records {
         self.fired -= usize::from(closed.fired.is_some());
         self.shields -= usize::from(closed.kind == ScopeKind::Shield);
         if closed.is_inner {
-            self.scopes[closed.root.index].open -= 1;
+            self.tasks[closed.task.0].open -= 1;
             if is_left {
                 self.leave_scope(closed.parent);
             }
@@ -249,15 +261,20 @@ impl Records {
     #[cold]
     fn close_occupied(&mut self, scope: ScopeId) -> Scope {
         let found = &self.scopes[scope.index];
-        let Scope { root, parent, inside, is_inner, site, .. } = *found;
-        let step = self.new_scope(ScopeKind::Closed, 0, site);
-        let step = Scope { root, parent, inside, is_inner, ..step };
+        let Scope { task, parent, inside, is_inner, site, .. } = *found;
+        let step = self.new_scope(task, ScopeKind::Closed, 0, site);
+        let step = Scope { parent, inside, is_inner, ..step };
         mem::replace(&mut self.scopes[scope.index], step)
     }
 
     /// Takes a closed scope around a whole task out of the chain of parents.
+    #[cold]
     fn close_around(&mut self, scope: ScopeId, closed: &Scope) {
-        let mut at = if closed.root == scope { ScopeId::NONE } else { closed.root };
+        let around = &mut self.tasks[closed.task.0].around;
+        if *around == scope.index {
+            *around = closed.parent.index;
+        }
+        let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
         while let Some(inner) = self.scopes.get_mut(at) {
             if inner.parent == scope {
                 inner.parent = closed.parent;
@@ -266,12 +283,13 @@ impl Records {
         }
     }
 
-    /// Counts one more wait or scope in `scope`. Returns the field for its index.
+    /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
+    /// count what is in none of its scopes.
     #[inline]
-    fn come_into(&mut self, scope: ScopeId) -> &mut (u32, u32) {
-        let scope = &mut self.scopes[scope.index];
+    fn come_into(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
+        let scope = self.scopes.get_mut(scope)?;
         scope.inside += 1;
-        &mut scope.newest
+        Some(&mut scope.newest)
     }
 
     /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
@@ -288,8 +306,28 @@ impl Records {
     }
 }
 
-/// The methods for the life of waits.
+/// The methods for the life of tasks and waits.
 impl Records {
+    /// Adds a task.
+    pub fn add_task(&mut self, number: u64, site: Site) -> TaskRef {
+        self.tasks.insert(TaskRecord {
+            number,
+            site,
+            waits: List::default(),
+            open: 0,
+            around: NONE,
+            watches_shutdown: false,
+        })
+    }
+
+    /// Removes a task that has neither waits nor scopes in it any more, with the scopes around it.
+    pub fn remove_task(&mut self, task: TaskRef) {
+        while let Some((around, _)) = self.step(ScopeId::of(task)) {
+            self.close(around);
+        }
+        self.tasks.remove(task);
+    }
+
     /// Takes all remaining records, because the kernel is gone. Empties the queues.
     pub(crate) fn clear(&mut self) -> impl Sized + use<> {
         for (_, wait) in self.waits.iter() {
@@ -301,25 +339,26 @@ impl Records {
             }
         }
         (self.fired, self.shields, self.stale_timers) = (0, 0, 0);
-        (self.waits.clear(), self.scopes.clear())
+        (self.tasks.clear(), self.waits.clear(), self.scopes.clear())
     }
 
-    /// Adds a wait that is filed in `scope` by the task with this root and index.
+    /// Adds a wait that a task files in `scope`.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
         trap: Trap,
         scope: ScopeId,
-        at: (u32, TaskIndex),
+        task: TaskIndex,
         site: Site,
     ) -> Ticket {
-        let (root, task) = at;
         let (beside, in_queue) = (Links::default(), Links::default());
         let state = WaitState::Filed;
-        let wait = Wait { trap, state, scope, root, task, site, beside, in_queue, waker: None };
+        let wait = Wait { trap, state, scope, task, site, beside, in_queue, waker: None };
         let ticket = self.waits.insert(wait);
-        self.come_into(scope).0 = ticket.index;
-        let waits = &mut self.scopes[root].waits;
+        if let Some(newest) = self.come_into(scope) {
+            newest.0 = ticket.index;
+        }
+        let waits = &mut self.tasks[task.0].waits;
         waits.push(&mut self.waits, ticket.index, |wait| &mut wait.beside);
         ticket
     }
@@ -327,8 +366,8 @@ impl Records {
     /// Takes a wait out of the table.
     #[inline(always)]
     pub fn take(&mut self, ticket: Ticket) -> Option<Wait> {
-        let Wait { root, scope, .. } = *self.waits.get(ticket)?;
-        let waits = &mut self.scopes[root].waits;
+        let Wait { task, scope, .. } = *self.waits.get(ticket)?;
+        let waits = &mut self.tasks[task.0].waits;
         waits.remove(&mut self.waits, ticket.index, |wait| &mut wait.beside);
         self.leave_scope(scope);
         self.waits.remove(ticket)
@@ -338,7 +377,9 @@ impl Records {
     /// `scope`.
     pub(crate) fn move_wait(&mut self, ticket: Ticket, scope: ScopeId) {
         let before = mem::replace(&mut self.waits[ticket.index].scope, scope);
-        self.come_into(scope).0 = ticket.index;
+        if let Some(newest) = self.come_into(scope) {
+            newest.0 = ticket.index;
+        }
         self.leave_scope(before);
     }
 
@@ -350,18 +391,18 @@ impl Records {
         queue.len.set(queue.len.get() - 1);
     }
 
-    /// Returns whether a task, given by its root, may read the reply to a wait. It may read every
+    /// Returns whether a task may read the reply to a wait. It may read every
     /// reply to its own waits. If the future has moved here from another task, it may read a reply
     /// that has arrived, unless that is an interrupt.
     #[inline]
-    pub(crate) fn is_open_to(&self, wait: &Wait, task: u32) -> bool {
+    pub(crate) fn is_open_to(&self, wait: &Wait, task: TaskIndex) -> bool {
         let moves = |reply: &Reply| !matches!(reply, Reply::Interrupt(_) | Reply::Held(_));
-        wait.root == task || matches!(&wait.state, WaitState::Done(reply) if moves(reply))
+        wait.task == task || matches!(&wait.state, WaitState::Done(reply) if moves(reply))
     }
 
-    /// Iterates over the waits of a task, given by its root, in the order in which they were filed.
-    pub fn waits_of(&self, root: u32) -> impl Iterator<Item = (Ticket, &Wait)> {
-        let waits = self.scopes[root].waits;
+    /// Iterates over the waits of a task, in the order in which they were filed.
+    pub fn waits_of(&self, task: TaskIndex) -> impl Iterator<Item = (Ticket, &Wait)> {
+        let waits = self.tasks[task.0].waits;
         let next = move |at: &u32| waits.after(self.waits[*at].beside);
         let indexes = std::iter::successors(waits.first(), next);
         indexes.map(|at| (self.waits.key(at), &self.waits[at]))
@@ -369,17 +410,26 @@ impl Records {
 
     /// Returns whether all other waits of the task have their replies.
     #[must_use]
-    pub fn is_only(&self, root: u32, ticket: Ticket) -> bool {
-        self.waits_of(root).all(|(it, wait)| it == ticket || wait.is_done())
+    pub fn is_only(&self, task: TaskIndex, ticket: Ticket) -> bool {
+        self.waits_of(task).all(|(it, wait)| it == ticket || wait.is_done())
     }
 }
 
 /// The methods that walk from a scope outwards.
 impl Records {
-    /// Iterates over `from` and the scopes around it, from the inside out.
+    /// Iterates over `from` and the scopes around it, from the inside out. The scopes around the
+    /// whole task come last.
     pub fn around(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
-        let open = |at: ScopeId| self.scopes.get(at).map(|scope| (at, scope));
-        std::iter::successors(open(from), move |(_, scope)| open(scope.parent))
+        std::iter::successors(self.step(from), move |(_, scope)| self.step(scope.parent))
+    }
+
+    /// Returns the scope `at`. Outside all scopes of a task, returns the innermost scope around the
+    /// task, if there is one.
+    fn step(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
+        match at.task() {
+            Some(task) => self.scopes.at(self.tasks.get(task)?.around),
+            None => Some((at, self.scopes.get(at)?)),
+        }
     }
 
     /// Returns whether a scope is open.
@@ -427,18 +477,26 @@ impl Records {
             let is_step = scope.kind == ScopeKind::Closed;
             assert!(!is_step || scope.inside > 0, "{at:?} is closed, and nothing is in it");
             assert!(!is_step || scope.fired.is_none(), "{at:?} is closed, and has fired");
-            let is_in_task = self.around(at).any(|(outer, _)| outer == scope.root);
-            assert!(is_in_task || !scope.is_inner, "{at:?} is in its task");
-            if scope.root == at {
-                let is_open = |it: &Scope| it.is_inner && it.kind != ScopeKind::Closed;
-                let of_task = |(_, it): &(_, &Scope)| it.root == at && is_open(it);
-                assert_eq!(scope.open as usize, self.scopes.iter().filter(of_task).count());
-                let filed = self.waits.iter().filter(|(_, wait)| wait.root == at.index).count();
-                assert_eq!(self.waits_of(at.index).count(), filed, "{at:?} lists its waits");
-            }
+            let way = std::iter::successors(Some(at), |at| Some(self.scopes.get(*at)?.parent));
+            let task = way.last().and_then(ScopeId::task).map(TaskIndex::of);
+            assert!(task == Some(scope.task) || !scope.is_inner, "{at:?} is in its task");
+            let mut around = self.around(ScopeId::of(self.tasks.key(scope.task.0)));
+            assert!(scope.is_inner || around.any(|(it, _)| it == at), "{at:?} is around its task");
+        }
+        for (at, task) in self.tasks.iter() {
+            let index = TaskIndex::of(at);
+            let is_open = |it: &Scope| it.is_inner && it.kind != ScopeKind::Closed;
+            let of_task = |(_, it): &(_, &Scope)| it.task == index && is_open(it);
+            assert_eq!(task.open as usize, self.scopes.iter().filter(of_task).count());
+            let filed = self.waits.iter().filter(|(_, wait)| wait.task == index).count();
+            assert_eq!(self.waits_of(index).count(), filed, "{at:?} lists its waits");
+            let are_around = self.around(ScopeId::of(at)).all(|(_, it)| !it.is_inner);
+            assert!(are_around, "{at:?} names the scopes around it");
         }
         for (ticket, wait) in self.waits.iter() {
-            assert!(self.scopes.get(wait.scope).is_some(), "{ticket:?} is in a scope");
+            let task = self.tasks.key(wait.task.0);
+            let is_in_task = wait.scope == ScopeId::of(task);
+            assert!(is_in_task || self.scopes.get(wait.scope).is_some(), "{ticket:?} is somewhere");
             if wait.is_parked()
                 && let Trap::Wait { queue, .. } = &wait.trap
             {
@@ -465,13 +523,14 @@ mod tests {
             let is_set = |bit| place & bit > 0;
             let (is_first, other_is_done) = (is_set(4), is_set(8));
             let mut records = Records::default();
-            let root = records.open_root(1, site);
+            let task = records.add_task(2, site);
+            let root = ScopeId::of(task);
             let mut add = |is_inside, is_done| {
                 let scope = match is_inside {
                     true => records.open(root, ScopeKind::Branch, 1, Time::NEVER, site),
                     false => root,
                 };
-                let ticket = records.add(Trap::Clock, scope, (root.index, TaskIndex(0)), site);
+                let ticket = records.add(Trap::Clock, scope, TaskIndex::of(task), site);
                 let state = if is_done { WaitState::Done(Reply::Done) } else { WaitState::Parked };
                 records.waits[ticket.index].state = state;
                 ticket
@@ -479,7 +538,7 @@ mod tests {
             let first = add(is_set(1), other_is_done && !is_first);
             let second = add(is_set(2), other_is_done && is_first);
             let asked = if is_first { first } else { second };
-            assert_eq!(records.is_only(root.index, asked), other_is_done, "{place}");
+            assert_eq!(records.is_only(TaskIndex::of(task), asked), other_is_done, "{place}");
         }
     }
 }

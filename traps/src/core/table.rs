@@ -96,12 +96,12 @@ impl<K: Copy, T> Table<K, T> {
     ///
     /// # Panics
     ///
-    /// Panics if there are 2^32 rows.
+    /// Panics if there are 2^31 rows.
     #[inline(always)]
     pub fn insert(&mut self, row: T) -> Key<K> {
         self.last = self.last.wrapping_add(1).max(1);
         let index = self.rows.insert((self.last, row));
-        Key::new(u32::try_from(index).expect("fewer than 2^32 rows"), self.last)
+        Key::new(i32::try_from(index).expect("fewer than 2^31 rows") as u32, self.last)
     }
 
     /// Returns the row of a key.
@@ -288,6 +288,9 @@ pub enum OfWait {}
 /// The marker of the keys of scopes: a [`ScopeId`] is a `Key<OfScope>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfScope {}
+/// The marker of the keys of tasks: a [`TaskRef`] is a `Key<OfTask>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OfTask {}
 /// The marker of the keys of handles: a [`HandleId`] is a `Key<OfHandle>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfHandle {}
@@ -295,13 +298,45 @@ pub enum OfHandle {}
 /// The name of a wait, from the poll that files it until its result is read or its future is
 /// dropped.
 pub type Ticket = Key<OfWait>;
-/// The name of an open scope.
+/// The name of an open scope, or of a task as the place outside all its scopes.
 pub type ScopeId = Key<OfScope>;
-/// The name of a task: the scope around all that it does.
-pub type TaskRef = ScopeId;
+/// The name of a task, which may have ended.
+pub type TaskRef = Key<OfTask>;
 /// The row of a task that has not ended. Where a task may have ended, it has a [`TaskRef`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskIndex(pub u32);
+
+impl TaskIndex {
+    /// Returns the row of a task.
+    #[inline]
+    #[must_use]
+    pub const fn of(task: TaskRef) -> TaskIndex {
+        TaskIndex(task.index)
+    }
+}
+
+/// The bit that distinguishes the index of a task from that of a scope. No table has so many rows.
+const IS_TASK: u32 = 1 << 31;
+
+impl ScopeId {
+    /// Returns the name of the place in a task that is outside all its scopes. A table of scopes
+    /// has no row of this name. One type for both is less than an enum: a name stays one word, and
+    /// a wait in no scope needs no case of its own.
+    #[inline]
+    #[must_use]
+    pub const fn of(task: TaskRef) -> ScopeId {
+        Key { index: task.index | IS_TASK, serial: task.serial, kind: PhantomData }
+    }
+
+    /// Returns the task, if this is the place outside all scopes of a task.
+    #[inline]
+    #[must_use]
+    pub const fn task(self) -> Option<TaskRef> {
+        let Key { index, serial, .. } = self;
+        let task = Key { index: index & !IS_TASK, serial, kind: PhantomData };
+        if index & IS_TASK == 0 { None } else { Some(task) }
+    }
+}
 
 /// The name of an owned descriptor.
 pub type HandleId = Key<OfHandle>;
@@ -320,9 +355,10 @@ impl fmt::Display for TaskId {
 /// The kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// The scope around all that a task does. It fires when the task is cancelled.
+    /// The scope around a whole task that was cancelled. The cancellation opens and fires it.
     Task,
-    /// The scope of a connection deadline around a whole task, with its slot in the deadline table.
+    /// The scope around a whole task of a connection deadline that has fired outside a guard, with
+    /// its slot in the deadline table.
     Deadline(u32),
     /// A timeout, with or without a deadline.
     Timeout,

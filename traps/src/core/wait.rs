@@ -31,7 +31,7 @@ use std::{fmt, mem};
 use super::gate::{self, Filed, GATE, Gate, identity, in_task, post};
 use super::protocol::{Post, Reply, Rescoped, Trap};
 use super::scopes::{Wait, WaitState};
-use super::table::{Site, Ticket};
+use super::table::{Site, TaskIndex, Ticket};
 use crate::interrupts::interrupt::Interrupt;
 use crate::interrupts::scope::note_move;
 
@@ -50,8 +50,8 @@ pub(crate) enum Look {
 #[inline(always)]
 pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
     let (gate, task) = in_task(site);
-    let at = (task.index, gate.index.get());
-    let ticket = gate.records.borrow_mut().add(trap, gate.scope.get(), at, site);
+    let (scope, task) = (gate.scope.get(), TaskIndex::of(task));
+    let ticket = gate.records.borrow_mut().add(trap, scope, task, site);
     gate.keep_waker(ticket, cx.waker());
     if let Some(older) = gate.newest.replace(Some(ticket)) {
         gate.push(Filed::Trap(older));
@@ -66,7 +66,7 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
     let mut records = gate.records.borrow_mut();
     let reader = gate.scope.get();
     match records.waits.get(ticket) {
-        Some(wait) if !records.is_open_to(wait, task.index) => Look::Elsewhere,
+        Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Look::Elsewhere,
         Some(wait) if wait.is_done() => {
             let taken = records.take(ticket);
             let Some(Wait { state: WaitState::Done(mut reply), scope, waker, .. }) = taken else {
@@ -151,7 +151,7 @@ pub(crate) fn is_here(ticket: Ticket) -> bool {
         return false;
     };
     let records = gate.records.borrow();
-    records.waits.get(ticket).is_some_and(|wait| records.is_open_to(wait, task.index))
+    records.waits.get(ticket).is_some_and(|wait| records.is_open_to(wait, TaskIndex::of(task)))
 }
 
 /// One trap, from before it is filed until its reply is read.

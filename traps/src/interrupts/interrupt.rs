@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::core::table::{ScopeId, Site, TaskId};
+use crate::core::table::{ScopeId, Site, TaskId, TaskRef};
 use crate::time::Time;
 
 /// The kind of an interrupt, seen from its present scope.
@@ -51,6 +51,8 @@ pub struct Delivery {
     pub kind: Kind,
     /// The scope that fired.
     pub source: ScopeId,
+    /// The task of that scope.
+    pub task: TaskRef,
     /// The rank of `source` among all scopes that fired.
     pub order: u64,
     /// The nearest timeout around the trap. A closing timeout relabels only an interrupt that is in

@@ -9,7 +9,7 @@
 //! The kernel's half is `kernel/src/interrupts.rs`.
 //!
 //! An *interrupt* is the error with which a blocking trap ends early. Its *source* is a scope that
-//! has *fired*: a timeout or a connection deadline whose time has passed, or the root scope of a
+//! has *fired*: a timeout or a connection deadline whose time has passed, or the scope around a
 //! task that was cancelled. When a source fires, its task may be parked in one wait or in several,
 //! be ready with a result, be running, or be inside a shield. Whatever it is doing, two promises
 //! hold while the source is open:

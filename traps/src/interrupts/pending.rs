@@ -14,7 +14,7 @@ use std::mem;
 use super::interrupt::{Delivery, Fired, Interrupt, Kind};
 use crate::core::protocol::ScopeKind;
 use crate::core::scopes::{Records, Scope, Wait};
-use crate::core::table::{ScopeId, Site, Ticket};
+use crate::core::table::{ScopeId, Site, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
 
@@ -25,6 +25,16 @@ impl Scope {
     pub fn was_taken(&self, own: ScopeId) -> bool {
         let place = self.fired.as_ref().and_then(|fired| fired.places.get(&own));
         place.is_some_and(|place| place.taken > 0)
+    }
+}
+
+impl Records {
+    /// Returns whether a task was cancelled, and a wait has taken the cancellation and has not given
+    /// it back.
+    #[must_use]
+    pub fn was_cancellation_taken(&self, task: TaskRef) -> bool {
+        let source = self.scope_around(task, ScopeKind::Task);
+        source.is_some_and(|source| self.scopes[source.index].was_taken(source))
     }
 }
 
@@ -52,7 +62,7 @@ impl Records {
     /// ours is parked inside, and no shield is open.
     #[must_use]
     pub fn is_bare(&self, scope: ScopeId) -> bool {
-        let Scope { root, inside, is_inner, .. } = self.scopes[scope.index];
+        let Scope { task, inside, is_inner, .. } = self.scopes[scope.index];
         // A scope around a whole task does not count its content.
         if is_inner && inside == 0 {
             return true;
@@ -60,9 +70,9 @@ impl Records {
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
         // Without these counts, each timeout that fires and each task that is cancelled would look
         // at all scopes of the thread.
-        let may_have = self.shields > 0 && self.scopes[root.index].open > 0;
+        let may_have = self.shields > 0 && self.tasks[task.0].open > 0;
         let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
-        self.waits_of(root.index).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
+        self.waits_of(task).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
     }
 
     /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
@@ -128,7 +138,7 @@ impl Records {
         match self.only_wait_in(source) {
             Some(only) => reached(only).into_iter().collect(),
             None => {
-                let waits = self.waits_of(self.scopes[source.index].root.index);
+                let waits = self.waits_of(self.scopes[source.index].task);
                 waits.filter_map(reached).collect()
             }
         }
@@ -283,6 +293,7 @@ impl Records {
         Interrupt::new(Delivery {
             kind,
             source,
+            task: self.tasks.key(scope.task.0),
             order: fired.map_or(0, |fired| fired.order),
             position,
             place,

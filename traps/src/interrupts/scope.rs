@@ -36,13 +36,6 @@ use crate::time::Time;
 
 pub(crate) use crate::time::Limit;
 
-/// Opens a scope around a whole task, for a connection deadline.
-pub(crate) fn open_around(task: TaskRef, kind: ScopeKind, site: Site) -> Option<ScopeId> {
-    let mut records = GATE.get()?.records.borrow_mut();
-    records.scopes.get(task)?;
-    Some(records.open_around(task, kind, 0, site))
-}
-
 fn next_scope(gate: &Gate) -> u64 {
     let kernel = gate.kernel.borrow();
     let kernel = kernel.as_deref().expect("a scope is opened in a kernel");
@@ -62,8 +55,9 @@ pub(crate) fn close_scope(scope: ScopeId, left: Left) {
     let mut records = gate.records.borrow_mut();
     let again = if records.fired > 0 { records.close_inside(scope) } else { Vec::new() };
     let Some(closed) = records.close(scope) else { return };
+    let task = records.tasks.key(closed.task.0);
     drop(records);
-    let Scope { root: task, number, kind, deadline, line, .. } = closed;
+    let Scope { number, kind, deadline, line, .. } = closed;
     if (line != 0 || is_listening()) && !matches!(kind, ScopeKind::Deadline(_)) {
         let told = ScopePost { task, number, kind, deadline, event: ScopeEvent::Closed(left) };
         gate.post(Post::Scope(Box::new(told)));
@@ -146,6 +140,13 @@ pub(crate) fn timeout_in_force() -> Option<ScopeId> {
 pub(crate) fn scope_number(scope: ScopeId) -> u64 {
     let number = |gate: &Gate| Some(gate.records.borrow().scopes.get(scope)?.number);
     with(number).flatten().unwrap_or(0)
+}
+
+/// Returns the scope around a whole task of the connection deadline in this slot, if the deadline
+/// has fired outside a guard.
+#[cold]
+pub(crate) fn deadline_around(task: TaskRef, slot: u32) -> Option<ScopeId> {
+    with(|gate| gate.records.borrow().scope_around(task, ScopeKind::Deadline(slot))).flatten()
 }
 
 /// Withdraws the pending interrupt of a connection deadline, because the deadline is armed again.

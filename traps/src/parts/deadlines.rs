@@ -23,7 +23,7 @@ pub struct Due {
     pub number: u32,
     /// The slot of the deadline.
     pub slot: u32,
-    /// The scope that fires: the scope of the running guard, or the scope around the task.
+    /// What fires: the scope of the running guard, or else the task.
     pub scope: ScopeId,
 }
 
@@ -50,7 +50,8 @@ pub struct DeadlineTable {
 struct Slots {
     /// The point at which each slot is due. `NEVER` if the slot is not set, or free.
     at: Vec<Time>,
-    owners: Vec<(Option<ScopeId>, u32)>,
+    /// What each deadline fires, and its number.
+    owners: Vec<(ScopeId, u32)>,
     free: Vec<u32>,
     /// The number of slots that are set and have not fired.
     armed: usize,
@@ -77,11 +78,11 @@ impl Slots {
 
 /// The methods for tasks. Each is O(1).
 impl DeadlineTable {
-    /// Makes a deadline that is not set and has no scope. Returns its slot and its number.
-    pub fn make(&self) -> (u32, u32) {
+    /// Makes a deadline that is not set. Returns its slot and its number.
+    pub fn make(&self, scope: ScopeId) -> (u32, u32) {
         let number = self.made.get().wrapping_add(1);
         self.made.set(number);
-        let (slots, owner) = (&mut *self.slots.borrow_mut(), (None, number));
+        let (slots, owner) = (&mut *self.slots.borrow_mut(), (scope, number));
         if let Some(slot) = slots.free.pop() {
             slots.owners[slot as usize] = owner;
             return (slot, number);
@@ -119,10 +120,10 @@ impl DeadlineTable {
         self.slots.borrow().at[slot as usize] == FIRED
     }
 
-    /// Sets the scope that fires when the deadline fires.
+    /// Sets the scope, or the task, that fires when the deadline fires.
     #[inline]
     pub(crate) fn set_scope(&self, slot: u32, scope: ScopeId) {
-        self.slots.borrow_mut().owners[slot as usize].0 = Some(scope);
+        self.slots.borrow_mut().owners[slot as usize].0 = scope;
     }
 
     /// Frees the slot of a dropped deadline.
@@ -185,7 +186,7 @@ impl DeadlineTable {
                 let (scope, number) = owners[slot as usize];
                 let deadline = mem::replace(at, FIRED);
                 *armed -= 1;
-                due.extend(scope.map(|scope| Due { deadline, number, slot, scope }));
+                due.push(Due { deadline, number, slot, scope });
             } else if *at < *soonest {
                 *soonest = *at;
             }
@@ -221,8 +222,7 @@ mod tests {
     fn table(deadlines: u32) -> DeadlineTable {
         let table = DeadlineTable::default();
         for slot in 0..deadlines {
-            assert_eq!(table.make(), (slot, slot + 1));
-            table.set_scope(slot, ScopeId::new(0, 1));
+            assert_eq!(table.make(ScopeId::new(0, 1)), (slot, slot + 1));
         }
         table
     }
@@ -271,7 +271,7 @@ mod tests {
         table.release(0);
         table.check();
         assert_eq!((table.alive(), table.armed()), (0, 0));
-        assert_eq!(table.make(), (0, 2));
+        assert_eq!(table.make(ScopeId::new(0, 1)), (0, 2));
         assert!(!table.has_fired(0));
         assert_eq!(table.at(0), Time::NEVER);
     }
