@@ -107,12 +107,12 @@ impl ConnectionDeadline {
     #[inline]
     fn assert_here(&self) {
         let rule = "rule: a connection deadline is used in the kernel that made it";
-        assert!(self.kernel.epoch == gate::epoch(), "{rule}");
+        assert!(gate::epoch() != 0 && self.is_here(), "{rule}");
     }
 
     /// Returns whether the kernel of the deadline is still the kernel of this thread.
     fn is_here(&self) -> bool {
-        gate::with_shared(|kernel| kernel.epoch) == Some(self.kernel.epoch)
+        gate::is_of_this_kernel(self.task)
     }
 
     /// Returns the number of the deadline in its kernel, counted from 1. The log shows number 1 as

@@ -179,8 +179,8 @@ impl Source for Scripted {
 /// ```
 pub struct Io<S: Source> {
     source: Option<S>,
-    /// The name of the descriptor, and the number of the kernel in which it has this name.
-    handle: Cell<Option<(HandleId, u32)>>,
+    /// The name of the descriptor, in the kernel in which it was used last.
+    handle: Cell<Option<HandleId>>,
     closed: Cell<bool>,
     local: PhantomData<Rc<()>>,
 }
@@ -249,7 +249,7 @@ impl<S: Source> Io<S> {
     /// ```
     pub fn close(&self) {
         if !self.closed.replace(true)
-            && let Some((handle, _)) = self.handle.get()
+            && let Some(handle) = self.handle.get()
         {
             gate::post(Post::Close(handle));
         }
@@ -290,21 +290,20 @@ impl<S: Source> Io<S> {
     #[inline]
     fn handle(&self, site: Site) -> HandleId {
         match self.handle.get() {
-            Some((handle, epoch)) if epoch == gate::epoch() => handle,
+            Some(handle) if gate::is_of_this_kernel(handle) => handle,
             _ => self.register(site),
         }
     }
 
     #[cold]
     fn register(&self, site: Site) -> HandleId {
-        let epoch = gate::epoch();
-        if epoch == 0 {
+        if gate::epoch() == 0 {
             gate::refuse_outside_a_task(site);
         }
         let handle = gate::new_handle();
         let (descriptor, kind) = (self.descriptor(), self.kind());
         gate::post(Post::Register { handle, descriptor, kind });
-        self.handle.set(Some((handle, epoch)));
+        self.handle.set(Some(handle));
         handle
     }
 }
@@ -335,7 +334,7 @@ impl<S: Source + AsRawFd> AsRawFd for Io<S> {
 impl<S: Source> Drop for Io<S> {
     fn drop(&mut self) {
         let Some(source) = self.source.take() else { return };
-        if let Some((handle, _)) = self.handle.get() {
+        if let Some(handle) = self.handle.get() {
             let sole = source.is_sole();
             // The kernel closes the descriptor after it has ended the registration. That call names
             // the descriptor by its number, and after a close here the number could already belong

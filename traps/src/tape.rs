@@ -86,8 +86,8 @@ struct Tape {
     failed: Option<io::Error>,
     /// The reason why the record ends before the program, until it is reported.
     lost: Option<String>,
-    /// The serial numbers of the newest wait, task and descriptor before the tape began.
-    serials: [u32; 3],
+    /// The largest serial number of the keys that were made before the tape began.
+    serial: u32,
     /// The call site of the last operation.
     site: Option<&'static Location<'static>>,
     /// Whether the record contains the log.
@@ -108,7 +108,7 @@ impl Tape {
         room: 0,
         failed: None,
         lost: None,
-        serials: [0; 3],
+        serial: 0,
         site: None,
         has_log: false,
         last: 0,
@@ -163,7 +163,7 @@ pub fn play(from: Box<dyn BufRead>) {
 }
 
 fn begin(mode: Mode, tape: Tape) {
-    drop(with(|old| mem::replace(old, Tape { serials: gate::serials(), ..tape })));
+    drop(with(|old| mem::replace(old, Tape { serial: gate::last_serial(), ..tape })));
     MODE.set(mode);
     CLOCK.set(0);
     gate::listen(true);
@@ -273,11 +273,11 @@ pub fn is_cut_off() -> bool {
     MODE.get() == Mode::Plays && with(|tape| is_cut(&tape.line))
 }
 
-/// Returns the serial numbers of the newest wait, task and descriptor before the tape began. An
-/// earlier kernel of the thread may have made some, so a record has the differences to these.
+/// Returns the largest serial number of the keys that were made before the tape began. An earlier
+/// kernel of the thread may have made some, so a record has the differences to it.
 #[must_use]
-pub fn serials() -> [u32; 3] {
-    with(|tape| tape.serials)
+pub fn serial() -> u32 {
+    with(|tape| tape.serial)
 }
 
 /// Stores the call site of an operation, for the report of a divergence.

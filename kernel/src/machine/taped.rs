@@ -111,7 +111,7 @@ const SEEN: [&str; 16] = [
 /// its word of [`SEEN`], and then the signals. The serial number counts from the start of the tape,
 /// because an earlier kernel of the recording thread may have used up some.
 fn put_arrivals(arrivals: &Arrivals, words: &mut Words) {
-    let before = u64::from(tape::serials()[2]);
+    let before = u64::from(tape::serial());
     for arrival in &arrivals.io {
         let IoEvent { token, readable, writable, closed, urgent } = *arrival;
         words.number(token & 0xffff_ffff);
@@ -126,7 +126,7 @@ fn put_arrivals(arrivals: &Arrivals, words: &mut Words) {
 
 fn get_arrivals(answer: &mut Answer<'_>) -> Arrivals {
     let mut arrivals = Arrivals::default();
-    let before = u64::from(tape::serials()[2]);
+    let before = u64::from(tape::serial());
     while !answer.is_empty() {
         let word = answer.word();
         if let Some(signal) = Signal::ALL.into_iter().find(|signal| signal.to_string() == word) {

@@ -123,10 +123,10 @@ fn taped(turn: u64, messages: Vec<Message>) -> Vec<Message> {
 }
 
 fn put_message(message: &Message) -> String {
-    let [waits, tasks, _] = tape::serials();
+    let before = tape::serial();
     match message {
-        Message::Wake(it) => format!("wake:{}.{}", it.index, it.serial().wrapping_sub(tasks)),
-        Message::Unpark(it) => format!("unpark:{}.{}", it.index, it.serial().wrapping_sub(waits)),
+        Message::Wake(it) => format!("wake:{}.{}", it.index, it.serial().wrapping_sub(before)),
+        Message::Unpark(it) => format!("unpark:{}.{}", it.index, it.serial().wrapping_sub(before)),
         Message::Done(job) => format!("done:{job}"),
         Message::ShutDown(reason) => format!("shutdown:{}", escaped(reason.as_bytes())),
         Message::Turn => "turn".to_owned(),
@@ -139,16 +139,13 @@ fn put_message(message: &Message) -> String {
 /// another thread spawned is not in the record.
 fn get_message(word: &str) -> Option<Message> {
     let (kind, value) = word.split_once(':').unwrap_or((word, ""));
-    let [waits, tasks, _] = tape::serials();
-    let key = |base: u32| -> Option<(u32, u32)> {
+    let key = || -> Option<(u32, u32)> {
         let (index, serial) = value.split_once('.')?;
-        Some((index.parse().ok()?, base.wrapping_add(serial.parse().ok()?)))
+        Some((index.parse().ok()?, tape::serial().wrapping_add(serial.parse().ok()?)))
     };
     Some(match kind {
-        "wake" => key(tasks).map(|(index, serial)| Message::Wake(TaskRef::new(index, serial)))?,
-        "unpark" => {
-            key(waits).map(|(index, serial)| Message::Unpark(Ticket::new(index, serial)))?
-        }
+        "wake" => key().map(|(index, serial)| Message::Wake(TaskRef::new(index, serial)))?,
+        "unpark" => key().map(|(index, serial)| Message::Unpark(Ticket::new(index, serial)))?,
         "done" => Message::Done(value.parse().ok()?),
         // A shutdown has one reason, so this is lost once.
         "shutdown" => {

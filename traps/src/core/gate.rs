@@ -37,7 +37,7 @@ use std::time::SystemTime;
 
 use super::protocol::Post;
 use super::scopes::Records;
-use super::table::{HandleId, HandleNames, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
+use super::table::{HandleId, HandleNames, Key, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
@@ -73,8 +73,9 @@ pub struct Gate {
     /// The traps and posts that were filed before `newest`, in program order.
     pub(crate) filed: RefCell<Vec<Filed>>,
     pub(crate) any_filed: Cell<bool>,
-    /// The serial numbers of the newest wait and the newest task before the kernel was made.
-    before: Cell<(u32, u32)>,
+    /// The largest serial number of a key that was made before the kernel. Every key of the kernel
+    /// has a larger one, whatever it names.
+    before: Cell<u32>,
 }
 
 /// A trap or a post that a task has filed.
@@ -276,15 +277,11 @@ pub(crate) fn new_handle() -> HandleId {
     with(|gate| gate.handles.borrow_mut().make()).expect("a descriptor is waited for in a task")
 }
 
-/// Returns whether a wait was filed in the kernel of this thread. A point of time that an earlier
-/// kernel's clock gave means nothing here.
-pub(crate) fn is_of_this_kernel(ticket: Ticket) -> bool {
-    with(|gate| ticket.serial() > gate.before.get().0).unwrap_or(false)
-}
-
-/// Returns whether a task was made in the kernel of this thread, like [`is_of_this_kernel`].
-pub(crate) fn is_task_of_this_kernel(task: TaskRef) -> bool {
-    with(|gate| task.serial() > gate.before.get().1).unwrap_or(false)
+/// Returns whether a key was made in the kernel of this thread. A future that outlives its kernel
+/// can so tell that its key, or a point of time that it has kept, means nothing here.
+#[inline]
+pub(crate) fn is_of_this_kernel<K>(key: Key<K>) -> bool {
+    with(|gate| key.serial() > gate.before.get()).unwrap_or(false)
 }
 
 /// Returns whether the running kernel wants its tasks to file every event.
@@ -293,13 +290,9 @@ pub(crate) fn is_listening() -> bool {
     LISTENING.get()
 }
 
-/// Returns the serial numbers of the newest wait, task and descriptor of this thread.
-pub(crate) fn serials() -> [u32; 3] {
-    with(|gate| {
-        let records = gate.records.borrow();
-        [records.waits.last(), records.tasks.last(), gate.handles.borrow().last]
-    })
-    .unwrap_or_default()
+/// Returns the largest serial number of the keys of this thread.
+pub(crate) fn last_serial() -> u32 {
+    with(Gate::last_serial).unwrap_or_default()
 }
 
 /// Sets whether tasks of this thread file every event.
@@ -381,9 +374,18 @@ impl Gate {
         let rule = "rule: a thread has one kernel at a time, and this thread has one already";
         assert!(self.kernel.borrow().is_none(), "{rule}");
         self.kernel.replace(Some(kernel.clone()));
-        let records = self.records.borrow();
-        self.before.set((records.waits.last(), records.tasks.last()));
+        let before = self.last_serial();
+        self.before.set(before);
+        let mut records = self.records.borrow_mut();
+        (records.waits.last, records.tasks.last, records.scopes.last) = (before, before, before);
+        self.handles.borrow_mut().last = before;
         Claim(self)
+    }
+
+    fn last_serial(&self) -> u32 {
+        let records = self.records.borrow();
+        let last = records.waits.last.max(records.tasks.last).max(records.scopes.last);
+        last.max(self.handles.borrow().last)
     }
 
     /// Marks the kernel as running.
@@ -413,6 +415,7 @@ impl Drop for Claim {
     /// Drops everything that the kernel has left at the gate.
     fn drop(&mut self) {
         let kernel = self.0.kernel.take();
+        self.0.before.set(self.0.last_serial());
         self.0.new_timers.borrow_mut().clear();
         self.0.handles.borrow_mut().clear();
         let filed = self.0.take();

@@ -81,7 +81,8 @@ impl<K> fmt::Debug for Key<K> {
 #[derive(Debug)]
 pub struct Table<K, T> {
     rows: Slab<(u32, T)>,
-    last: u32,
+    /// The serial number of the newest row.
+    pub(crate) last: u32,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -129,11 +130,6 @@ impl<K: Copy, T> Table<K, T> {
     /// Takes all rows. Their keys match no row that is added later.
     pub(crate) fn clear(&mut self) -> Slab<(u32, T)> {
         std::mem::take(&mut self.rows)
-    }
-
-    /// Returns the serial number of the newest row.
-    pub(crate) fn last(&self) -> u32 {
-        self.last
     }
 
     /// Returns the row with this index, whatever its serial number.

@@ -208,7 +208,7 @@ impl Opener {
     fn open_here(&mut self) -> Open {
         if let Some(Open { task, deadline, .. }) = self.open {
             self.close(Left::Other);
-            if gate::is_task_of_this_kernel(task) {
+            if gate::is_of_this_kernel(task) {
                 self.limit = Limit::At(deadline);
             }
         }
