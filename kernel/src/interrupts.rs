@@ -96,7 +96,7 @@ impl<M: Machine> Core<M> {
         records.take_pending(source, from);
         drop(records);
         let reply = Reply::Interrupt(interrupt);
-        let Some((_, waker)) = self.sched.settle(ticket, reply, |_| "interrupt") else { return };
+        let Some((_, waker)) = self.sched.settle(ticket, reply) else { return };
         let (trap, _) = self.sched.trap_of(ticket);
         // An observer of the next line may panic, and the queue may outlive the kernel.
         self.sched.undo(ticket, &trap);
@@ -136,9 +136,9 @@ impl<M: Machine> Core<M> {
 
     // ---- Cancellation ----------------------------------------------------------------------
 
-    /// Cancels a task: opens a scope around it, and fires that. A task is cancelled once. A pending cancellation
-    /// comes before any pending timeout. An interrupt that was delivered before the cancellation
-    /// stays.
+    /// Cancels a task: opens a scope around it, and fires that. A task is cancelled once. A pending
+    /// cancellation comes before any pending timeout. An interrupt that was delivered before the
+    /// cancellation stays.
     pub(crate) fn cancel(&mut self, index: TaskIndex, fired: Fired) {
         let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.sched.log.cause);
         let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };

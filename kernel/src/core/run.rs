@@ -108,9 +108,9 @@ impl<M: Machine> Core<M> {
         task.state = State::Running;
         task.runs = task.runs.wrapping_add(1);
         let run = &mut self.sched.run;
-        (run.task, run.since, run.from) = (Some(index), self.sched.now, task.came);
+        (run.task, run.since) = (Some(index), self.sched.now);
         (run.again, run.woken, run.parked) = (false, false, false);
-        self.sched.gate.set_budget(self.options.budget);
+        self.sched.gate.begin_run(self.options.budget);
         if self.sched.run.is_watched {
             self.begin_watched_run(index);
             services.run_begins(self, index);
@@ -214,6 +214,7 @@ impl<M: Machine> Core<M> {
         if mem::take(&mut self.sched.run.again) {
             // The task is polled again at once, which also serves the wake.
             self.sched.run.woken = false;
+            self.sched.gate.poll_again();
             return false;
         }
         self.sched.gate.end();

@@ -24,8 +24,6 @@ pub(crate) struct Run {
     pub(crate) task: Option<TaskIndex>,
     /// The time at which the task got the CPU, by the last reading of the clock.
     pub(crate) since: Time,
-    /// The log's word for the wait from which the task returns, and the call site of the wait.
-    pub(crate) from: (&'static str, Option<Site>),
     /// Whether the task must be polled again before it can leave the CPU.
     pub(crate) again: bool,
     /// Whether the task's own waker was called during the run. The task then goes to the end of the

@@ -2,12 +2,12 @@
 //!
 //! A task is one record in two halves, both at the same index. The half at the gate has what the
 //! task's own polls need: its number, its waits and the scopes around it
-//! ([`TaskRecord`](traps::internal::scopes::TaskRecord)). The half here has its state, its name, its
-//! future, and the list of the waits for its end. The obvious way is one table for both. But a future
-//! is user code, and comes back to the gate while it is polled, so the kernel cannot poll it in a
-//! table of the gate: each poll would have to take it out and put it back. The output of a task is in
-//! a cell that its handle shares. So a task that has ended is gone at once, even if its handle is
-//! still there. A task is in one of three states:
+//! ([`TaskRecord`](traps::internal::scopes::TaskRecord)). The half here has its state, its name,
+//! its future, and the list of the waits for its end. The obvious way is one table for both. But a
+//! future is user code, and comes back to the gate while it is polled, so the kernel cannot poll it
+//! in a table of the gate: each poll would have to take it out and put it back. The output of a
+//! task is in a cell that its handle shares. So a task that has ended is gone at once, even if its
+//! handle is still there. A task is in one of three states:
 //!
 //! ```text
 //!             make_ready                  run_task
@@ -18,10 +18,10 @@
 //!
 //! A task ends with its output, by a panic, or because it is dropped ([`End`]). In each case
 //! `Core::end_task` takes the same steps in the same order: withdraw the remaining waits and
-//! close the remaining scopes, hand the output to the cell, remove the record with the scopes around
-//! the task, write the `exit` line, and wake the tasks that join it. User code (the drops of the
-//! future, of the output and of the task's locals) runs outside of any borrow, and its panic does not
-//! stop these steps.
+//! close the remaining scopes, hand the output to the cell, remove the record with the scopes
+//! around the task, write the `exit` line, and wake the tasks that join it. User code (the drops of
+//! the future, of the output and of the task's locals) runs outside of any borrow, and its panic
+//! does not stop these steps.
 //!
 //! A sleeping task costs this record, so fields that few tasks need are in a box ([`Rare`]).
 
@@ -56,9 +56,6 @@ pub(crate) struct Task {
     pub(crate) state: State,
     /// The serial number of the task's key.
     pub(crate) serial: u32,
-    /// The wait that the task last returned from, for `longrun` lines: the log's word and the call
-    /// site.
-    pub(crate) came: (&'static str, Option<Site>),
     /// The name of the task.
     pub(crate) name: Cow<'static, str>,
     /// The task's future, until the task ends; `None` for main, whose future is in the stack frame
@@ -99,7 +96,6 @@ impl Task {
         Task {
             state: State::Parked,
             serial: task.serial(),
-            came: ("", None),
             name,
             body: None,
             parent: 0,
@@ -165,8 +161,8 @@ impl Tasks {
         self.main == Some(index)
     }
 
-    /// Removes a task that has ended, and all that is around it. Returns the kernel's half of it, to
-    /// be dropped.
+    /// Removes a task that has ended, and all that is around it. Returns the kernel's half of it,
+    /// to be dropped.
     pub(crate) fn remove(&mut self, index: TaskIndex) -> Task {
         if self.is_main(index) {
             self.main = None;
@@ -256,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_task_does_not_grow() {
         // The serial number of a row's key makes a row at the gate 8 bytes larger.
-        assert_eq!((size_of::<Option<Task>>(), size_of::<TaskRecord>()), (104, 32));
+        assert_eq!((size_of::<Option<Task>>(), size_of::<TaskRecord>()), (80, 32));
         assert_eq!((size_of::<Scope>(), size_of::<Wait>()), (88, 104));
     }
 }

@@ -54,7 +54,7 @@ impl<M: Machine> Sched<M> {
     /// already ended.
     #[inline]
     pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply) -> bool {
-        let Some((task, waker)) = self.settle(ticket, reply, Trap::word) else { return false };
+        let Some((task, waker)) = self.settle(ticket, reply) else { return false };
         self.make_ready(task);
         if self.log.listening {
             self.log_wake(task, ticket);
@@ -64,18 +64,16 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Writes a reply into the record of a parked wait. Returns the task, and the waker that a
-    /// combinator has set. `word` is the word of the wait that the task comes back from.
+    /// combinator has set.
     #[inline]
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         reply: Reply,
-        word: fn(&Trap) -> &'static str,
     ) -> Option<(TaskIndex, Option<Waker>)> {
         let mut records = self.gate.records();
         let wait = records.waits.get_mut(ticket).filter(|wait| wait.is_parked())?;
         wait.state = WaitState::Done(reply);
-        self.tasks[wait.task].came = (word(&wait.trap), Some(wait.site));
         Some((wait.task, wait.waker.take()))
     }
 
@@ -128,7 +126,6 @@ impl<M: Machine> Sched<M> {
 
     pub(crate) fn wake_by_waker(&mut self, index: TaskIndex) {
         let cause = self.log.cause;
-        self.tasks[index].came = ("", None);
         self.make_ready(index);
         emit!(self, index, Event::Wake { op: Op::Waker, ticket: None, cause });
     }

@@ -59,8 +59,9 @@ impl Scans {
         due
     }
 
-    /// Logs a deadline that is due. Returns the scope that must fire, if it still is on the deadline.
-    /// Outside a guard, that is a scope around the whole task, opened now if this is the first time.
+    /// Logs a deadline that is due. Returns the scope that must fire, if it still is on the
+    /// deadline. Outside a guard, that is a scope around the whole task, opened now if this is the
+    /// first time.
     pub(crate) fn reached(&self, sched: &mut Sched<impl Machine>, due: Due) -> Option<ScopeId> {
         let Due { deadline, number, slot, scope } = due;
         let cause = sched.log.armed.get(&number).copied().unwrap_or_default();

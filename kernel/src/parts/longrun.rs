@@ -88,7 +88,7 @@ impl Longrun {
     #[cold]
     fn tell(&mut self, sched: &mut Sched<impl Machine>, ran: Duration) {
         let Some(task) = sched.run.task else { return };
-        let (trap, at) = match sched.run.from {
+        let (trap, at) = match sched.gate.came_from() {
             _ if sched.tasks[task].runs == 1 => ("spawn", None),
             ("", _) => ("waker", None),
             (word, at) => (word, at.map(site)),
@@ -119,7 +119,7 @@ impl Longrun {
         if ran < HELD || has_logger || tape::answers() {
             return;
         }
-        let (after, at) = match sched.run.from {
+        let (after, at) = match sched.gate.came_from() {
             (word @ ("" | "spawn"), _) | (word, None) => (word, sched.tasks.site(task)),
             (word, Some(at)) => (word, at),
         };

@@ -59,6 +59,9 @@ pub struct Gate {
     /// The identity of the current task's waker, read without touching its reference count.
     pub(crate) waker: Cell<(*const (), *const ())>,
     pub(crate) budget: Cell<u32>,
+    /// The word and the call site of the wait from which the task has returned in this run: the
+    /// first whose reply it read in the first poll. `None` while that poll has read none.
+    pub(crate) came: Cell<Option<(&'static str, Option<Site>)>>,
     /// The number of times that a task woke itself in its own poll. A task that has just woken
     /// itself is not waiting.
     pub(crate) self_wakes: Cell<u32>,
@@ -440,10 +443,30 @@ impl Gate {
         self.waker.set(identity(waker));
     }
 
-    /// Sets the number of I/O operations after which the task yields.
+    /// Prepares for a run: sets the number of I/O operations after which the task yields, and
+    /// forgets from which wait the last run came.
     #[inline]
-    pub fn set_budget(&self, operations: u32) {
-        self.budget.set(operations);
+    pub fn begin_run(&self, budget: u32) {
+        self.budget.set(budget);
+        self.came.set(None);
+    }
+
+    /// Records that the next poll is not the first one of the run. What it reads are answers to
+    /// traps of this run.
+    #[inline]
+    pub fn poll_again(&self) {
+        if self.came.get().is_none() {
+            self.came.set(Some(("", None)));
+        }
+    }
+
+    /// Returns the log's word for the wait from which the task has returned in this run, and the
+    /// call site of the wait. The word is empty if a waker has woken the task. A task that waits
+    /// has no room for these: they are wanted of one run in many, and a reader of the reply has
+    /// them.
+    #[must_use]
+    pub fn came_from(&self) -> (&'static str, Option<Site>) {
+        self.came.get().unwrap_or_default()
     }
 
     /// Returns the last reading of the kernel clock, made by the task or before its poll.

@@ -102,8 +102,8 @@ pub struct Scope {
     pub number: u64,
     /// The task of the scope, which outlives it.
     pub task: TaskIndex,
-    /// The scope, or the task, that polled this scope last. Of a scope around a whole task, the next
-    /// one around the same task, or [`ScopeId::NONE`].
+    /// The scope, or the task, that polled this scope last. Of a scope around a whole task, the
+    /// next one around the same task, or [`ScopeId::NONE`].
     pub parent: ScopeId,
     /// The rank of the last source when this scope was opened.
     pub(crate) order: u64,

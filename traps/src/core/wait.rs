@@ -69,9 +69,15 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
         Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Look::Elsewhere,
         Some(wait) if wait.is_done() => {
             let taken = records.take(ticket);
-            let Some(Wait { state: WaitState::Done(mut reply), scope, waker, .. }) = taken else {
+            let Some(Wait { trap, state: WaitState::Done(mut reply), scope, waker, .. }) = taken
+            else {
                 unreachable!("it was done just now")
             };
+            if gate.came.get().is_none() {
+                let is_interrupted = matches!(reply, Reply::Interrupt(_));
+                let word = if is_interrupted { "interrupt" } else { trap.word() };
+                gate.came.set(Some((word, Some(site))));
+            }
             if let Reply::Interrupt(interrupt) = &mut reply
                 && scope != reader
             {

@@ -29,8 +29,8 @@ impl Scope {
 }
 
 impl Records {
-    /// Returns whether a task was cancelled, and a wait has taken the cancellation and has not given
-    /// it back.
+    /// Returns whether a task was cancelled, and a wait has taken the cancellation and has not
+    /// given it back.
     #[must_use]
     pub fn was_cancellation_taken(&self, task: TaskRef) -> bool {
         let source = self.scope_around(task, ScopeKind::Task);
