@@ -63,7 +63,7 @@ fn arrows_point_at_traps_and_nowhere_else() {
         }
         assert!(!manifest.contains("default = "), "a feature is on by default");
     }
-    assert_eq!(dependencies("kernel"), ["traps", "mio", "libc", "slab", "log"]);
+    assert_eq!(dependencies("kernel"), ["traps", "mio", "libc", "log"]);
 }
 
 #[test]
