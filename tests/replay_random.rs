@@ -19,8 +19,9 @@ use kernel::{Kernel, Options, Policy, Record, RunError, Taped};
 use net::process::{Collected, Process};
 use net::{TcpListener, UdpSocket, UnixStream};
 use testing::{Text, child, trace};
-use traps::tape::{self, Mode};
-use traps::threads::{Limiter, panic_message, thread_deadline};
+use traps::internal::panic_message;
+use traps::internal::tape::{self, Mode};
+use traps::threads::{Limiter, thread_deadline};
 use traps::{
     Signal, ignore_after, is_traced, iterate_in_thread, join, note, outside, run_in_thread, sleep,
     span, spawn, timeout_after, wait_signal, wall_clock, yield_now,

@@ -17,10 +17,11 @@
 //! queue may outlive the kernel; its registration, after its log line, which names it; and only
 //! then is a combinator's waker called, which may run any code.
 
+use traps::Interrupt;
+use traps::internal::Delivery;
 use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{Reply, ScopeKind, Trap};
 use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
-use traps::{Delivery, Interrupt};
 
 use crate::core::Core;
 use crate::core::tasks::State;

@@ -13,8 +13,7 @@ use std::{fmt, io, mem};
 
 use traps::Site;
 use traps::internal::protocol::{End, ScopeKind};
-use traps::tape;
-use traps::threads::{drop_quietly, into_panic_message};
+use traps::internal::{drop_quietly, into_panic_message, tape};
 use traps::{Signal, Time};
 
 use crate::core::dispatch::OVER;
@@ -129,8 +128,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// Returns a [`RunError`] if the machine failed, if no task can ever run again, if the kernel was
-    /// shut down, or if a shutdown that began during the run had to drop main.
+    /// Returns a [`RunError`] if the machine failed, if no task can ever run again, if the kernel
+    /// was shut down, or if a shutdown that began during the run had to drop main.
     ///
     /// # Panics
     ///
@@ -195,8 +194,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError::Machine`] if the machine fails. Returns [`RunError::Hang`] if a drain or a
-    /// grace period has no limit and nothing can happen any more. The later phases still take
+    /// Returns [`RunError::Machine`] if the machine fails. Returns [`RunError::Hang`] if a drain or
+    /// a grace period has no limit and nothing can happen any more. The later phases still take
     /// place.
     ///
     /// # Panics

@@ -1,8 +1,9 @@
 //! Kernels that record a run, or run a record again.
 //!
-//! The tape (`traps::tape`) is between the program and the outside, and the machine `Taped` is
-//! between the kernel and the outside. This file makes kernels over that machine. It also compares
-//! the log of a replay with the log in the record, and ends a replay that has stopped.
+//! The tape (`traps::internal::tape`) is between the program and the outside, and the machine
+//! `Taped` is between the kernel and the outside. This file makes kernels over that machine. It
+//! also compares the log of a replay with the log in the record, and ends a replay that has
+//! stopped.
 //!
 //! A replay stops where the program differs from its record, where the record ends, or at a line
 //! that its user has chosen. The place may be in the middle of a step of the kernel. So the tape
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use traps::tape::{self, Answer, Mode, Words, escaped, unescaped};
+use traps::internal::tape::{self, Answer, Mode, Words, escaped, unescaped};
 
 use crate::kernel::Kernel;
 use crate::log::told::announce;
@@ -94,9 +95,9 @@ impl Kernel<Taped> {
     ///
     /// A replay compares each question of the program, and each line of its log, with the record.
     /// Added notes and spans, and other locations in the source, are not differences. At the first
-    /// difference, a run or a shutdown returns [`RunError::Diverged`]; if the record ends before the
-    /// program does, it returns [`RunError::Stopped`]. A difference in the drop of a kernel that was
-    /// not shut down panics.
+    /// difference, a run or a shutdown returns [`RunError::Diverged`]; if the record ends before
+    /// the program does, it returns [`RunError::Stopped`]. A difference in the drop of a kernel
+    /// that was not shut down panics.
     ///
     /// # Errors
     ///
@@ -128,8 +129,8 @@ impl Kernel<Taped> {
     }
 
     /// Makes a replay stop at this line of the log, counted from 1. The run then returns
-    /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the shutdown
-    /// returns [`RunError::Unreached`]. To have that line in a trace, call this after
+    /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the
+    /// shutdown returns [`RunError::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
     pub fn stop_at(&mut self, line: u64) {
         self.core.sched.log.until = line;

@@ -10,7 +10,8 @@ use std::task::{Poll, ready};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use traps::Site;
-use traps::{budget_from, is_traced, take_budget, tape};
+use traps::internal::{budget_from, take_budget, tape};
+use traps::is_traced;
 
 use crate::door::{self, Handle};
 

@@ -14,8 +14,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
+use traps::internal::tape::{self, Answer, Words, escaped, input, unescaped};
 use traps::io::{Descriptor, Source};
-use traps::tape::{self, Answer, Words, escaped, input, unescaped};
 
 /// The result of an attempt: `None` if the operation would block.
 pub(crate) type Attempt<T> = Option<io::Result<T>>;

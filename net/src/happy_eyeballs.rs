@@ -24,7 +24,8 @@ use std::net::SocketAddr;
 use std::task::Poll;
 
 use traps::Site;
-use traps::{Interruptible, branch, sleep_from};
+use traps::internal::sleep_from;
+use traps::{Interruptible, branch};
 
 use crate::limits::ATTEMPT_DELAY;
 

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Guard, Interruptible, Kind, Time, take_budget, yield_now};
+use traps::internal::take_budget;
+use traps::{ConnectionDeadline, Guard, Interruptible, Kind, Time, yield_now};
 
 use crate::attempt::now;
 use crate::min_rate::MinRate;

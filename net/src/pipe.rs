@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use traps::Site;
 use traps::WaitQueue;
-use traps::liberty::{Liberty, draw};
+use traps::internal::liberty::{Liberty, draw};
 
 use crate::attempt::until_done;
 use crate::halves::Split;

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
-use traps::{Interruptible, tape};
+use traps::Interruptible;
 
 use crate::door;
 
@@ -73,7 +73,7 @@ pub fn resolve<A: ToAddress>(
         && let Some((host, port)) = host_and_port(&name)
     {
         let host = host.to_owned();
-        Some(traps::run_in_thread(move || match tape::is_playing() {
+        Some(traps::run_in_thread(move || match traps::is_replaying() {
             false => (host, port).to_socket_addrs().map(Vec::from_iter),
             // The record has the addresses.
             true => Ok(Vec::new()),

@@ -14,8 +14,9 @@ use rustix::net::addr::SocketAddrArg;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::Site;
+use traps::internal::{budget_from, take_budget, tape};
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
-use traps::{Budget, budget_from, is_traced, take_budget, tape};
+use traps::{Budget, is_traced};
 
 use crate::attempt::{attempt, for_one_call, is_any, until_done};
 use crate::door::{self, Attempt, Handle, read as read_by};

@@ -8,7 +8,8 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use traps::Site;
-use traps::{take_budget, yield_now};
+use traps::internal::take_budget;
+use traps::yield_now;
 
 use crate::limits::READ_BUFFER;
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use traps::Site;
+use traps::internal::take_budget;
 use traps::io::{Io, Source};
-use traps::take_budget;
 
 use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr, peer_addr};

@@ -12,7 +12,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, listen, sendto, socket_with,
     socketpair,
 };
-use traps::sleep_from;
+use traps::internal::sleep_from;
 
 use crate::attempt::{attempt, until_done};
 use crate::datagram_socket::DatagramSocket;

@@ -12,8 +12,8 @@ use net::http::{Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use planted::*;
 use testing::{Case, Found, Setup, explore};
+use traps::internal::liberty::{Liberty, is_explored};
 use traps::io::{Direction, Io, Scripted};
-use traps::liberty::{Liberty, is_explored};
 use traps::{Time, clock, run_in_thread, sleep, spawn};
 
 /// Explores both versions of a program. Returns the failure of the broken one.

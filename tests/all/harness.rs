@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use kernel::{Injected, Options, Sim};
 use testing::Setup;
+use traps::internal::panic_message;
 use traps::io::{Io, Scripted};
-use traps::threads::panic_message;
 use traps::{
     Interrupt, Kind, Time, WaitQueue, clock, current_deadline, sleep, spawn, timeout_after,
 };

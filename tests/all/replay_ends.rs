@@ -18,7 +18,6 @@ use kernel::{Kernel, Options, Record, RunError, Taped};
 use net::TcpStream;
 use net::process::Process;
 use testing::Text;
-use traps::tape;
 use traps::threads::thread_deadline;
 use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
@@ -195,10 +194,10 @@ fn a_job_reads_no_clock_of_the_record_and_can_ask_whether_it_is_replayed() {
     let program = || async {
         let job = run_in_thread(|| {
             let _ = catch_unwind(wall_clock);
-            tape::is_playing()
+            traps::is_replaying()
         });
-        let is_playing = job.await.unwrap();
-        assert_eq!(is_playing, tape::is_playing());
+        let is_replay = job.await.unwrap();
+        assert_eq!(is_replay, traps::is_replaying());
         sleep(MS).await.unwrap();
         note(format!("{:?}", wall_clock()));
     };

@@ -14,7 +14,7 @@ use kernel::{Kernel, Options, Real, Record, RunError, Taped};
 use net::UnixStream;
 use support::examples::build;
 use testing::{Text, child};
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 use traps::{note, sleep, spawn, wall_clock};
 
 const MS: Duration = Duration::from_millis(1);

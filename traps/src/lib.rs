@@ -28,8 +28,7 @@
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the log | [`note`], [`span()`], [`note_warning`] |
-//! | tests | [`liberty`]: the choices that an explorer makes |
-//! | records | [`tape`]: what comes from outside, written down or played |
+//! | a replay | [`is_replaying`] |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
 //!
 //! All names can be imported at once; none of them hides a crate of the standard library:
@@ -90,32 +89,40 @@ mod error;
 mod group;
 mod interrupts;
 mod interval;
-#[doc(hidden)]
 pub mod internal {
-    //! The seam between this crate and a kernel. Its items are no public promise: they can change
-    //! in any release.
+    //! Not for programs: the seam between this crate and the kernel, `net` and the test tools,
+    //! which can change in any release.
 
+    pub use crate::context::{Caller, ThreadClock, ThreadContext};
     pub use crate::core::{gate, protocol, scopes, table, wait};
+    pub use crate::error::{
+        drop_of_task, drop_quietly, into_panic_message, panic_message, quietly,
+    };
+    pub use crate::interrupts::interrupt::Delivery;
     pub use crate::interrupts::{interrupt, pending, scope};
+    pub use crate::notes::note_cap;
+    pub use crate::parts::{deadlines, liberty, signals, tape};
+    pub use crate::signal::keep_statuses;
+    pub use crate::task::{any_locals, body_without_handle, drop_locals, inherit_locals};
+    pub use crate::verbs::{budget_from, sleep_from, spend_budget, take_budget, take_pending_from};
 }
 pub mod io;
-pub mod liberty;
 mod locals;
 mod notes;
 pub mod outside;
-#[doc(hidden)]
-pub mod parts {
-    //! Data structures outside the core. A kernel shares each of them with its tasks.
+mod parts {
+    //! Parts outside the core. A kernel shares each of them with its tasks.
 
     pub mod deadlines;
     pub mod jobs;
+    pub mod liberty;
     pub mod signals;
+    pub mod tape;
     pub mod told;
 }
 pub mod shutdown;
 mod signal;
 pub mod sync;
-pub mod tape;
 mod task;
 pub mod threads;
 pub mod time;
@@ -128,17 +135,17 @@ pub use core::table::{Site, TaskId};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use group::{Member, Spawner, TaskGroup};
-pub use interrupts::interrupt::{Delivery, Interrupt, Interruptible, Kind};
+pub use interrupts::interrupt::{Interrupt, Interruptible, Kind};
 pub use interrupts::scope::{Branch, Shield, branch, shield};
 pub use interval::{Interval, MissedTick, interval};
 pub use locals::{InheritedLocal, TaskLocal};
-pub use notes::{Spanned, is_traced, note, note_cap, note_warning, span};
+pub use notes::{Spanned, is_traced, note, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
-pub use signal::{Signal, SignalSet, SignalStream, keep_statuses, signals, wait_signal};
+pub use parts::tape::is_replaying;
+pub use signal::{Signal, SignalSet, SignalStream, signals, wait_signal};
 pub use sync::{WaitInQueue, WaitQueue};
 pub use task::{IntoJoin, Join, Task};
 pub use task::{Spawn, SpawnDetached, spawn};
-pub use task::{any_locals, body_without_handle, drop_locals, inherit_locals};
 pub use threads::{iterate_in_thread, run_in_thread};
 pub use time::{Limit, Time};
 pub use timeout::{
@@ -146,7 +153,6 @@ pub use timeout::{
     timeout_after, timeout_at,
 };
 pub use verbs::{
-    Budget, Sleep, budget, budget_from, check_cancellation, clock, current_deadline, current_task,
-    remaining, sleep, sleep_from, spend_budget, take_budget, take_pending_from, wall_clock,
-    yield_now,
+    Budget, Sleep, budget, check_cancellation, clock, current_deadline, current_task, remaining,
+    sleep, wall_clock, yield_now,
 };

@@ -5,8 +5,8 @@
 //! kernel's pool, and also one of its [`Limiter`] if it has one. The kernel decides when a job gets
 //! its tokens.
 //!
-//! A job runs without a kernel. All that it knows of its task is in its context, which has a file of
-//! its own, `context.rs`.
+//! A job runs without a kernel. All that it knows of its task is in its context, which has a file
+//! of its own, `context.rs`.
 //!
 //! A source of items takes a blocking iterator, and makes one job for each item. The iterator is
 //! stored in a slot that the source and its jobs share. A job takes the iterator out, calls it
@@ -24,7 +24,7 @@ use std::{fmt, mem};
 
 use crate::combine::Either;
 use crate::core::gate;
-use crate::core::protocol::{LimiterCore, NewJob, Parked, Post, Reply, ServicePost, Trap};
+use crate::core::protocol::{LimiterCore, NewJob, Parked, Post, Reply, ServicePost, Trap, Work};
 use crate::core::table::Site;
 use crate::core::wait::{self, Call};
 use crate::error::{Error, caught};
@@ -32,15 +32,11 @@ use crate::outside::{OutsideCall, OutsideWaker};
 use crate::time::Time;
 use crate::verbs::in_force;
 
-pub use crate::context::{
-    Caller, ThreadClock, ThreadContext, ThreadDeadline, is_in_job, thread_deadline,
-};
-pub use crate::core::protocol::Work;
-pub use crate::error::{drop_of_task, drop_quietly, into_panic_message, panic_message, quietly};
+pub use crate::context::{ThreadDeadline, is_in_job, thread_deadline};
 
 /// A job: its closure, and afterwards its result. The caller of the job and the thread that runs it
-/// share this state, because either can end first: the caller by an interrupt, the thread by the end
-/// of the closure.
+/// share this state, because either can end first: the caller by an interrupt, the thread by the
+/// end of the closure.
 struct SharedJob<F, T> {
     state: Mutex<JobState<F, T>>,
 }
@@ -101,7 +97,7 @@ where
 ///
 /// The kernel's option `threads` is the number of jobs that run at one time. Further jobs wait in
 /// one queue, first in, first out. The job knows the deadline of its caller ([`thread_deadline`]),
-/// and sees the caller's [`InheritedLocal`](crate::InheritedLocal)s as they are when the task parks.
+/// and sees the [`InheritedLocal`](crate::InheritedLocal)s that the caller has when it parks.
 ///
 /// # Errors
 ///
@@ -510,8 +506,8 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
     }
 }
 
-/// Stores the waker for the job. Returns `Some` if the job has ended in the meantime: then the waker
-/// would never be called.
+/// Stores the waker for the job. Returns `Some` if the job has ended in the meantime: then the
+/// waker would never be called.
 fn store_waker<I: Iterator>(slot: &SharedSlot<I>, waker: OutsideWaker) -> Option<()> {
     let mut state = lock(slot);
     if state.source != SourceState::Asks {

@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 
-use traps::drop_locals;
 use traps::internal::protocol::{
     End, Left, Reply, ScopeEvent, ScopeKind, ScopePost, ServicePost, Trap,
 };
 use traps::internal::scopes::{Scope, Wait, WaitState};
 use traps::internal::table::{ScopeId, TaskId, TaskIndex, TaskRef, Ticket};
-use traps::threads::{drop_of_task, drop_quietly};
+use traps::internal::{drop_locals, drop_of_task, drop_quietly};
 
 use super::Core;
 use super::tasks::{State, Task};
@@ -94,7 +93,7 @@ impl<M: Machine> Core<M> {
         let Task { name, joins, .. } = self.sched.tasks.remove(index);
         let cause = self.sched.log.cause;
         emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
-        if traps::any_locals() {
+        if traps::internal::any_locals() {
             for text in self.sched.gate.aside(|| drop_locals(key, TaskId(id))) {
                 announce!(self.sched, KERNEL, Event::Warn { text: text.into() });
             }

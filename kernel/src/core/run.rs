@@ -34,8 +34,8 @@ use std::task::{Context, Poll};
 use traps::internal::gate::Filed;
 use traps::internal::protocol::{End, Post};
 use traps::internal::table::TaskIndex;
-use traps::tape::{self, Mode};
-use traps::threads::{drop_quietly, panic_message};
+use traps::internal::tape::{self, Mode};
+use traps::internal::{drop_quietly, panic_message};
 
 use super::tasks::State;
 use super::{Core, MainPoll, Services};

@@ -58,7 +58,7 @@ use traps::Time;
 use traps::internal::gate::{Gate, listen};
 use traps::internal::protocol::Reply;
 use traps::internal::table::{Site, TaskIndex, Ticket};
-use traps::tape::{self, Mode};
+use traps::internal::tape::{self, Mode};
 
 use super::tasks::Task;
 use super::timers::{Owner, lives};

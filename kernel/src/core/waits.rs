@@ -13,7 +13,7 @@ use std::task::Waker;
 use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
 use traps::internal::scopes::WaitState;
 use traps::internal::table::{List, Queue, TaskIndex, TaskRef, Ticket};
-use traps::threads::{drop_quietly, quietly};
+use traps::internal::{drop_quietly, quietly};
 
 use super::sched::Sched;
 use super::tasks::State;

@@ -9,8 +9,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use traps::internal::ThreadContext;
+use traps::internal::protocol::Work;
 use traps::internal::table::{Descriptor, TaskIndex};
-use traps::threads::{ThreadContext, Work};
 use traps::{Signal, Time};
 
 pub use crate::machine::real::Real;
@@ -27,8 +28,8 @@ pub(crate) use sys::{CpuClock, keep_statuses, survive_file_limit};
 
 /// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {
-    /// Rings the bell, from any thread. Never blocks and never fails. Costs a system call at most; if
-    /// the bell is ringing already, it can do nothing.
+    /// Rings the bell, from any thread. Never blocks and never fails. Costs a system call at most;
+    /// if the bell is ringing already, it can do nothing.
     fn ring(&self);
 }
 
@@ -138,8 +139,8 @@ pub(crate) mod sealed {
         /// Waits for arrivals, and appends them to `arrivals`.
         fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()>;
 
-        /// Reorders the ready tasks of a turn. Only an explorer does so, to find programs that depend
-        /// on an order; otherwise tasks run in the order in which they became ready.
+        /// Reorders the ready tasks of a turn. Only an explorer does so, to find programs that
+        /// depend on an order; otherwise tasks run in the order in which they became ready.
         fn order(&mut self, _: &mut [TaskIndex]) {}
 
         /// Makes `wait` report the descriptor, for both directions, once per change (edge).

@@ -8,7 +8,7 @@
 //! A script can ask for the *liberties* that a real system takes: lateness ([`Sim::late_by`]),
 //! spurious readiness ([`Sim::ready_at`] without bytes to read), and any order of what happens at
 //! one instant ([`Sim::seed`]). Short reads come from the pipe in memory. An explorer takes all of
-//! these liberties at any point, and some more: see [`traps::liberty`].
+//! these liberties at any point, and some more: see [`traps::internal::liberty`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 use std::{io, mem};
 
+use traps::internal::liberty::{self, Liberty, draw};
 use traps::internal::table::{Descriptor, Direction, TaskIndex};
-use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
 use super::sealed::Driver;
@@ -39,9 +39,9 @@ type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 /// A machine with a virtual clock and a script. The crate `testing` explains how to write tests
 /// with it.
 ///
-/// Under an explorer (`testing::explore`) it takes every [liberty](traps::liberty) of a machine, in
-/// addition to the liberties of the script: time passes unnoticed, descriptors look ready although
-/// they are not, and jobs take longer.
+/// Under an explorer (`testing::explore`) it takes every liberty of a machine, in addition to the
+/// liberties of the script: time passes unnoticed, descriptors look ready although they are not,
+/// and jobs take longer.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -368,8 +368,8 @@ impl Driver for Sim {
             }
             if outside {
                 // Threads do not follow the virtual clock: if it jumped now, a job of a millisecond
-                // would be late for every timer. `ring` unparks this thread, even if it rings before
-                // the park, and the next round finds the bell.
+                // would be late for every timer. `ring` unparks this thread, even if it rings
+                // before the park, and the next round finds the bell.
                 thread::park();
                 continue;
             }

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{env, io};
 
 use traps::internal::table::Descriptor;
-use traps::tape::{self, Answer, Mode, Words};
+use traps::internal::tape::{self, Answer, Mode, Words};
 use traps::threads::is_in_job;
 use traps::{Signal, Time};
 
@@ -34,8 +34,8 @@ pub struct Taped {
     mark: (u64, u64),
 }
 
-/// The bell of a machine that plays a record. It does nothing, because the record says in which turn
-/// the kernel gets its messages.
+/// The bell of a machine that plays a record. It does nothing, because the record says in which
+/// turn the kernel gets its messages.
 struct NoBell;
 
 impl Bell for NoBell {
@@ -200,8 +200,8 @@ impl Driver for Taped {
             let live = || nanos(real.as_ref().map_or_else(SystemTime::now, |real| real()));
             let put = |nanos: &u64, words: &mut Words| words.number(*nanos);
             let nanos = tape::input("wall", live, put, |answer| answer.number());
-            // The task is being unwound. A `Drop` in it can wait for a time in a loop, and that loop
-            // must end, so the clock must move.
+            // The task is being unwound. A `Drop` in it can wait for a time in a loop, and that
+            // loop must end, so the clock must move.
             if tape::mode() == Mode::Stopped { SystemTime::now() } else { at(nanos) }
         })
     }
@@ -210,8 +210,8 @@ impl Driver for Taped {
         if until != WaitLimit::Now {
             tape::flush();
             if tape::has_lost() {
-                // The kernel warns in the next turn that the record was lost. A real wait here could
-                // delay that turn forever.
+                // The kernel warns in the next turn that the record was lost. A real wait here
+                // could delay that turn forever.
                 return Ok(());
             }
         }
@@ -253,8 +253,8 @@ impl Driver for Taped {
         let real = self.real.as_ref().map(Driver::thread_clock);
         Box::new(move || {
             let live = || real.as_ref().map_or(Time::ZERO, |real| real());
-            // A job reads the clock on its own thread, which has no tape. In a replay, the context of
-            // the job has another clock, so this one is not read.
+            // A job reads the clock on its own thread, which has no tape. In a replay, the context
+            // of the job has another clock, so this one is not read.
             if is_in_job() || tape::mode() == Mode::Off {
                 return live();
             }

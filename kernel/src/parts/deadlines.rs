@@ -4,9 +4,9 @@ use std::mem;
 use std::time::Duration;
 
 use traps::Time;
+use traps::internal::deadlines::{DeadlineTable, Due};
 use traps::internal::protocol::ScopeKind;
 use traps::internal::table::{ScopeId, TaskIndex};
-use traps::parts::deadlines::{DeadlineTable, Due};
 
 use crate::core::sched::Sched;
 use crate::log::KERNEL;

@@ -34,10 +34,10 @@
 use std::os::fd::OwnedFd;
 use std::{io, mem};
 
+use traps::internal::drop_quietly;
 use traps::internal::protocol::{Reply, Trap};
 use traps::internal::scopes::Records;
 use traps::internal::table::{Descriptor, Direction, HandleId, TaskIndex, Ticket};
-use traps::threads::drop_quietly;
 
 use crate::core::sched::Sched;
 use crate::log::KERNEL;

@@ -18,8 +18,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use traps::Time;
 use traps::internal::table::TaskIndex;
-use traps::{Time, tape};
+use traps::internal::tape;
 
 use crate::core::sched::Sched;
 use crate::core::tasks::State;

@@ -16,7 +16,7 @@
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
-use traps::threads::drop_quietly;
+use traps::internal::drop_quietly;
 
 use crate::machine::Bell;
 

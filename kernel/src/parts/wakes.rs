@@ -3,7 +3,7 @@
 use std::mem;
 
 use traps::internal::table::{Direction, TaskRef, Ticket};
-use traps::tape::{self, Answer, Words, escaped, unescaped};
+use traps::internal::tape::{self, Answer, Words, escaped, unescaped};
 
 use super::wakers::{Inbox, Message};
 use crate::core::sched::Sched;

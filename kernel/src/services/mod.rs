@@ -64,7 +64,7 @@ impl<M: Machine> Services<M> for All {
         match message {
             Message::Done(job) => self.threads.done(core, job),
             Message::Spawn(order) if self.shutdown.is_closing() => {
-                traps::threads::drop_quietly(order);
+                traps::internal::drop_quietly(order);
             }
             Message::Spawn(order) => remote::spawn(core, order),
             Message::Cancel(task, reason) => remote::cancel(core, &task, reason),

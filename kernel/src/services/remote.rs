@@ -16,8 +16,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use traps::internal::table::TaskRef;
-use traps::threads::{drop_of_task, drop_quietly, panic_message};
-use traps::{Error, body_without_handle, current_task, note_warning};
+use traps::internal::{body_without_handle, drop_of_task, drop_quietly, panic_message};
+use traps::{Error, current_task, note_warning};
 
 use crate::core::Core;
 use crate::core::tasks::Task;

@@ -7,8 +7,8 @@
 use std::io;
 use std::rc::{Rc, Weak};
 
-use traps::parts::signals::SignalInbox;
-use traps::threads::quietly;
+use traps::internal::quietly;
+use traps::internal::signals::SignalInbox;
 use traps::{Signal, SignalSet};
 
 use crate::core::Core;

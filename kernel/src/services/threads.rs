@@ -43,10 +43,10 @@ use std::time::Duration;
 use std::{io, mem};
 
 use traps::Time;
-use traps::internal::protocol::{EndedJob, LimiterCore, NewJob, Reply};
+use traps::internal::protocol::{EndedJob, LimiterCore, NewJob, Reply, Work};
 use traps::internal::table::{Site, TaskId, TaskRef, Ticket};
-use traps::tape::{self, Answer, Mode, Words};
-use traps::threads::{Caller, ThreadContext, Work, drop_quietly, quietly};
+use traps::internal::tape::{self, Answer, Mode, Words};
+use traps::internal::{Caller, ThreadContext, drop_quietly, quietly};
 
 use crate::core::Core;
 use crate::core::sched::Sched;
@@ -809,8 +809,9 @@ mod pool_tests {
     use std::fs;
     use std::sync::mpsc::{self, Receiver, Sender};
     use traps::Time;
+    use traps::internal::protocol::Work;
     use traps::internal::table::TaskRef;
-    use traps::threads::{ThreadClock, ThreadContext, Work};
+    use traps::internal::{ThreadClock, ThreadContext};
 
     const LONG: Duration = Duration::from_secs(3600);
 

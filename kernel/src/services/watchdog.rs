@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use traps::Site;
-use traps::threads::quietly;
+use traps::internal::quietly;
 
 use crate::log::words::place_of;
 use crate::machine::CpuClock;

@@ -756,7 +756,7 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
             swept += 1;
             continue;
         };
-        let said = traps::threads::panic_message(&*panic);
+        let said = traps::internal::panic_message(&*panic);
         // The plain program may wait for ever too.
         let Some((failures, trace)) = said.split_once("the trace of the first:\n") else {
             assert!(said.starts_with("every task is blocked for ever"), "seed {seed}: {said}");

@@ -10,9 +10,9 @@ use std::time::Duration;
 use kernel::{Kernel, RunError, Sim, SimClock};
 use support::{Notes, at, ms, op, short, tenths};
 use testing::{Ran, Setup, run};
+use traps::internal::panic_message;
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::Event;
-use traps::threads::panic_message;
 use traps::universal::UniversalQueue;
 use traps::{
     Error, Interrupt, Kind, Task, check_cancellation, ignore_after, shield, spawn, timeout_after,

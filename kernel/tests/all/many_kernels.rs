@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Sim};
 use testing::Setup;
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 use traps::{
     TaskGroup, WaitQueue, connection_deadline, current_task, run_in_thread, sleep, spawn,
     timeout_after, yield_now,

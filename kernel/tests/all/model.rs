@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use kernel::{Options, Policy, RunError, Sim};
 use support::kernels::{Traced, tenths};
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 use traps::{spawn, timeout_after};
 use world::program::Program;
 use world::{Watched, World, check_end, script};

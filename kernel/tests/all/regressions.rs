@@ -557,7 +557,7 @@ fn panicking(panics_at: u64) -> (Kernel<Sim>, Rc<Cell<u64>>) {
 /// The message of a panic in `call`.
 fn panic_of<T>(call: impl FnOnce() -> T) -> Option<String> {
     let ended = catch_unwind(AssertUnwindSafe(call));
-    ended.err().map(|panic| traps::threads::panic_message(&*panic).to_owned())
+    ended.err().map(|panic| traps::internal::panic_message(&*panic).to_owned())
 }
 
 /// Runs [`busy`] with an observer that panics at the line of that number. Gives what is wrong then,

@@ -80,8 +80,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use traps::internal::into_panic_message;
 use traps::shutdown::Hold;
-use traps::threads::into_panic_message;
 use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
 use super::answer::{BodyField, Fault, Gone, Response, Streamed, Writer};

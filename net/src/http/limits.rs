@@ -8,7 +8,8 @@ use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use traps::{Time, note_cap};
+use traps::Time;
+use traps::internal::note_cap;
 
 use crate::limits::{DRAIN_WAIT, is_recent};
 

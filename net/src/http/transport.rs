@@ -19,7 +19,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::{Either, Interruptible, Time, ignore_at, race, take_budget, yield_now};
+use traps::internal::take_budget;
+use traps::{Either, Interruptible, Time, ignore_at, race, yield_now};
 
 use super::config::{Config, Exchange, NONE_SENT};
 use super::connections::{Entry, State};
@@ -648,7 +649,7 @@ impl<S: Stream> Transport<S> {
 /// Charges a write of `bytes` bytes to the budget of the task. A large write counts as several
 /// operations. Otherwise a task whose peer reads fast could write 2 MiB before other tasks run.
 fn weigh(bytes: usize) {
-    traps::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
+    traps::internal::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
 }
 
 // ---- The access log -----------------------------------------------------------------------------

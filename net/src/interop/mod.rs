@@ -25,8 +25,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use traps::Site;
+use traps::internal::{budget_from, take_budget};
 use traps::io::Direction;
-use traps::{Interruptible, budget_from, current_deadline, take_budget};
+use traps::{Interruptible, current_deadline};
 
 use crate::buffer::BufReader;
 use crate::family::Family;

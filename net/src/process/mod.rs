@@ -21,8 +21,9 @@ use rustix::process::{
     Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
 };
 use traps::Site;
+use traps::internal::{keep_statuses, take_pending_from};
 use traps::io::{Direction, Io};
-use traps::{Interruptible, Signal, branch, keep_statuses, take_pending_from};
+use traps::{Interruptible, Signal, branch};
 
 use crate::door::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
@@ -369,8 +370,9 @@ mod tests {
     use std::future::ready;
     use std::task::{Context, Waker};
 
+    use traps::internal::Delivery;
     use traps::internal::table::{ScopeId, TaskRef};
-    use traps::{Delivery, Interrupt, Kind, Time};
+    use traps::{Interrupt, Kind, Time};
 
     use super::*;
 

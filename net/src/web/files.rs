@@ -16,7 +16,7 @@ use httpdate::HttpDate;
 use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
-use traps::tape::{Answer, Words};
+use traps::internal::tape::{Answer, Words};
 use traps::threads::Limiter;
 use traps::wall_clock;
 

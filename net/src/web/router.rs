@@ -325,7 +325,7 @@ mod tests {
         for pattern in ["", "a", "/{a", "/a{b}", "/{a}b", "/{}", "/{*a}/b", "/%61", "/a?b"] {
             let make = move || Router::new().get(pattern, ());
             let panic = std::panic::catch_unwind(make).expect_err(pattern);
-            let message = traps::threads::panic_message(&*panic).to_owned();
+            let message = traps::internal::panic_message(&*panic).to_owned();
             assert!(message.starts_with("rule: a pattern is"), "{message}");
         }
         let twice = || Router::new().get("/", ()).get("/", ());

@@ -12,9 +12,8 @@ use net::http::{Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use net::web::{Call, Client};
 use net::{Stream, TcpStream};
-use traps::{
-    Interruptible, Time, clock, ignore_after, spawn, spend_budget, timeout_after, yield_now,
-};
+use traps::internal::spend_budget;
+use traps::{Interruptible, Time, clock, ignore_after, spawn, timeout_after, yield_now};
 
 fn get(target: &str) -> Call {
     Call::new("GET", "a", target).unwrap()

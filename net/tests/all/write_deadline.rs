@@ -274,7 +274,7 @@ fn a_write_for_which_there_is_room_is_never_late_whatever_is_left_of_the_budget(
         let end = run(async {
             let (mut stream, _peer) = duplex(1000);
             let deadline = WriteDeadline::new(Duration::ZERO).await;
-            traps::spend_budget(spent);
+            traps::internal::spend_budget(spent);
             kind(deadline.write_all(&mut stream, b"there is room").await)
         });
         assert_eq!(end, Ok(()), "{spent}");

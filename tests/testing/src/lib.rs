@@ -72,7 +72,7 @@
 //! # Every liberty
 //!
 //! [`explore`](fn@explore) runs a program once for each seed, and the seed makes every decision
-//! that the program does not make. These are the [`Liberty`](traps::liberty::Liberty)s:
+//! that the program does not make. These are the [liberties](Liberty):
 //!
 //! | liberty | is | usual |
 //! |---|---|---|
@@ -129,13 +129,14 @@ use std::time::Duration;
 
 use kernel::{Counters, Kernel, Options, Sim};
 use traps::Site;
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 
 pub use explore::{Case, Explore, Explored, Found, explore};
 pub use kernel::Injected;
 use sweep::Watch;
 pub use sweep::{Injection, Sweep, Swept, Trap, sweep};
 use trace::Checker;
+pub use traps::internal::liberty::Liberty;
 pub use truth::Truth;
 
 /// A run with more events than this counts as endless.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use kernel::{Injected, Kernel, Options, Sim};
 use traps::Site;
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 
 use super::{Failure, Ran, Setup};
 

@@ -34,7 +34,7 @@ use crate::core::{gate, wait};
 use crate::error::{Error, Rejected};
 use crate::interrupts::interrupt::Interrupt;
 use crate::outside::{OutsideCall, OutsideWaker};
-use crate::tape;
+use crate::parts::tape;
 use crate::verbs::{Budget, budget};
 
 #[cfg(all(test, loom))]

@@ -24,7 +24,7 @@ use traps::{
 };
 
 fn message(panic: Box<dyn std::any::Any + Send>) -> String {
-    traps::threads::panic_message(&*panic).to_owned()
+    traps::internal::panic_message(&*panic).to_owned()
 }
 
 // ---- Dropping ----------------------------------------------------------------------------------

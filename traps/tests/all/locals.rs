@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use kernel::{Kernel, Options, Sim};
 use support::kernels::*;
+use traps::internal::any_locals;
 use traps::{
-    InheritedLocal, TaskGroup, TaskLocal, any_locals, run_in_thread, sleep, spawn, timeout_after,
-    yield_now,
+    InheritedLocal, TaskGroup, TaskLocal, run_in_thread, sleep, spawn, timeout_after, yield_now,
 };
 
 /// Counts how many of its kind are alive.

@@ -21,7 +21,8 @@ use traps::{
 use world::*;
 
 /// Classes of failures that the kernel is known to have: the beginning of each, and why. A kernel
-/// without them passes with an empty list. `kernel/tests/all/regressions.rs` has a small program for each.
+/// without them passes with an empty list. `kernel/tests/all/regressions.rs` has a small program
+/// for each.
 const KNOWN: &[(&str, &str)] = &[];
 
 // ---- What a task does --------------------------------------------------------------------------
@@ -360,7 +361,7 @@ fn run(w: &World, kernel: &mut Kernel<Sim>, main: impl Future<Output = ()>) {
         Ok(Ok(())) => {}
         Ok(Err(kernel::RunError::Hang(what))) => w.is_wrong("hang", what),
         Ok(Err(error)) => w.is_wrong("error", error.to_string()),
-        Err(panic) => w.is_wrong("panic", traps::threads::panic_message(&*panic)),
+        Err(panic) => w.is_wrong("panic", traps::internal::panic_message(&*panic)),
     }
 }
 
@@ -374,7 +375,7 @@ fn shut_down(w: &World, kernel: &mut Kernel<Sim>) {
     match catch_unwind(AssertUnwindSafe(|| kernel.shutdown())) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => w.is_wrong("shutdown", error.to_string()),
-        Err(panic) => w.is_wrong("panic", traps::threads::panic_message(&*panic)),
+        Err(panic) => w.is_wrong("panic", traps::internal::panic_message(&*panic)),
     }
     let c = kernel.counters();
     let left = [c.tasks, c.tickets, c.scopes, c.timers, c.jobs, c.pending, c.deadlines];

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use kernel::{Kernel, Options, Real, RunError, Sim};
 use support::kernels::{assert_lines, on_real, on_sim, poll_once, sim};
 use support::{Notes, check, ms, short};
-use traps::threads::panic_message;
+use traps::internal::panic_message;
 use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
     Either, Interrupt, check_cancellation, clock, connection_deadline, current_task, ignore_after,

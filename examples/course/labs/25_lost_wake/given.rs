@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::Sim;
+use testing::Liberty;
 use testing::{Setup, explore};
-use traps::liberty::Liberty;
 use traps::{Error, note, sleep, spawn};
 
 use super::lab::{Mailbox, seeds};

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ::traps::parts::deadlines::DeadlineTable;
+use ::traps::internal::deadlines::DeadlineTable;
 use ::traps::{ConnectionDeadline, Interrupt, Time, connection_deadline, timeout_after};
 use futures_util::poll;
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use traps::liberty::Liberty;
+use traps::internal::liberty::Liberty;
 
 /// Every liberty with its name.
 pub(super) const LIBERTIES: [(Liberty, &str); 6] = [

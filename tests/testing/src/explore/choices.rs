@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use traps::liberty::Liberty;
+use traps::internal::liberty::Liberty;
 
 use super::case::Case;
 

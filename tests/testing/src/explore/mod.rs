@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use kernel::Sim;
 use traps::Site;
-use traps::liberty::{Liberty, explored};
+use traps::internal::liberty::{Liberty, explored};
 
 use super::sweep::Watch;
 use super::{Failure, Lived, Ran, Setup};

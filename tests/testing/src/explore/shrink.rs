@@ -1,6 +1,6 @@
 //! Shrinking: finds the smallest part of a case that still fails.
 
-use traps::liberty::Liberty;
+use traps::internal::liberty::Liberty;
 
 use super::case::{Case, LIBERTIES};
 use super::{Explore, Found, Setup};

@@ -14,11 +14,11 @@ use std::task::{Context, Poll};
 use kernel::SimClock;
 use traps::channel::queue::{FifoQueue, LifoQueue, PriorityQueue};
 use traps::channel::{broadcast, mpsc, oneshot, watch};
+use traps::internal::panic_message;
 use traps::sync::{
     Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, Permit, RwLock, RwLockReadGuard,
     RwLockWriteGuard, Semaphore,
 };
-use traps::threads::panic_message;
 use traps::{Interrupt, Task};
 
 use oracle::{DOOR, Model, PERMITS, Told};

@@ -440,7 +440,7 @@ pub fn new_piece(world: &Rc<World>) -> Piece {
     let (w, caught) = (world.clone(), AssertUnwindSafe(step).catch_unwind());
     let step = async move {
         caught.await.unwrap_or_else(|panic| {
-            w.is_wrong("panic", traps::threads::panic_message(&*panic));
+            w.is_wrong("panic", traps::internal::panic_message(&*panic));
             Ok(())
         })
     };

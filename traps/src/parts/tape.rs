@@ -15,11 +15,11 @@
 //!  0.013121       3  #0021   4 conn-1   io       c1 read = 18
 //! ```
 //!
-//! When a tape plays, the next line must be the answer to the next call of `input`, or the next line
-//! of the log. If it is not, the program *diverges* from the record. Then the tape stops, and keeps a
-//! report. A call that the record cannot answer ends the run: it unwinds with a panic, up to
-//! [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a call returns at
-//! once: an error, zero, or the reading of a clock that moves.
+//! When a tape plays, the next line must be the answer to the next call of `input`, or the next
+//! line of the log. If it is not, the program *diverges* from the record. Then the tape stops, and
+//! keeps a report. A call that the record cannot answer ends the run: it unwinds with a panic, up
+//! to [`until_stop`]. Outside of `until_stop`, and while the thread unwinds already, a call returns
+//! at once: an error, zero, or the reading of a clock that moves.
 //!
 //! A tape belongs to a thread. Without a tape, `input` costs one test.
 
@@ -43,8 +43,8 @@ pub enum Mode {
     Records,
     /// The tape returns recorded inputs.
     Plays,
-    /// The tape was playing and has stopped. The next call of [`input`] ends the run, if it is inside
-    /// [`until_stop`].
+    /// The tape was playing and has stopped. The next call of [`input`] ends the run, if it is
+    /// inside [`until_stop`].
     Stopped,
 }
 
@@ -135,23 +135,29 @@ pub fn mode() -> Mode {
 }
 
 /// Returns whether this code runs in a replay: in the program, or in one of its jobs, on the thread
-/// that runs the job again.
+/// that runs the job again. A program needs this only if it waits for the world outside its kernel:
+/// in a replay, that wait would never end.
+///
+/// ```
+/// // A job that waits for another process.
+/// let wait = || if traps::is_replaying() { "as recorded" } else { "for real" };
+/// assert_eq!(wait(), "for real");
+/// ```
 #[must_use]
-pub fn is_playing() -> bool {
+pub fn is_replaying() -> bool {
     answers() || context::is_in_replayed_job()
 }
 
 /// Returns whether the tape of this thread returns recorded inputs, so that nothing outside must be
 /// touched.
-#[doc(hidden)]
 #[inline]
 #[must_use]
 pub fn answers() -> bool {
     matches!(MODE.get(), Mode::Plays | Mode::Stopped)
 }
 
-/// Begins to record the inputs of this thread. When the record has `room` bytes, it ends with a line
-/// that says so, and the program continues. `name` is the name of the file, for errors.
+/// Begins to record the inputs of this thread. When the record has `room` bytes, it ends with a
+/// line that says so, and the program continues. `name` is the name of the file, for errors.
 pub fn record(out: Box<dyn Write>, room: u64, name: String) {
     begin(Mode::Records, Tape { out: Some(out), room, name, ..Tape::NONE });
 }
@@ -197,8 +203,8 @@ pub fn has_lost() -> bool {
     MODE.get() == Mode::Off && with(|tape| tape.lost.is_some())
 }
 
-/// Returns the reason why the record of this thread ends before its program: its file has failed, or
-/// it has reached its limit. Later calls return `None`.
+/// Returns the reason why the record of this thread ends before its program: its file has failed,
+/// or it has reached its limit. Later calls return `None`.
 #[cold]
 #[must_use]
 pub fn lost() -> Option<String> {
@@ -243,14 +249,14 @@ pub fn input<T>(
     }
 }
 
-/// Returns the reading of a clock, which never goes back. The record has only the differences between
-/// readings, so its lines are short.
+/// Returns the reading of a clock, which never goes back. The record has only the differences
+/// between readings, so its lines are short.
 pub fn clock(live: impl FnOnce() -> u64) -> u64 {
     let last = CLOCK.get();
     let live = || live().saturating_sub(last);
     let step = input("now", live, |step, words| words.number(*step), |it| it.number());
-    // A tape that has stopped must still move the clock: the `Drop` of an unwound value can wait for
-    // a time in a loop.
+    // A tape that has stopped must still move the clock: the `Drop` of an unwound value can wait
+    // for a time in a loop.
     let now = last + if MODE.get() == Mode::Stopped { 1000 } else { step };
     CLOCK.set(now);
     now
@@ -298,8 +304,8 @@ pub fn log(line: &[u8]) {
 }
 
 /// Compares a line of the log with the next line of a record that contains the log. If they are
-/// equal, moves on to the line after it; if not, the program diverges. `compare` returns `None` for a
-/// line that need not be in the record. `number` is the number of the line in the log.
+/// equal, moves on to the line after it; if not, the program diverges. `compare` returns `None` for
+/// a line that need not be in the record. `number` is the number of the line in the log.
 pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<bool>) {
     with(|tape| tape.last = number);
     if MODE.get() == Mode::Plays && with(|tape| tape.has_log) {
@@ -318,8 +324,8 @@ pub fn follow(number: u64, line: &str, compare: impl FnOnce(&[u8]) -> Option<boo
 ///
 /// # Errors
 ///
-/// Returns the reason if the tape stops during the call. `code` was unwound then, unless it returned
-/// without another input.
+/// Returns the reason if the tape stops during the call. `code` was unwound then, unless it
+/// returned without another input.
 ///
 /// # Panics
 ///
@@ -352,7 +358,7 @@ fn is_cut(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"<end ")
 }
 
-/// Returns bytes as text for a report: at most [`SHOWN`] bytes, without control characters.
+/// Returns bytes as text for a report: at most `SHOWN` bytes, without control characters.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let (cut, dots) = if bytes.len() > SHOWN { (SHOWN, "...") } else { (bytes.len(), "") };
@@ -552,8 +558,8 @@ impl Words {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Writes a result: `ok` and its value, or `error`, its number and its text. If the error is not
-    /// from the system, the name of its kind replaces the number.
+    /// Writes a result: `ok` and its value, or `error`, its number and its text. If the error is
+    /// not from the system, the name of its kind replaces the number.
     pub fn result<T>(&mut self, result: &io::Result<T>, put: impl FnOnce(&T, &mut Words)) {
         match result {
             Ok(value) => {
@@ -572,8 +578,8 @@ impl Words {
     }
 }
 
-/// An answer of the record, for reading. A missing or malformed word reads as zero or empty, and the
-/// program then diverges from the record.
+/// An answer of the record, for reading. A missing or malformed word reads as zero or empty, and
+/// the program then diverges from the record.
 #[derive(Debug)]
 pub struct Answer<'a> {
     rest: &'a [u8],
@@ -648,7 +654,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Marks the answer as malformed, so that the program diverges. Returns a value to continue with.
+    /// Marks the answer as malformed, so that the program diverges. Returns a value to continue
+    /// with.
     pub fn wrong<T: Default>(&mut self) -> T {
         self.is_wrong = true;
         T::default()
