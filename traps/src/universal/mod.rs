@@ -406,11 +406,11 @@ pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
 /// ```
 pub type Get<T> = Waiting<T, Result<T, Error>>;
 
-fn finish_put<T>(item: Option<T>, ended: Outcome) -> Result<(), Rejected<T>> {
+fn finish_put<T>(item: Option<T>, ended: OperationResult) -> Result<(), Rejected<T>> {
     ended.map_err(|why| Rejected { item, why })
 }
 
-fn finish_get<T>(item: Option<T>, ended: Outcome) -> Result<T, Error> {
+fn finish_get<T>(item: Option<T>, ended: OperationResult) -> Result<T, Error> {
     ended.map(|()| item.expect("rule: a get that is done has an item"))
 }
 
@@ -620,7 +620,7 @@ const NO_VALUES: &str = "\
 the program waits at a queue or an event that a thread has used: a replay has no values of threads";
 
 /// A function that makes the output of a wait from the item and the outcome of its operation.
-type Finish<T, R> = fn(Option<T>, Outcome) -> R;
+type Finish<T, R> = fn(Option<T>, OperationResult) -> R;
 
 impl<T, R> Waiting<T, R> {
     #[track_caller]
@@ -658,7 +658,7 @@ impl<T, R> Waiting<T, R> {
     }
 
     /// Polls for the end of the operation. Returns `Err` if the wait was interrupted.
-    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, Interrupt>> {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<OperationResult, Interrupt>> {
         let Waiting { queue, operation, budget, wait, .. } = self;
         if let Some(asked) = budget {
             // Take from the budget first: other threads can keep filling the queue, so that it is
@@ -780,7 +780,7 @@ impl Waiter {
 }
 
 /// The result of a put or a get. The item is in the operation.
-type Outcome = Result<(), Error>;
+type OperationResult = Result<(), Error>;
 
 /// A put or a get in progress.
 struct Operation<T> {
@@ -810,7 +810,7 @@ impl<T> Operation<T> {
     /// Tries the operation. If the operation already waits, takes its outcome instead. Returns
     /// `None` if it has to wait, or to wait on. If `waiter` is given, the operation then waits with
     /// that waiter.
-    fn advance(&mut self, queue: &Locked<T>, waiter: Option<Waiter>) -> Option<Outcome> {
+    fn advance(&mut self, queue: &Locked<T>, waiter: Option<Waiter>) -> Option<OperationResult> {
         // A waiter that is not used, or that is replaced, stays in this variable, so that it is
         // dropped after the lock is released: its drop can run code of the kernel.
         let mut waiter = waiter;
@@ -835,7 +835,7 @@ impl<T> Operation<T> {
 
     /// Ends the wait with the error `why`. But a put whose item was already taken, or is reserved
     /// for a get, has succeeded.
-    fn give_up(&mut self, queue: &Locked<T>, why: Error) -> Outcome {
+    fn give_up(&mut self, queue: &Locked<T>, why: Error) -> OperationResult {
         self.withdraw(queue, true);
         let is_done = self.kind == PutOrGet::Put && self.item.is_none();
         if is_done { Ok(()) } else { Err(why) }
@@ -954,7 +954,7 @@ impl<T> Contents<T> {
     }
 
     /// Tries an operation. `Full` or `Empty` means that it must wait, and that nothing was done.
-    fn try_now(&mut self, operation: &mut Operation<T>) -> Outcome {
+    fn try_now(&mut self, operation: &mut Operation<T>) -> OperationResult {
         match operation.kind {
             PutOrGet::Put if self.closed => Err(Error::Closed),
             PutOrGet::Put if self.len() >= self.room => Err(Error::Full),
@@ -989,7 +989,7 @@ impl<T> Contents<T> {
 
     /// Ends a wait that is over: takes the operation's item, if it has one, and returns the
     /// outcome.
-    fn take_outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Outcome {
+    fn take_outcome(&mut self, operation: &mut Operation<T>, number: u64) -> OperationResult {
         let Some(place) = find(self.waits(operation.kind), number) else {
             // The put was admitted.
             return Ok(());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::{Contents, Locked, Operation, Outcome, Waiter};
+use super::{Contents, Locked, Operation, OperationResult, Waiter};
 use crate::error::Error;
 
 /// A random number generator that returns the same numbers on every machine (splitmix64).
@@ -88,13 +88,13 @@ impl World {
         }
     }
 
-    fn end_put(&mut self, put: Operation<u64>, ended: Outcome) {
+    fn end_put(&mut self, put: Operation<u64>, ended: OperationResult) {
         assert_eq!(ended.is_ok(), put.item.is_none());
         assert!(ended.is_ok() || self.closed);
         put.item.into_iter().for_each(|item| self.came_out(item));
     }
 
-    fn end_get(&mut self, get: Operation<u64>, ended: Outcome) {
+    fn end_get(&mut self, get: Operation<u64>, ended: OperationResult) {
         assert_eq!(ended.is_ok(), get.item.is_some());
         assert!(ended.is_ok() || self.closed && self.inspect(Contents::len) == 0);
         get.item.into_iter().for_each(|item| self.got(item));
