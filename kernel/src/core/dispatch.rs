@@ -3,8 +3,9 @@
 //! [`Core::dispatch`] has one arm for each trap. An arm either *answers* the trap
 //! ([`Sched::answer`]: the reply is written into the record of the wait, and the task is polled
 //! again at once) or *parks* the wait ([`Sched::park`]: the record stays marked as parked, and the
-//! task leaves the CPU). Before the arm is chosen, a trap that blocks takes the interrupt that is pending for
-//! it, if there is one; then it does nothing else. A handler never fails: every error is a reply.
+//! task leaves the CPU). Before the arm is chosen, a trap that blocks takes the interrupt that is
+//! pending for it, if there is one; then it does nothing else. A handler never fails: every error
+//! is a reply.
 //!
 //! For example, `Trap::Io` is answered with `Ready` if the descriptor is known to be ready, and
 //! with `Busy` if another task waits for the same direction. Otherwise its descriptor is registered
@@ -81,10 +82,9 @@ impl<M: Machine> Core<M> {
                 self.sched.park(task, ticket, None);
             }
             Trap::Io { handle, direction } => {
-                let Core { sched, handles, .. } = self;
-                match handles.wait(sched, task, ticket, handle, direction) {
-                    Ok(reg) => sched.park(task, ticket, Some(reg)),
-                    Err(reply) => sched.answer(task, ticket, reply),
+                match self.handles.wait(&mut self.sched, task, ticket, handle, direction) {
+                    Ok(reg) => self.sched.park(task, ticket, Some(reg)),
+                    Err(reply) => self.sched.answer(task, ticket, reply),
                 }
             }
             Trap::Join { task: child, .. } => {

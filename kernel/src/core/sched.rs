@@ -110,8 +110,8 @@ impl<M: Machine> Sched<M> {
         parked.map(|(ticket, wait)| look(ticket, wait)).collect()
     }
 
-    /// Checks that the states of the tasks, the ready queue, the run and the waits agree. For tests:
-    /// O(tasks * ready tasks + waits).
+    /// Checks that the states of the tasks, the ready queue, the run and the waits agree. For
+    /// tests: O(tasks * ready tasks + waits).
     ///
     /// # Panics
     ///

@@ -168,8 +168,8 @@ impl Handles {
         handles
     }
 
-    /// Checks that the handles and the parked waits agree, and that the counts are right. For tests:
-    /// O(handles + waits).
+    /// Checks that the handles and the parked waits agree, and that the counts are right. For
+    /// tests: O(handles + waits).
     ///
     /// # Panics
     ///
@@ -238,8 +238,8 @@ impl Handles {
         Ok(Reg::Kept)
     }
 
-    /// Serves the `io` trap for a descriptor that is not registered, or whose end was seen, or under
-    /// another policy than [`Policy::Lazy`].
+    /// Serves the `io` trap for a descriptor that is not registered, or whose end was seen, or
+    /// under another policy than [`Policy::Lazy`].
     #[cold]
     fn wait_unusually(
         &mut self,

@@ -168,8 +168,8 @@ impl<T: Send> WakeQueue<T> {
         self.enter().rings
     }
 
-    /// Checks that `filled` and the messages agree, and that the kernel is not asleep while there is
-    /// a message. For tests.
+    /// Checks that `filled` and the messages agree, and that the kernel is not asleep while there
+    /// is a message. For tests.
     ///
     /// # Panics
     ///
