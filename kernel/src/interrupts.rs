@@ -6,14 +6,14 @@
 //! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
 //! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
 //! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task runs, and its scope takes the interrupt itself |
-//! | [`Core::put_back`] | an interrupt was not read, or had no effect | its source is pending again, and ends another wait if there is one |
+//! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends another wait if there is one |
 //!
 //! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
 //! but ends the next blocking trap. An interrupt belongs to its task, also if another task polls or
 //! drops the wait.
 //!
 //! Three things of an interrupted wait must be undone, in this order: its place in a queue or a
-//! list ([`Sched::undo`](crate::core::sched::Sched::undo)), before anything can panic, because the
+//! list ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic, because the
 //! queue may outlive the kernel; its registration, after its log line, which names it; and only
 //! then is a combinator's waker called, which may run any code.
 
@@ -24,9 +24,9 @@ use traps::internal::protocol::{Reply, ScopeKind, Trap};
 use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
 
 use crate::core::Core;
-use crate::core::tasks::State;
+use crate::core::tasks::TaskState;
 use crate::core::waits::call;
-use crate::log::told::{emit, emit_for};
+use crate::log::lines::{emit, emit_for};
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
 use crate::parts::sweep::Injected;
@@ -64,22 +64,22 @@ impl<M: Machine> Core<M> {
         let mut records = self.sched.gate.records();
         let Some(scope) = records.scopes.get(source) else { return };
         let task = scope.task;
-        let Some(was_ready) = self.sched.tasks.state(task).map(|state| state == State::Ready)
+        let Some(was_ready) = self.sched.tasks.state(task).map(|state| state == TaskState::Ready)
         else {
             return;
         };
-        let fired = Fired::by_deadline(records.take_order(), self.sched.log.cause);
-        let reached = records.fire(source, fired);
+        let fired = Fired::by_deadline(records.next_rank(), self.sched.log.cause);
+        let targets = records.fire(source, fired);
         drop(records);
         let winner = (was_ready && self.sched.log.listening).then(|| self.sched.winner(task));
-        self.spread(source, task, &reached);
-        if reached.is_empty() && !self.wake_bare(source, task) {
+        self.deliver_all(source, task, &targets);
+        if targets.is_empty() && !self.wake_bare(source, task) {
             self.sched.log_pending(source, task, winner);
         }
     }
 
-    fn spread(&mut self, source: ScopeId, task: TaskIndex, reached: &[(Ticket, ScopeId)]) {
-        for (ticket, place) in reached {
+    fn deliver_all(&mut self, source: ScopeId, task: TaskIndex, targets: &[(Ticket, ScopeId)]) {
+        for (ticket, place) in targets {
             self.deliver(source, task, *ticket, *place);
         }
     }
@@ -94,13 +94,13 @@ impl<M: Machine> Core<M> {
             return;
         }
         let interrupt = records.interrupt(source, place, from, self.sched.now);
-        records.take_pending(source, from);
+        records.mark_taken(source, from);
         drop(records);
         let reply = Reply::Interrupt(interrupt);
-        let Some((_, waker)) = self.sched.settle(ticket, reply) else { return };
+        let Some((_, waker)) = self.sched.write_reply(ticket, reply) else { return };
         let (trap, _) = self.sched.trap_of(ticket);
         // An observer of the next line may panic, and the queue may outlive the kernel.
-        self.sched.undo(ticket, &trap);
+        self.sched.undo_park(ticket, &trap);
         self.sched.make_ready(task);
         if self.sched.log.listening {
             let (outcome, cause) = (self.sched.outcome_of(ticket), self.sched.log.cause);
@@ -123,7 +123,7 @@ impl<M: Machine> Core<M> {
     /// if the task waits in another way.
     fn wake_bare(&mut self, source: ScopeId, task: TaskIndex) -> bool {
         let records = self.sched.gate.records();
-        let is_bare = self.sched.tasks[task].state == State::Parked && records.is_bare(source);
+        let is_bare = self.sched.tasks[task].state == TaskState::Parked && records.is_bare(source);
         let scope = &records.scopes[source.index];
         let scope = if scope.kind.is_timeout() { scope.number } else { 0 };
         drop(records);
@@ -150,15 +150,15 @@ impl<M: Machine> Core<M> {
         let site = self.sched.tasks.site(index);
         let mut records = self.sched.gate.records();
         let source = records.open_around(index, ScopeKind::Task, 0, site);
-        let reached = records.fire(source, fired);
+        let targets = records.fire(source, fired);
         drop(records);
-        let hits = !reached.is_empty();
+        let hits = !targets.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
         let line = emit!(self.sched, index, event(effect));
         if let Some(fired) = &mut self.sched.gate.records().scopes[source.index].fired {
             fired.line = line;
         }
-        self.spread(source, index, &reached);
+        self.deliver_all(source, index, &targets);
         if !hits {
             self.wake_bare(source, index);
         }
@@ -166,7 +166,7 @@ impl<M: Machine> Core<M> {
 
     /// Cancels a task on behalf of the kernel, another thread or a test.
     pub(crate) fn cancel_now(&mut self, index: TaskIndex, reason: &'static str) {
-        let order = self.sched.gate.records().take_order();
+        let order = self.sched.gate.records().next_rank();
         self.cancel(index, Fired::by_cancel(order, None, reason));
     }
 
@@ -178,10 +178,10 @@ impl<M: Machine> Core<M> {
 
     /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
     /// other wait has it, it ends what the task waits for.
-    pub(crate) fn put_back(&mut self, interrupt: &Interrupt) {
+    pub(crate) fn repend(&mut self, interrupt: &Interrupt) {
         let Delivery { source, place, order, .. } = *interrupt.delivery();
         let mut records = self.sched.gate.records();
-        let places = records.put_back(source, place, order);
+        let places = records.repend(source, place, order);
         if places.is_empty() {
             return;
         }
@@ -190,7 +190,7 @@ impl<M: Machine> Core<M> {
         let scope = &records.scopes[source.index];
         let (task, was_taken) = (scope.task, scope.was_taken(source));
         let line = scope.fired.as_ref().map_or(0, |fired| fired.line);
-        let reached = records.reached(source);
+        let targets = records.targets(source);
         let is_bare = records.is_bare(source);
         drop(records);
         for place in places {
@@ -203,10 +203,10 @@ impl<M: Machine> Core<M> {
             return;
         }
         self.sched.log.cause = line;
-        self.spread(source, task, &reached);
+        self.deliver_all(source, task, &targets);
         if self.sched.run.task == Some(task) {
             self.sched.run.again |= is_bare;
-        } else if reached.is_empty() {
+        } else if targets.is_empty() {
             self.wake_bare(source, task);
         }
     }

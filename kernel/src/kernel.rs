@@ -21,7 +21,7 @@ use crate::core::sched::Sched;
 use crate::core::timers::{Service, lives};
 use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
-use crate::log::told::{announce, emit};
+use crate::log::lines::{announce, emit};
 use crate::log::{Activation, KERNEL, Writer};
 use crate::machine::{JobView, Machine, Real, Teed};
 use crate::options::{Options, RunError};
@@ -83,7 +83,7 @@ impl<M: Machine> Kernel<M> {
     /// events. If it panics, it ends the run with its panic, and this kernel can only be dropped.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.core.sched.log.add(Box::new(activation));
-        self.core.look(&self.services);
+        self.core.refresh_flags(&self.services);
     }
 
     /// Writes the stable trace to `out`. Flushes `out` when the kernel goes to sleep, at a `panic`
@@ -229,7 +229,7 @@ impl<M: Machine> Kernel<M> {
     ) -> Result<T, RunError> {
         let rule = "rule: a kernel that a panic has stopped can only be dropped";
         assert!(!mem::replace(&mut self.is_running, true), "{rule}");
-        let running = Running::enter(&self.core);
+        let running = Running::begin(&self.core);
         let _idle = self.services.watchdog.idle_at_the_end();
         let result = if M::IS_TAPED { self.until_stop(code) } else { code(self) };
         drop(running);
@@ -396,7 +396,7 @@ impl<M: Machine> Kernel<M> {
         hook: impl FnMut(&TrapSeen<'_>) -> Option<Injected> + 'static,
     ) {
         self.core.hook.before = Some(Box::new(hook));
-        self.core.look(&self.services);
+        self.core.refresh_flags(&self.services);
     }
 
     /// Calls `hook` with the value of a job if no task takes it: no task waits for the job when it
@@ -499,7 +499,7 @@ impl<M: Machine> Drop for Kernel<M> {
 impl<M: Machine> Kernel<M> {
     pub(crate) fn drop_all(&mut self) {
         let Kernel { core, services, .. } = self;
-        let running = Running::enter(core);
+        let running = Running::begin(core);
         // A panic may have stopped the kernel while a task ran.
         core.sched.run.task = None;
         core.drop_tasks(services, "its_kernel_is_dropped");
@@ -513,7 +513,7 @@ impl<M: Machine> Kernel<M> {
     /// of a step.
     pub(crate) fn drop_futures(&mut self) {
         let Kernel { core, services, .. } = self;
-        let running = Running::enter(core);
+        let running = Running::begin(core);
         for index in core.sched.tasks.newest_first(0) {
             drop_quietly(core.sched.tasks[index].body.take());
         }
@@ -592,7 +592,7 @@ impl<M: Machine> Kernel<M> {
     /// Runs the phases of [`Kernel::shutdown`], from the one that a run has reached.
     pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), RunError> {
         let Kernel { core, services, .. } = self;
-        core.look(services);
+        core.refresh_flags(services);
         core.sched.now = core.sched.machine.now();
         core.serve_between_runs(services);
         core.main_ended = false;

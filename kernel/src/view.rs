@@ -28,12 +28,12 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use traps::internal::protocol::{Post, Trap};
-use traps::internal::scopes::Wait;
+use traps::internal::records::Wait;
 use traps::internal::table::{Label, TaskIndex};
 use traps::{SignalSet, Time};
 
 use crate::core::Core;
-use crate::core::tasks::State;
+use crate::core::tasks::TaskState;
 use crate::core::timers::lives;
 use crate::log::form::word;
 use crate::log::words;
@@ -190,7 +190,7 @@ pub(crate) fn hangs<M: Machine>(
         && core.sched.ready.is_empty()
         && core.sched.external + core.busy_threads == 0
         && !core.sched.gate.has_filed()
-        && !core.handles.somebody_waits()
+        && !core.handles.has_waiter()
         && core.options.shutdown_on == SignalSet::default()
         && is_alone(core, remotes)
         && Outstanding::of(core, &counters()).is_nothing()
@@ -432,15 +432,15 @@ impl TaskView {
             let until = until.filter(|until| *until != Time::NEVER);
             ParkedView { ticket: number, trap, held_by, until, site: words::place_of(site) }
         });
-        let is_running = task.state == State::Running;
+        let is_running = task.state == TaskState::Running;
         TaskView {
             id: core.sched.tasks.id(index),
             name: core.sched.tasks.label(index).1.to_owned(),
             parent: (task.parent != 0).then_some(task.parent),
             state: match task.state {
-                State::Ready => "ready",
-                State::Running => "running",
-                State::Parked => "parked",
+                TaskState::Ready => "ready",
+                TaskState::Running => "running",
+                TaskState::Parked => "parked",
             },
             since: if is_running { core.sched.run.since } else { task.since },
             cycles: u64::from(task.runs),

@@ -37,7 +37,7 @@ const AFTERNOON_FILES: [&str; 14] = [
     "traps/src/core/protocol.rs",
     "traps/src/core/table.rs",
     "traps/src/interrupts/interrupt.rs",
-    "traps/src/core/scopes.rs",
+    "traps/src/core/records.rs",
     "traps/src/core/gate.rs",
     "traps/src/core/wait.rs",
     "traps/src/interrupts/scope.rs",

@@ -13,7 +13,7 @@
 //! task that its own polls need.
 //!
 //! To read the source, begin in `traps/src/core/`: `protocol.rs` (traps, replies and posts),
-//! `scopes.rs` (the records of waits and scopes, and the choice of the interrupt that a wait gets),
+//! `records.rs` (the records of waits and scopes, and the choice of the interrupt that a wait gets),
 //! `gate.rs` (how traps and replies travel), `wait.rs` (the one future that traps), `scope.rs`
 //! (futures that run inside a scope). Then read any verb: [`sleep()`], [`spawn()`],
 //! [`timeout_after`]. The kernel answers them in its own `core/`.
@@ -94,7 +94,7 @@ pub mod internal {
     //! which can change in any release.
 
     pub use crate::context::{Caller, ThreadClock, ThreadContext};
-    pub use crate::core::{gate, protocol, scopes, table, wait};
+    pub use crate::core::{gate, protocol, records, table, wait};
     pub use crate::error::{
         drop_of_task, drop_quietly, into_panic_message, panic_message, quietly,
     };
@@ -116,9 +116,9 @@ mod parts {
     pub mod deadlines;
     pub mod jobs;
     pub mod liberty;
+    pub mod log;
     pub mod signals;
     pub mod tape;
-    pub mod told;
 }
 pub mod shutdown;
 mod signal;

@@ -25,7 +25,7 @@ use pin_project_lite::pin_project;
 
 use crate::core::gate;
 use crate::core::protocol::{Body, End, NewTask, Note, Post, Reply, Trap};
-use crate::core::scopes::Records;
+use crate::core::records::Records;
 use crate::core::table::{Site, TaskId, TaskRef};
 use crate::core::wait::Call;
 use crate::error::{Error, drop_of_task};

@@ -15,7 +15,7 @@
 //! drop of a future, and may name things that no longer exist.
 //!
 //! A queue of waits is first in, first out. A permit that finds no waiter is stored, and the next
-//! wait takes it. A new wait is served right after it has parked ([`Sched::serve_newcomer`]). So no
+//! wait takes it. A new wait is served right after it has parked ([`Sched::grant_if_available`]). So no
 //! wake is lost between checking a condition and parking.
 
 use traps::Time;
@@ -24,14 +24,14 @@ use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{
     End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
-use traps::internal::scopes::{TaskRecord, WaitState};
+use traps::internal::records::{TaskRecord, WaitState};
 use traps::internal::table::{TaskId, TaskIndex, TaskRef, Ticket};
 
 #[cfg(doc)]
 use super::sched::Sched;
-use super::tasks::Task;
+use super::tasks::KernelTask;
 use super::{Core, Services};
-use crate::log::told::emit;
+use crate::log::lines::emit;
 use crate::log::words;
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Outcome, Parent};
@@ -44,7 +44,7 @@ impl<M: Machine> Core<M> {
             self.before_dispatch(task, ticket);
         }
         let mut records = self.sched.gate.records();
-        let is_any_pending = records.fired > 0;
+        let is_any_pending = records.sources > 0;
         // The wait is gone if its future was dropped in the same poll.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         let trap = wait.trap.clone();
@@ -88,16 +88,16 @@ impl<M: Machine> Core<M> {
                 }
             }
             Trap::Join { task: child, .. } => {
-                self.sched.stand_in_joins(child, ticket);
+                self.sched.enqueue_join(child, ticket);
                 self.sched.park(task, ticket, None);
                 // A post of the same poll may have ended it.
-                self.sched.serve_joiner(child, ticket);
+                self.sched.complete_if_ended(child, ticket);
             }
             Trap::Wait { queue, .. } => {
-                self.sched.stand_in(&queue, ticket);
+                self.sched.enqueue(&queue, ticket);
                 self.sched.park(task, ticket, None);
                 // The awaited event may have happened already.
-                self.sched.serve_newcomer(&queue);
+                self.sched.grant_if_available(&queue);
             }
             Trap::Park { external, .. } => {
                 self.sched.external += usize::from(external);
@@ -149,9 +149,9 @@ impl<M: Machine> Core<M> {
             }
             Post::Permit(queue, keep) => self.sched.give_permit(&queue, keep),
             Post::Woken(task) => self.sched.wake_task(task),
-            Post::PutBack(interrupt) => self.put_back(&interrupt),
-            Post::PendAgain { source, place } => {
-                self.sched.gate.records().pend_again(source, place);
+            Post::Repend(interrupt) => self.repend(&interrupt),
+            Post::RependNow { source, place } => {
+                self.sched.gate.records().repend_now(source, place);
             }
             Post::Unpark(ticket) => {
                 let is_stale = !self.sched.unpark(ticket, Reply::Done);
@@ -191,7 +191,7 @@ impl<M: Machine> Core<M> {
                 Event::Trap { op, scope: None, outcome, cause: None, at: None }
             });
         }
-        let new = Task { parent: by, body: Some(body), ..Task::new(task, name) };
+        let new = KernelTask { parent: by, body: Some(body), ..KernelTask::new(task, name) };
         let child = self.sched.tasks.add(task, new);
         self.sched.make_ready(child);
         emit!(self.sched, child, {
@@ -242,7 +242,7 @@ impl<M: Machine> Core<M> {
 
     /// Serves the posts of a poll that has panicked, without its traps.
     pub(super) fn serve_posts(&mut self, services: &mut impl Services<M>) {
-        for filed in self.sched.gate.take() {
+        for filed in self.sched.gate.take_filed() {
             if let Filed::Post(post) = filed {
                 self.handle_post(services, post);
             }

@@ -5,15 +5,15 @@ use std::cmp::Reverse;
 use traps::internal::protocol::{
     End, Left, Reply, ScopeEvent, ScopeKind, ScopePost, ServicePost, Trap,
 };
-use traps::internal::scopes::{Scope, Wait, WaitState};
+use traps::internal::records::{Scope, Wait, WaitState};
 use traps::internal::table::{ScopeId, TaskId, TaskIndex, TaskRef, Ticket};
 use traps::internal::{drop_locals, drop_of_task, drop_quietly};
 
 use super::Core;
-use super::tasks::{State, Task};
+use super::tasks::{KernelTask, TaskState};
 use super::waits::call;
 use crate::log::KERNEL;
-use crate::log::told::{announce, emit, emit_for};
+use crate::log::lines::{announce, emit, emit_for};
 use crate::machine::Machine;
 use crate::trace::{Event, Exit, Why};
 
@@ -30,20 +30,20 @@ impl<M: Machine> Core<M> {
             let (number, _) = self.sched.log.number_of(ticket);
             emit!(self.sched, task, Event::Withdraw { ticket: number });
             let (trap, _) = self.sched.trap_of(ticket);
-            self.sched.undo(ticket, &trap);
+            self.sched.undo_park(ticket, &trap);
             if let Trap::Io { handle, direction } = trap {
                 self.handles.stop_waiting(&mut self.sched, handle, direction);
             }
         }
         // Before the record goes: it keeps the way out of scopes that have closed around it.
         if let Some(interrupt) = interrupt {
-            self.put_back(&interrupt);
+            self.repend(&interrupt);
         }
-        let Some(gone) = self.sched.gate.records().take(ticket) else { return };
+        let Some(gone) = self.sched.gate.records().remove_wait(ticket) else { return };
         let Wait { trap, state, waker, .. } = gone;
         drop_quietly(waker);
         if let WaitState::Done(reply) = state {
-            self.give_back(&trap, reply);
+            self.return_reply(&trap, reply);
         }
     }
 
@@ -82,7 +82,7 @@ impl<M: Machine> Core<M> {
         };
         let ran = self.sched.ran(index);
         self.main_ended |= self.sched.tasks.is_main(index);
-        if self.sched.tasks[index].state == State::Ready {
+        if self.sched.tasks[index].state == TaskState::Ready {
             self.sched.ready.remove(index);
         }
         if self.sched.run.task == Some(index) {
@@ -90,7 +90,7 @@ impl<M: Machine> Core<M> {
             self.sched.run.task = None;
         }
         let id = self.sched.tasks.id(index);
-        let Task { name, joins, .. } = self.sched.tasks.remove(index);
+        let KernelTask { name, joins, .. } = self.sched.tasks.remove(index);
         let cause = self.sched.log.cause;
         emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
         if traps::internal::any_locals() {
@@ -146,7 +146,7 @@ impl<M: Machine> Core<M> {
 
     /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has
     /// ended.
-    fn give_back(&mut self, trap: &Trap, reply: Reply) {
+    fn return_reply(&mut self, trap: &Trap, reply: Reply) {
         match (reply, trap) {
             (Reply::Ready(urgent), Trap::Io { handle, direction }) => {
                 self.handles.ready_again(&mut self.sched, *handle, *direction, urgent);

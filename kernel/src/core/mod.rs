@@ -37,7 +37,6 @@ use timers::{Service, Timers};
 
 pub(crate) mod dispatch;
 mod ends;
-pub(crate) mod ready;
 mod run;
 pub(crate) mod sched;
 pub(crate) mod tasks;

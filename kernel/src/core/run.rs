@@ -37,10 +37,10 @@ use traps::internal::table::TaskIndex;
 use traps::internal::tape::{self, Mode};
 use traps::internal::{drop_quietly, panic_message};
 
-use super::tasks::State;
+use super::tasks::TaskState;
 use super::{Core, MainPoll, Services};
 
-use crate::log::told::{announce, emit};
+use crate::log::lines::{announce, emit};
 use crate::machine::Machine;
 use crate::options::Policy;
 use crate::parts::wakers::SpareWaker;
@@ -70,7 +70,7 @@ impl<M: Machine> Core<M> {
 
     fn run_until_panic(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
         while !self.main_ended
-            && let Some(task) = self.sched.ready.take()
+            && let Some(task) = self.sched.ready.pop()
         {
             self.run_task(task, services, main);
             self.end_run(services);
@@ -86,7 +86,7 @@ impl<M: Machine> Core<M> {
             // The task may have read the clock.
             self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
-                self.sched.gate.end();
+                self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
             self.timers.set_new(self.sched.gate);
@@ -104,8 +104,8 @@ impl<M: Machine> Core<M> {
     #[inline]
     fn begin_run(&mut self, index: TaskIndex, services: &mut impl Services<M>) {
         let task = &mut self.sched.tasks[index];
-        debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
-        task.state = State::Running;
+        debug_assert!(task.state == TaskState::Ready, "the queue holds ready tasks");
+        task.state = TaskState::Running;
         task.runs = task.runs.wrapping_add(1);
         let run = &mut self.sched.run;
         (run.task, run.since) = (Some(index), self.sched.now);
@@ -148,7 +148,7 @@ impl<M: Machine> Core<M> {
     fn poll(&mut self, index: TaskIndex, main: MainPoll<'_>) -> Poll<()> {
         let key = self.sched.tasks.key(index);
         let task = &mut self.sched.tasks[index];
-        self.sched.gate.begin(key, self.sched.now);
+        self.sched.gate.begin_poll(key, self.sched.now);
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(key));
@@ -177,7 +177,7 @@ impl<M: Machine> Core<M> {
     #[inline]
     pub(crate) fn serve(&mut self, services: &mut impl Services<M>) {
         while self.sched.gate.has_filed() {
-            match (self.sched.gate.take_only(), self.sched.run.task) {
+            match (self.sched.gate.take_only_trap(), self.sched.run.task) {
                 (Some(ticket), Some(task)) => self.dispatch(task, ticket),
                 // The poll that filed it has panicked.
                 (Some(_), None) => {}
@@ -188,7 +188,7 @@ impl<M: Machine> Core<M> {
 
     #[inline(never)]
     fn serve_list(&mut self, services: &mut impl Services<M>) {
-        let mut list = self.sched.gate.take();
+        let mut list = self.sched.gate.take_filed();
         let mut rest = list.drain(..);
         while let Some(filed) = rest.next() {
             match (filed, self.sched.run.task) {
@@ -204,7 +204,7 @@ impl<M: Machine> Core<M> {
         }
         self.sched.run.goes_on = false;
         drop(rest);
-        self.sched.gate.give_back(list);
+        self.sched.gate.reuse_list(list);
     }
 
     /// Parks a task that leaves the CPU. Returns `false` if the task has a reply and must be polled
@@ -217,9 +217,9 @@ impl<M: Machine> Core<M> {
             self.sched.gate.poll_again();
             return false;
         }
-        self.sched.gate.end();
+        self.sched.gate.end_poll();
         let task = &mut self.sched.tasks[index];
-        task.state = State::Parked;
+        task.state = TaskState::Parked;
         task.since = self.sched.now;
         let parked = mem::take(&mut self.sched.run.parked);
         if !parked || self.sched.run.woken || self.options.policy == Policy::NextSleep {
@@ -275,7 +275,7 @@ impl<M: Machine> Core<M> {
         } else {
             drop_quietly(panic);
         }
-        self.sched.gate.end();
+        self.sched.gate.end_poll();
         self.drop_body(index, End::Panicked(&message), "future");
         // Serve the posts of the poll that panicked.
         self.serve_posts(services);

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use traps::Time;
 use traps::internal::gate::{Gate, Shared};
 use traps::internal::protocol::Trap;
-use traps::internal::scopes::Wait;
+use traps::internal::records::Wait;
 use traps::internal::table::{Site, TaskIndex, TaskRef, Ticket};
 
-use super::ready::ReadyQueue;
-use super::tasks::{State, Tasks};
+use super::tasks::ReadyQueue;
+use super::tasks::{TaskState, Tasks};
 use crate::log::Log;
 use crate::machine::Machine;
 
@@ -123,10 +123,10 @@ impl<M: Machine> Sched<M> {
             let key = self.tasks.key(index);
             let id = records.tasks.get(key).expect("a task has its half at the gate").number;
             let times = ready.iter().filter(|it| **it == index).count();
-            let is_ready = task.state == State::Ready;
+            let is_ready = task.state == TaskState::Ready;
             assert_eq!(times, usize::from(is_ready), "task {}: once in the queue if ready", id);
             let runs = self.run.task == Some(index);
-            assert!(task.state != State::Running || runs, "task {} has the CPU", id);
+            assert!(task.state != TaskState::Running || runs, "task {} has the CPU", id);
             let next = |at: &u32| task.joins.after(records.waits[*at].in_queue);
             for at in std::iter::successors(task.joins.first(), next) {
                 let wait = &records.waits[at];

@@ -1,8 +1,8 @@
-//! The table of tasks, and the end of a task.
+//! The tasks, and the queue of those that are ready.
 //!
 //! A task is one record in two halves, both at the same index. The half at the gate has what the
 //! task's own polls need: its number, its waits and the scopes around it
-//! ([`TaskRecord`](traps::internal::scopes::TaskRecord)). The half here has its state, its name,
+//! ([`TaskRecord`](traps::internal::records::TaskRecord)). The half here has its state, its name,
 //! its future, and the list of the waits for its end. The obvious way is one table for both. But a
 //! future is user code, and comes back to the gate while it is polled, so the kernel cannot poll it
 //! in a table of the gate: each poll would have to take it out and put it back. The output of a
@@ -27,6 +27,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::mem;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 
@@ -41,7 +42,7 @@ use crate::trace::{Answered, Seq};
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     /// The task is in the ready queue.
     Ready,
     /// The task is being polled, or its traps are being answered.
@@ -52,8 +53,8 @@ pub(crate) enum State {
 
 /// A task that has not ended. A sleeping task costs this much memory, so fields that few tasks need
 /// are in [`Rare`].
-pub(crate) struct Task {
-    pub(crate) state: State,
+pub(crate) struct KernelTask {
+    pub(crate) state: TaskState,
     /// The serial number of the task's key.
     pub(crate) serial: u32,
     /// The name of the task.
@@ -90,11 +91,11 @@ pub(crate) struct Rare {
     pub(crate) scopes: BTreeSet<u64>,
 }
 
-impl Task {
+impl KernelTask {
     /// Makes a parked task without a future.
-    pub(crate) fn new(task: TaskRef, name: Cow<'static, str>) -> Task {
-        Task {
-            state: State::Parked,
+    pub(crate) fn new(task: TaskRef, name: Cow<'static, str>) -> KernelTask {
+        KernelTask {
+            state: TaskState::Parked,
             serial: task.serial(),
             name,
             body: None,
@@ -117,23 +118,23 @@ pub(crate) struct Tasks {
     /// The gate, which has the other half of each task.
     gate: &'static Gate,
     /// The tasks by index. `None` for a task that has ended, or whose spawn is not handled yet.
-    rows: Vec<Option<Task>>,
+    rows: Vec<Option<KernelTask>>,
     alive: usize,
     /// The index of main, until main has ended.
     pub(super) main: Option<TaskIndex>,
 }
 
 impl Index<TaskIndex> for Tasks {
-    type Output = Task;
+    type Output = KernelTask;
     #[inline]
-    fn index(&self, index: TaskIndex) -> &Task {
+    fn index(&self, index: TaskIndex) -> &KernelTask {
         self.rows[index.0 as usize].as_ref().expect("the task has not ended")
     }
 }
 
 impl IndexMut<TaskIndex> for Tasks {
     #[inline]
-    fn index_mut(&mut self, index: TaskIndex) -> &mut Task {
+    fn index_mut(&mut self, index: TaskIndex) -> &mut KernelTask {
         self.rows[index.0 as usize].as_mut().expect("the task has not ended")
     }
 }
@@ -145,7 +146,7 @@ impl Tasks {
 
     /// Adds the kernel's half of a task. Returns the index.
     #[inline]
-    pub(crate) fn add(&mut self, key: TaskRef, task: Task) -> TaskIndex {
+    pub(crate) fn add(&mut self, key: TaskRef, task: KernelTask) -> TaskIndex {
         let index = TaskIndex::of(key);
         let row = index.0 as usize;
         if row >= self.rows.len() {
@@ -163,7 +164,7 @@ impl Tasks {
 
     /// Removes a task that has ended, and all that is around it. Returns the kernel's half of it,
     /// to be dropped.
-    pub(crate) fn remove(&mut self, index: TaskIndex) -> Task {
+    pub(crate) fn remove(&mut self, index: TaskIndex) -> KernelTask {
         if self.is_main(index) {
             self.main = None;
         }
@@ -196,12 +197,12 @@ impl Tasks {
     }
 
     /// Returns the state of the task at this index, or `None` if there is no task.
-    pub(crate) fn state(&self, index: TaskIndex) -> Option<State> {
+    pub(crate) fn state(&self, index: TaskIndex) -> Option<TaskState> {
         Some(self.rows.get(index.0 as usize)?.as_ref()?.state)
     }
 
     /// Iterates over the tasks, with their indexes, in no meaningful order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &Task)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIndex, &KernelTask)> {
         (0..)
             .map(TaskIndex)
             .zip(&self.rows)
@@ -243,16 +244,81 @@ impl Tasks {
     }
 }
 
+/// The queue of ready tasks, in the order in which they became ready.
+#[derive(Default)]
+pub(crate) struct ReadyQueue {
+    /// The tasks of this turn. The first `taken` of them have run.
+    pub(super) now: Vec<TaskIndex>,
+    taken: usize,
+    /// The tasks of the next turn.
+    next: Vec<TaskIndex>,
+    /// The turn of the last run, for the view of the state.
+    pub(crate) ran_in: Option<u64>,
+}
+
+impl ReadyQueue {
+    #[inline]
+    pub(crate) fn push(&mut self, task: TaskIndex) {
+        self.next.push(task);
+    }
+
+    /// Starts a turn, in which all tasks that are ready now will run.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self) {
+        let taken = mem::take(&mut self.taken);
+        if taken == self.now.len() {
+            self.now.clear();
+            mem::swap(&mut self.now, &mut self.next);
+        } else {
+            // Main ended during the last turn.
+            self.now.drain(..taken);
+            self.now.append(&mut self.next);
+        }
+    }
+
+    /// Takes the next task of this turn.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<TaskIndex> {
+        let task = *self.now.get(self.taken)?;
+        self.taken += 1;
+        Some(task)
+    }
+
+    /// Returns the tasks of this turn that have not run, and the tasks of the next turn.
+    pub(crate) fn parts(&self) -> (&[TaskIndex], &[TaskIndex]) {
+        (&self.now[self.taken..], &self.next)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == self.now.len() && self.next.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TaskIndex> {
+        self.now[self.taken..].iter().chain(&self.next).copied()
+    }
+
+    /// Removes a task that ends while it is ready. O(the tasks that became ready after it): tasks
+    /// are dropped newest first, so the search begins at the end.
+    pub(crate) fn remove(&mut self, task: TaskIndex) {
+        let is_it = |ready: &TaskIndex| *ready == task;
+        if let Some(place) = self.next.iter().rposition(is_it) {
+            self.next.remove(place);
+        } else if let Some(place) = self.now[self.taken..].iter().rposition(is_it) {
+            self.now.remove(self.taken + place);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use traps::internal::scopes::{Scope, TaskRecord, Wait};
+    use traps::internal::records::{Scope, TaskRecord, Wait};
 
     use super::*;
 
     #[test]
     fn what_is_kept_of_a_task_does_not_grow() {
         // The serial number of a row's key makes a row at the gate 8 bytes larger.
-        assert_eq!((size_of::<Option<Task>>(), size_of::<TaskRecord>()), (80, 32));
+        assert_eq!((size_of::<Option<KernelTask>>(), size_of::<TaskRecord>()), (80, 32));
         assert_eq!((size_of::<Scope>(), size_of::<Wait>()), (88, 104));
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 use ::traps::Time;
 use ::traps::internal::gate::Gate;
 use ::traps::internal::protocol::Trap;
-use ::traps::internal::scopes::{Records, Wait};
+use ::traps::internal::records::{Records, Wait};
 use ::traps::internal::table::{ScopeId, Ticket};
 
 /// The owner of a timer. Of timers with the same deadline, sleeps fire before scopes, and scopes

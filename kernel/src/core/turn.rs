@@ -60,10 +60,10 @@ use traps::internal::protocol::Reply;
 use traps::internal::table::{Site, TaskIndex, Ticket};
 use traps::internal::tape::{self, Mode};
 
-use super::tasks::Task;
+use super::tasks::KernelTask;
 use super::timers::{Owner, lives};
 use super::{Core, MainPoll, Services};
-use crate::log::told::emit;
+use crate::log::lines::emit;
 use crate::log::words;
 use crate::machine::{Machine, WaitLimit};
 use crate::options::SKIPPED;
@@ -74,15 +74,15 @@ use crate::trace::{Event, Parent, Timer};
 pub(crate) struct Running(&'static Gate);
 
 impl Running {
-    pub(crate) fn enter<M: Machine>(core: &Core<M>) -> Running {
-        core.sched.gate.enter(&core.sched.shared);
+    pub(crate) fn begin<M: Machine>(core: &Core<M>) -> Running {
+        core.sched.gate.start(&core.sched.shared);
         Running(core.sched.gate)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.stop();
     }
 }
 
@@ -98,7 +98,7 @@ impl<M: Machine> Core<M> {
     /// Makes the task of main.
     pub(crate) fn add_main(&mut self, site: Site) -> TaskIndex {
         let (key, _) = self.sched.gate.new_task(site);
-        let task = self.sched.tasks.add(key, Task::new(key, "main".into()));
+        let task = self.sched.tasks.add(key, KernelTask::new(key, "main".into()));
         self.sched.tasks.main = Some(task);
         self.sched.make_ready(task);
         let event = Event::Spawn { parent: Parent::Kernel, at: Some(words::site(site)) };
@@ -108,7 +108,7 @@ impl<M: Machine> Core<M> {
 
     /// Prepares for the first turn of a run.
     pub(crate) fn start(&mut self, services: &impl Services<M>) {
-        self.look(services);
+        self.refresh_flags(services);
         self.sched.now = self.sched.machine.now();
         self.main_ended = false;
         self.skipped.turns = 0;
@@ -149,8 +149,8 @@ impl<M: Machine> Core<M> {
     }
 
     /// Updates whether the log is on, and whether runs are watched. Once a turn is often enough.
-    pub(crate) fn look(&mut self, services: &impl Services<M>) {
-        self.sched.log.look();
+    pub(crate) fn refresh_flags(&mut self, services: &impl Services<M>) {
+        self.sched.log.refresh_flags();
         // The hook sees every scope.
         let is_told = self.sched.log.listening || self.hook.is_set();
         listen(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
@@ -164,7 +164,7 @@ impl<M: Machine> Core<M> {
         if busy && self.skips() {
             return Ok(());
         }
-        self.look(services);
+        self.refresh_flags(services);
         let sleeps = !busy && self.wakeup.inbox.queue.fall_asleep();
         let until = self.until(sleeps);
         let mut arrivals = mem::take(&mut self.arrivals);
@@ -286,11 +286,11 @@ impl<M: Machine> Core<M> {
     fn scan_deadlines(&mut self) {
         let mut due = self.scans.scan(&mut self.sched);
         for due in due.drain(..) {
-            if let Some(scope) = self.scans.reached(&mut self.sched, due) {
+            if let Some(scope) = self.scans.targets(&mut self.sched, due) {
                 self.fire(scope);
             }
         }
-        self.scans.give_back(due);
+        self.scans.reuse(due);
         self.between_events();
     }
 

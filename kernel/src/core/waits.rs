@@ -11,14 +11,14 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
-use traps::internal::scopes::WaitState;
+use traps::internal::records::WaitState;
 use traps::internal::table::{List, Queue, TaskIndex, TaskRef, Ticket};
 use traps::internal::{drop_quietly, quietly};
 
 use super::sched::Sched;
-use super::tasks::State;
+use super::tasks::TaskState;
 
-use crate::log::told::emit;
+use crate::log::lines::emit;
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Reg};
 
@@ -54,7 +54,7 @@ impl<M: Machine> Sched<M> {
     /// already ended.
     #[inline]
     pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply) -> bool {
-        let Some((task, waker)) = self.settle(ticket, reply) else { return false };
+        let Some((task, waker)) = self.write_reply(ticket, reply) else { return false };
         self.make_ready(task);
         if self.log.listening {
             self.log_wake(task, ticket);
@@ -66,7 +66,7 @@ impl<M: Machine> Sched<M> {
     /// Writes a reply into the record of a parked wait. Returns the task, and the waker that a
     /// combinator has set.
     #[inline]
-    pub(crate) fn settle(
+    pub(crate) fn write_reply(
         &mut self,
         ticket: Ticket,
         reply: Reply,
@@ -83,8 +83,8 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn make_ready(&mut self, index: TaskIndex) {
         let task = &mut self.tasks[index];
         match task.state {
-            State::Parked => {
-                task.state = State::Ready;
+            TaskState::Parked => {
+                task.state = TaskState::Ready;
                 let left = mem::replace(&mut task.since, self.now);
                 if self.log.listening {
                     let has_run = task.runs > 0;
@@ -93,8 +93,8 @@ impl<M: Machine> Sched<M> {
                 }
                 self.ready.push(index);
             }
-            State::Running => self.run.again = true,
-            State::Ready => {}
+            TaskState::Running => self.run.again = true,
+            TaskState::Ready => {}
         }
     }
 
@@ -118,9 +118,9 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn wake_task(&mut self, task: TaskRef) {
         let Some(index) = self.find(task) else { return };
         match self.tasks[index].state {
-            State::Parked => self.wake_by_waker(index),
-            State::Running => self.run.woken = true,
-            State::Ready => {}
+            TaskState::Parked => self.wake_by_waker(index),
+            TaskState::Running => self.run.woken = true,
+            TaskState::Ready => {}
         }
     }
 
@@ -133,7 +133,7 @@ impl<M: Machine> Sched<M> {
     /// Wakes a task if it is parked, and calls the wakers that combinators have set for its parked
     /// waits.
     pub(crate) fn poll_again(&mut self, index: TaskIndex) {
-        if self.tasks[index].state == State::Parked {
+        if self.tasks[index].state == TaskState::Parked {
             self.wake_by_waker(index);
         }
         for ticket in self.parked(index, |ticket, _| ticket) {
@@ -164,7 +164,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Undoes the changes that parking a wait has made outside its record and its handle.
-    pub(crate) fn undo(&mut self, ticket: Ticket, trap: &Trap) {
+    pub(crate) fn undo_park(&mut self, ticket: Ticket, trap: &Trap) {
         match trap {
             Trap::Sleep { span, .. } => {
                 self.gate.records().stale_timers += usize::from(*span > 0);
@@ -175,7 +175,7 @@ impl<M: Machine> Sched<M> {
                     joins.remove(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
                 }
             }
-            Trap::Wait { queue, .. } => self.gate.records().leave(queue, ticket),
+            Trap::Wait { queue, .. } => self.gate.records().dequeue(queue, ticket),
             Trap::Park { what, external } => {
                 self.external -= usize::from(*external);
                 if let Parked::Job(job) = what {
@@ -191,7 +191,7 @@ impl<M: Machine> Sched<M> {
     // ---- Queues ----------------------------------------------------------------------------
 
     /// Appends a wait to the list of waits for the end of a task, if the task has not ended.
-    pub(crate) fn stand_in_joins(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(crate) fn enqueue_join(&mut self, task: TaskRef, ticket: Ticket) {
         if let Some(task) = self.find(task) {
             let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
             joins.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
@@ -199,7 +199,7 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Ends a join that has just parked, if the joined task has ended.
-    pub(crate) fn serve_joiner(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(crate) fn complete_if_ended(&mut self, task: TaskRef, ticket: Ticket) {
         if self.find(task).is_none() {
             self.by_last_line(|core| _ = core.complete(ticket, Reply::Done));
         }
@@ -217,18 +217,18 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Appends a wait to a queue.
-    pub(crate) fn stand_in(&mut self, queue: &Queue, ticket: Ticket) {
+    pub(crate) fn enqueue(&mut self, queue: &Queue, ticket: Ticket) {
         self.log.names.number(queue);
-        let (mut line, mut records) = (queue.line.get(), self.gate.records());
+        let (mut line, mut records) = (queue.waiters.get(), self.gate.records());
         line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
-        queue.line.set(line);
+        queue.waiters.set(line);
         queue.len.set(queue.len.get() + 1);
     }
 
     /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
     /// stored. It may have happened between the task's check and now.
     #[inline]
-    pub(crate) fn serve_newcomer(&mut self, queue: &Rc<Queue>) {
+    pub(crate) fn grant_if_available(&mut self, queue: &Rc<Queue>) {
         if queue.over.get() {
             self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
         } else if queue.take_permit() {
@@ -249,10 +249,10 @@ impl<M: Machine> Sched<M> {
         // The bound excludes a task that is woken here and waits again.
         let most = n.min(queue.len.get());
         for _ in 0..most {
-            let Some(first) = queue.line.get().first() else { break };
+            let Some(first) = queue.waiters.get().first() else { break };
             let mut records = self.gate.records();
             let ticket = records.waits.key(first);
-            records.leave(queue, ticket);
+            records.dequeue(queue, ticket);
             drop(records);
             self.complete(ticket, Reply::Permit);
         }

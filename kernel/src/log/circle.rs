@@ -7,7 +7,7 @@ use traps::internal::protocol::Trap;
 use traps::internal::table::{TaskIndex, TaskRef, Ticket};
 
 use crate::core::sched::Sched;
-use crate::core::tasks::State;
+use crate::core::tasks::TaskState;
 use crate::log::form::word;
 use crate::machine::Machine;
 use crate::parts::wakers::SpareWaker;
@@ -56,7 +56,7 @@ impl<M: Machine> Sched<M> {
     fn blockers(&self, index: TaskIndex) -> Vec<TaskIndex> {
         let has_waker =
             self.tasks[index].rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept);
-        let is_parked = self.tasks[index].state == State::Parked && !has_waker;
+        let is_parked = self.tasks[index].state == TaskState::Parked && !has_waker;
         let wait = self.only_wait(index).filter(|_| is_parked);
         wait.map_or(Vec::new(), |ticket| {
             let trap = self.gate.records().waits[ticket.index].trap.clone();

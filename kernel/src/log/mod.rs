@@ -55,10 +55,10 @@
 pub(crate) mod circle;
 pub(crate) mod event;
 pub(crate) mod form;
+pub(crate) mod lines;
 mod state;
 #[cfg(test)]
 mod text_tests;
-pub(crate) mod told;
 pub(crate) mod words;
 
 use std::cell::Cell;
@@ -172,13 +172,13 @@ impl Log {
         if cfg!(feature = "trace") {
             self.activations.get_mut().push(activation);
         }
-        self.look();
+        self.refresh_flags();
     }
 
     /// Ends the log: no observer gets a further line.
     pub(crate) fn end(&mut self) {
         drop(self.activations.take());
-        self.look();
+        self.refresh_flags();
     }
 
     /// Shows the state of the kernel to the observers.
@@ -199,7 +199,7 @@ impl Log {
     }
 
     /// Updates whether an observer wants every event.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn refresh_flags(&mut self) {
         let all = !self.activations.get_mut().is_empty() || log::max_level() >= LevelFilter::Debug;
         self.listening = cfg!(feature = "trace") && all;
         self.shows_state = self.activations.get_mut().iter().any(|it| it.wants_state());

@@ -10,7 +10,7 @@ use traps::internal::table::{ScopeId, TaskIndex};
 
 use crate::core::sched::Sched;
 use crate::log::KERNEL;
-use crate::log::told::emit_for;
+use crate::log::lines::emit_for;
 use crate::machine::Machine;
 use crate::trace::{Event, Timer};
 
@@ -62,7 +62,7 @@ impl Scans {
     /// Logs a deadline that is due. Returns the scope that must fire, if it still is on the
     /// deadline. Outside a guard, that is a scope around the whole task, opened now if this is the
     /// first time.
-    pub(crate) fn reached(&self, sched: &mut Sched<impl Machine>, due: Due) -> Option<ScopeId> {
+    pub(crate) fn targets(&self, sched: &mut Sched<impl Machine>, due: Due) -> Option<ScopeId> {
         let Due { deadline, number, slot, scope } = due;
         let cause = sched.log.armed.get(&number).copied().unwrap_or_default();
         sched.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
@@ -82,7 +82,7 @@ impl Scans {
     }
 
     /// Keeps the emptied list of a scan.
-    pub(crate) fn give_back(&mut self, due: Vec<Due>) {
+    pub(crate) fn reuse(&mut self, due: Vec<Due>) {
         self.due = due;
     }
 }

@@ -36,12 +36,12 @@ use std::{io, mem};
 
 use traps::internal::drop_quietly;
 use traps::internal::protocol::{Reply, Trap};
-use traps::internal::scopes::Records;
+use traps::internal::records::Records;
 use traps::internal::table::{Descriptor, Direction, HandleId, TaskIndex, Ticket};
 
 use crate::core::sched::Sched;
 use crate::log::KERNEL;
-use crate::log::told::{announce, emit, emit_for};
+use crate::log::lines::{announce, emit, emit_for};
 use crate::log::words::Names;
 use crate::machine::{IoEvent, Machine};
 use crate::options::Policy;
@@ -66,7 +66,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(crate) fn nobody_waits(&self) -> bool {
+    pub(crate) fn has_no_waiter(&self) -> bool {
         self.waiting == [None, None]
     }
 
@@ -86,7 +86,7 @@ impl Handle {
     /// Handles the readiness of one direction. Returns the wait for it. If there is none, remembers
     /// the readiness.
     #[inline]
-    pub(crate) fn meet(&mut self, direction: Direction) -> Option<Ticket> {
+    pub(crate) fn mark_ready(&mut self, direction: Direction) -> Option<Ticket> {
         let side = direction as usize;
         let ticket = self.waiting[side].take();
         self.ready[side] |= ticket.is_none();
@@ -153,8 +153,8 @@ impl Handles {
     }
 
     /// Returns whether a task waits for a descriptor. O(handles) if none does.
-    pub(crate) fn somebody_waits(&self) -> bool {
-        self.table.iter().flatten().any(|handle| !handle.nobody_waits())
+    pub(crate) fn has_waiter(&self) -> bool {
+        self.table.iter().flatten().any(|handle| !handle.has_no_waiter())
     }
 
     /// Lists the handles in the order of their aliases. O(handles).
@@ -314,23 +314,23 @@ impl Handles {
         found.closed |= arrival.closed;
         found.urgent |= arrival.urgent;
         let before = found.ready;
-        let reader = if arrival.readable { found.meet(Direction::Read) } else { None };
-        let writer = if arrival.writable { found.meet(Direction::Write) } else { None };
+        let reader = if arrival.readable { found.mark_ready(Direction::Read) } else { None };
+        let writer = if arrival.writable { found.mark_ready(Direction::Write) } else { None };
         let news = [0, 1].map(|side| found.ready[side] && !before[side]);
         let nobody = reader.is_none() && writer.is_none();
         let urgent = !nobody && found.take_urgent();
         for (ticket, direction) in [reader, writer].into_iter().zip(BOTH) {
             if let Some(ticket) = ticket {
-                tell_arrival(sched, handle, direction);
+                log_arrival(sched, handle, direction);
                 self.wake(sched, handle, ticket, direction, urgent);
             }
         }
         if nobody {
             let direction = if arrival.readable { Direction::Read } else { Direction::Write };
-            self.tell_race(sched, handle, direction);
+            self.log_race(sched, handle, direction);
         }
         for (direction, is_news) in BOTH.into_iter().zip(news) {
-            tell_readiness(sched, handle, direction, is_news);
+            log_readiness(sched, handle, direction, is_news);
         }
     }
 
@@ -372,7 +372,7 @@ impl Handles {
                 self.undefer(sched, task, Why::Other);
             }
             sched.tasks[task].rare().deferred = Some((handle, direction));
-        } else if self.get(handle).is_some_and(|it| it.nobody_waits()) {
+        } else if self.get(handle).is_some_and(|it| it.has_no_waiter()) {
             self.unregister(sched, handle, Why::Wake);
         }
     }
@@ -388,18 +388,18 @@ impl Handles {
     ) {
         let Some(found) = self.get(handle) else { return };
         let before = found.ready;
-        match found.meet(direction) {
+        match found.mark_ready(direction) {
             Some(ticket) => self.wake(sched, handle, ticket, direction, urgent),
             None => {
                 found.urgent |= urgent;
                 let is_news = found.ready != before;
-                tell_readiness(sched, handle, direction, is_news);
+                log_readiness(sched, handle, direction, is_news);
             }
         }
     }
 
     /// Logs a race if a guard has ended a wait in this turn and the descriptor is ready now.
-    fn tell_race(&self, sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
+    fn log_race(&self, sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
         let is_it =
             |lost: &&(HandleId, Direction, TaskIndex, u64)| lost.0 == handle && lost.1 == direction;
         if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
@@ -432,8 +432,8 @@ impl Handles {
     ) {
         let Some(found) = self.get(handle) else { return };
         found.waiting[direction as usize] = None;
-        let nobody_waits = found.nobody_waits();
-        if self.policy != Policy::Lazy && nobody_waits {
+        let has_no_waiter = found.has_no_waiter();
+        if self.policy != Policy::Lazy && has_no_waiter {
             self.unregister(sched, handle, Why::Interrupt);
         }
     }
@@ -461,7 +461,7 @@ impl Handles {
     pub(crate) fn undefer(&mut self, sched: &mut Sched<impl Machine>, task: TaskIndex, why: Why) {
         let Some((handle, _)) = deferred(sched, task) else { return };
         sched.tasks[task].rare().deferred = None;
-        if self.get(handle).is_some_and(|it| it.nobody_waits()) {
+        if self.get(handle).is_some_and(|it| it.has_no_waiter()) {
             self.unregister(sched, handle, why);
         }
     }
@@ -515,7 +515,7 @@ impl Handles {
 }
 
 #[inline]
-fn tell_arrival(sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
+fn log_arrival(sched: &mut Sched<impl Machine>, handle: HandleId, direction: Direction) {
     emit_for!(sched, KERNEL, {
         let alias = sched.log.names.alias(handle);
         Event::Arrive(trace::Arrival::Io { alias, direction })
@@ -523,7 +523,7 @@ fn tell_arrival(sched: &mut Sched<impl Machine>, handle: HandleId, direction: Di
 }
 
 /// Logs readiness that no task waited for, unless it was remembered already.
-fn tell_readiness(
+fn log_readiness(
     sched: &mut Sched<impl Machine>,
     handle: HandleId,
     direction: Direction,

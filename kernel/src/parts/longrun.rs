@@ -23,9 +23,9 @@ use traps::internal::table::TaskIndex;
 use traps::internal::tape;
 
 use crate::core::sched::Sched;
-use crate::core::tasks::State;
+use crate::core::tasks::TaskState;
 
-use crate::log::told::announce;
+use crate::log::lines::announce;
 use crate::log::words::site;
 use crate::machine::Machine;
 use crate::trace::{Event, Span, Stop};
@@ -101,7 +101,7 @@ impl Longrun {
         if cfg!(debug_assertions)
             && let Some(used) = used
         {
-            self.tell_without_a_logger(sched, task, ran, used.min(ran));
+            self.warn_without_a_logger(sched, task, ran, used.min(ran));
         }
         let cpu = used.map(|used| Time::ZERO + used.min(ran));
         let (ran, to) = (Time::ZERO + ran, stop_of(sched, task));
@@ -109,7 +109,7 @@ impl Longrun {
     }
 
     /// Writes a long run of the real machine to standard error, if no logger takes its warning.
-    fn tell_without_a_logger(
+    fn warn_without_a_logger(
         &mut self,
         sched: &Sched<impl Machine>,
         task: TaskIndex,
@@ -160,7 +160,7 @@ impl Longrun {
 fn stop_of(sched: &Sched<impl Machine>, index: TaskIndex) -> Stop<'static> {
     let waits = sched.parked(index, |_, wait| (wait.trap.word(), Some(site(wait.site))));
     let (trap, at) = match (sched.tasks[index].state, waits.into_iter().last()) {
-        (State::Running, _) => ("exit", None),
+        (TaskState::Running, _) => ("exit", None),
         (_, Some(wait)) => wait,
         (_, None) => ("waker", None),
     };

@@ -30,13 +30,13 @@ use std::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::Ordering};
 /// The messages of one thread stay in the order of its pushes, and the lock orders the threads.
 /// Only memory bounds the queue, because a wake must never fail.
 pub(crate) struct WakeQueue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     /// Whether `state.messages` has a message. Written only under the lock.
     filled: AtomicBool,
 }
 
 /// The state of a [`WakeQueue`], guarded by its lock.
-struct State<T> {
+struct QueueState<T> {
     messages: Vec<T>,
     /// Whether the kernel may be blocked in a wait and no push has rung since. Never true while
     /// `messages` has a message.
@@ -53,7 +53,7 @@ struct State<T> {
 impl<T: Send> WakeQueue<T> {
     /// Makes an empty queue for a kernel that is awake.
     pub(crate) fn new(bell: Arc<dyn Bell>) -> WakeQueue<T> {
-        let state = State {
+        let state = QueueState {
             messages: Vec::new(),
             asleep: false,
             sealed: false,
@@ -78,9 +78,9 @@ impl<T: Send> WakeQueue<T> {
         self.push_unless(message, |state| state.sealed || state.bell.is_none())
     }
 
-    fn push_unless(&self, message: T, refuses: impl FnOnce(&State<T>) -> bool) -> bool {
+    fn push_unless(&self, message: T, refuses: impl FnOnce(&QueueState<T>) -> bool) -> bool {
         let bell = {
-            let mut state = self.enter();
+            let mut state = self.lock();
             if refuses(&state) {
                 drop(state);
                 // The message contains user code, and a panic in its drop must not end a worker
@@ -117,7 +117,7 @@ impl<T: Send> WakeQueue<T> {
     /// `false`, the queue has a message, and the wait must not block.
     #[must_use = "if it returns false, the kernel must not block"]
     pub(crate) fn fall_asleep(&self) -> bool {
-        let mut state = self.enter();
+        let mut state = self.lock();
         state.asleep = state.messages.is_empty();
         state.asleep
     }
@@ -125,7 +125,7 @@ impl<T: Send> WakeQueue<T> {
     /// Marks the kernel as awake after a wait, so that pushes need not ring. Called by the kernel's
     /// thread.
     pub(crate) fn wake_up(&self) {
-        self.enter().asleep = false;
+        self.lock().asleep = false;
     }
 
     /// Moves every message to the end of `into`, in the order of the pushes. Called by the kernel's
@@ -135,7 +135,7 @@ impl<T: Send> WakeQueue<T> {
     /// passes the same vector each time allocates nothing once both buffers have the size of a
     /// batch.
     pub(crate) fn drain(&self, into: &mut Vec<T>) {
-        let mut state = self.enter();
+        let mut state = self.lock();
         if into.is_empty() {
             mem::swap(&mut state.messages, into);
         } else {
@@ -146,14 +146,14 @@ impl<T: Send> WakeQueue<T> {
 
     /// Makes [`WakeQueue::push_order`] refuse messages from now on. Called by the kernel's thread.
     pub(crate) fn seal(&self) {
-        self.enter().sealed = true;
+        self.lock().sealed = true;
     }
 
     /// Closes the queue, and returns the messages that were not drained. Called by the kernel's
     /// thread. Wakers that outlive their kernel keep nothing alive.
     pub(crate) fn close(&self) -> Vec<T> {
         let (bell, messages) = {
-            let mut state = self.enter();
+            let mut state = self.lock();
             state.asleep = false;
             self.filled.store(false, Ordering::Relaxed);
             (state.bell.take(), mem::take(&mut state.messages))
@@ -165,7 +165,7 @@ impl<T: Send> WakeQueue<T> {
     /// Returns the number of pushes that rang the bell: at most one for each
     /// [`WakeQueue::fall_asleep`] that returned `true`.
     pub(crate) fn rings(&self) -> u64 {
-        self.enter().rings
+        self.lock().rings
     }
 
     /// Checks that `filled` and the messages agree, and that the kernel is not asleep while there
@@ -175,7 +175,7 @@ impl<T: Send> WakeQueue<T> {
     ///
     /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
-        let state = self.enter();
+        let state = self.lock();
         let is_filled = self.filled.load(Ordering::Relaxed);
         assert_eq!(is_filled, !state.messages.is_empty(), "the flag says whether there are any");
         assert!(!state.asleep || !is_filled, "a kernel with a message is not asleep");
@@ -184,7 +184,7 @@ impl<T: Send> WakeQueue<T> {
     /// Locks the state of the queue. Under the lock, messages are only moved, never run or dropped,
     /// because they contain user code and may push again. So the state behind a poisoned lock is
     /// still consistent.
-    fn enter(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

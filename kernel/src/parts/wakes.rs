@@ -7,7 +7,7 @@ use traps::internal::tape::{self, Answer, Words, escaped, unescaped};
 
 use super::wakers::{Inbox, Message};
 use crate::core::sched::Sched;
-use crate::log::told::{announce, emit_for};
+use crate::log::lines::{announce, emit_for};
 use crate::log::{KERNEL, WAKEUP};
 use crate::machine::Machine;
 use crate::trace::{Arrival, Event, Op, Parent, Seq};

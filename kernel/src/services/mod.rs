@@ -14,7 +14,7 @@ use watchdog::Watchdog;
 use crate::core::timers::Service;
 use crate::core::{Core, Services};
 use crate::log::KERNEL;
-use crate::log::told::emit_for;
+use crate::log::lines::emit_for;
 use crate::machine::Machine;
 use crate::parts::wakers::Message;
 use crate::trace::{Arrival, Event};

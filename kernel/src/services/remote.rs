@@ -20,8 +20,8 @@ use traps::internal::{body_without_handle, drop_of_task, drop_quietly, panic_mes
 use traps::{Error, current_task, note_warning};
 
 use crate::core::Core;
-use crate::core::tasks::Task;
-use crate::log::told::emit;
+use crate::core::tasks::KernelTask;
+use crate::log::lines::emit;
 use crate::log::words;
 use crate::machine::Machine;
 use crate::parts::wake_queue::WakeQueue;
@@ -269,7 +269,8 @@ pub(crate) fn spawn<M: Machine>(core: &mut Core<M>, order: Order) {
     let Order { name, site, build, task: told } = order;
     let (key, _) = core.sched.gate.new_task(site);
     told.set(key).expect("an order is carried out once");
-    let child = core.sched.tasks.add(key, Task { body: Some(build()), ..Task::new(key, name) });
+    let child =
+        core.sched.tasks.add(key, KernelTask { body: Some(build()), ..KernelTask::new(key, name) });
     let (parent, at) = (Parent::Thread(core.sched.log.cause), Some(words::site(site)));
     core.sched.make_ready(child);
     emit!(core.sched, child, Event::Spawn { parent, at });

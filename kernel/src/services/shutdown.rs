@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::core::dispatch::OVER;
 use crate::core::timers::Service;
 use crate::log::KERNEL;
-use crate::log::told::{announce, emit};
+use crate::log::lines::{announce, emit};
 use crate::machine::Machine;
 use crate::trace::{After, Event, Phase, Seq, Timer};
 

@@ -52,7 +52,7 @@ use crate::core::Core;
 use crate::core::sched::Sched;
 use crate::core::tasks::Tasks;
 use crate::core::timers::Service;
-use crate::log::told::{announce, emit, emit_for};
+use crate::log::lines::{announce, emit, emit_for};
 use crate::log::{KERNEL, WAKEUP, words};
 use crate::machine::{Deliver, JobView, Machine, Parcel};
 use crate::options::{Options, THREAD_PAUSE, WORKER_STACK};

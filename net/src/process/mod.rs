@@ -384,7 +384,7 @@ mod tests {
             source,
             task,
             order: 1,
-            position: None,
+            nearest_timeout: None,
             place: source,
             passed: false,
             deadline: Time::NEVER,

@@ -4,11 +4,11 @@
 //! records of all waits and scopes, and the list of what the task has filed in this poll. One round
 //! trip takes five steps:
 //!
-//! 1. The kernel begins a poll ([`Gate::begin`]): it names the task, and no scope is in force but
+//! 1. The kernel begins a poll ([`Gate::begin_poll`]): it names the task, and no scope is in force but
 //!    those around the whole task.
 //! 2. The task files traps and posts, which stay in program order. The newest trap is in a cell of
 //!    its own, because most polls file one trap and nothing else.
-//! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only`], [`Gate::take`]).
+//! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only_trap`], [`Gate::take_filed`]).
 //! 4. The kernel answers a trap by writing the reply into the record of its wait, now or in a later
 //!    turn.
 //! 5. The next poll of the future finds the reply there by its ticket, and removes the record.
@@ -36,7 +36,7 @@ use std::task::Waker;
 use std::time::SystemTime;
 
 use super::protocol::Post;
-use super::scopes::Records;
+use super::records::Records;
 use super::table::{HandleId, HandleNames, Key, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::parts::signals::{SignalInbox, SignalSet};
@@ -271,7 +271,7 @@ pub(crate) fn new_task(site: Site) -> (TaskRef, TaskId) {
 /// Makes the post that cancels a task. It has its rank from now, so a branch that the poll opens
 /// later was not open when the cancellation fired.
 pub(crate) fn cancellation(task: TaskRef, reason: &'static str) -> Post {
-    let order = with(|gate| gate.records.borrow_mut().take_order()).unwrap_or(0);
+    let order = with(|gate| gate.records.borrow_mut().next_rank()).unwrap_or(0);
     Post::Cancel { task, reason, order }
 }
 
@@ -361,7 +361,7 @@ impl Gate {
     pub fn of_this_thread() -> &'static Gate {
         let gate = GATE.get().unwrap_or_else(|| {
             let gate: &'static Gate = Box::leak(Box::default());
-            gate.end();
+            gate.end_poll();
             gate
         });
         GATE.set(Some(gate));
@@ -392,13 +392,13 @@ impl Gate {
     }
 
     /// Marks the kernel as running.
-    pub fn enter(&self, kernel: &Shared) {
+    pub fn start(&self, kernel: &Shared) {
         self.epoch.set(kernel.epoch);
     }
 
     /// Marks the kernel as stopped. Later posts wait for its next run.
-    pub fn leave(&self) {
-        self.end();
+    pub fn stop(&self) {
+        self.end_poll();
         self.epoch.set(0);
     }
 
@@ -421,7 +421,7 @@ impl Drop for Claim {
         self.0.before.set(self.0.last_serial());
         self.0.new_timers.borrow_mut().clear();
         self.0.handles.borrow_mut().clear();
-        let filed = self.0.take();
+        let filed = self.0.take_filed();
         let records = self.0.records.borrow_mut().clear();
         drop((kernel, filed, records));
     }
@@ -431,7 +431,7 @@ impl Drop for Claim {
 impl Gate {
     /// Prepares for a poll: sets the task, and the kernel's last reading of the clock.
     #[inline]
-    pub fn begin(&self, task: TaskRef, now: Time) {
+    pub fn begin_poll(&self, task: TaskRef, now: Time) {
         self.task.set(Some(task));
         self.scope.set(ScopeId::of(task));
         self.now.set(now);
@@ -478,7 +478,7 @@ impl Gate {
 
     /// Records that no task is being polled any more.
     #[inline]
-    pub fn end(&self) {
+    pub fn end_poll(&self) {
         self.task.set(None);
         self.scope.set(ScopeId::NONE);
     }
@@ -526,13 +526,13 @@ impl Gate {
     /// Takes the filed trap, if nothing else is filed.
     #[inline]
     #[must_use]
-    pub fn take_only(&self) -> Option<Ticket> {
+    pub fn take_only_trap(&self) -> Option<Ticket> {
         if self.any_filed.get() { None } else { self.newest.take() }
     }
 
     /// Takes everything that is filed, in program order.
     #[must_use]
-    pub fn take(&self) -> Vec<Filed> {
+    pub fn take_filed(&self) -> Vec<Filed> {
         if let Some(newest) = self.newest.take() {
             self.push(Filed::Trap(newest));
         }
@@ -541,7 +541,7 @@ impl Gate {
     }
 
     /// Keeps the emptied list of filed entries, so that the next poll need not allocate one.
-    pub fn give_back(&self, list: Vec<Filed>) {
+    pub fn reuse_list(&self, list: Vec<Filed>) {
         debug_assert!(list.is_empty(), "what was taken is handled first");
         let mut filed = self.filed.borrow_mut();
         // Free a long list, so that a loop of spawns does not keep its memory forever.

@@ -31,7 +31,7 @@ use crate::parts::signals::SignalInbox;
 use crate::time::Time;
 
 pub use crate::parts::jobs::{EndedJob, LimiterCore, NewJob, Work};
-pub use crate::parts::told::{
+pub use crate::parts::log::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopePost,
 };
 
@@ -205,10 +205,10 @@ pub enum Post {
     /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
     /// The task read this interrupt but did not act on it. Makes it pending again.
-    PutBack(Interrupt),
+    Repend(Interrupt),
     /// Makes a deadline that has passed pending again for the traps after this post, because a
     /// timeout inside it has closed.
-    PendAgain {
+    RependNow {
         /// The scope that has fired.
         source: ScopeId,
         /// The scope at which it is pending.

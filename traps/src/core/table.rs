@@ -407,7 +407,7 @@ pub enum Descriptor {
 #[derive(Debug, Default)]
 pub struct Queue {
     /// The parked waits, in the order of arrival. The kernel maintains this list.
-    pub line: Cell<List>,
+    pub waiters: Cell<List>,
     /// The number of parked waits in the queue.
     pub len: Cell<u64>,
     /// The number of kept permits.

@@ -30,17 +30,17 @@ use std::{fmt, mem};
 
 use super::gate::{self, Filed, GATE, Gate, identity, in_task, post};
 use super::protocol::{Post, Reply, Rescoped, Trap};
-use super::scopes::{Wait, WaitState};
+use super::records::{Wait, WaitState};
 use super::table::{Site, TaskIndex, Ticket};
 use crate::interrupts::interrupt::Interrupt;
 use crate::interrupts::scope::note_move;
 
 /// The result of [`collect`].
-pub(crate) enum Look {
+pub(crate) enum Collected {
     /// The reply. The record of the wait is removed.
     Reply(Reply),
     /// No reply yet.
-    Nothing,
+    Pending,
     /// The trap must be filed again: the wait belongs to another task, or is gone, or is now polled
     /// in a scope where an interrupt is pending.
     Elsewhere,
@@ -51,7 +51,7 @@ pub(crate) enum Look {
 pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
     let (gate, task) = in_task(site);
     let (scope, task) = (gate.scope.get(), TaskIndex::of(task));
-    let ticket = gate.records.borrow_mut().add(trap, scope, task, site);
+    let ticket = gate.records.borrow_mut().add_wait(trap, scope, task, site);
     gate.keep_waker(ticket, cx.waker());
     if let Some(older) = gate.newest.replace(Some(ticket)) {
         gate.push(Filed::Trap(older));
@@ -61,14 +61,14 @@ pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
 
 /// Looks for the reply to a trap.
 #[inline(always)]
-pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
+pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected {
     let (gate, task) = in_task(site);
     let mut records = gate.records.borrow_mut();
     let reader = gate.scope.get();
     match records.waits.get(ticket) {
-        Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Look::Elsewhere,
+        Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Collected::Elsewhere,
         Some(wait) if wait.is_done() => {
-            let taken = records.take(ticket);
+            let taken = records.remove_wait(ticket);
             let Some(Wait { trap, state: WaitState::Done(mut reply), scope, waker, .. }) = taken
             else {
                 unreachable!("it was done just now")
@@ -86,11 +86,11 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
             drop(records);
             // A combinator's waker, if there is one, is dropped here.
             drop(waker);
-            Look::Reply(reply)
+            Collected::Reply(reply)
         }
         // A source that is pending for the present scope reaches a wait only when it is filed.
         Some(wait) if wait.scope != reader && records.pending(reader, false).is_some() => {
-            Look::Elsewhere
+            Collected::Elsewhere
         }
         Some(wait) => {
             let before = wait.scope;
@@ -100,9 +100,9 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
             }
             drop(records);
             gate.keep_waker(ticket, cx.waker());
-            Look::Nothing
+            Collected::Pending
         }
-        None => Look::Elsewhere,
+        None => Collected::Elsewhere,
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn withdraw(ticket: Ticket) {
         drop(records);
         return post(Post::Withdraw(ticket));
     }
-    let gone = records.take(ticket);
+    let gone = records.remove_wait(ticket);
     drop(records);
     drop(gone);
     if gate.newest.get() == Some(ticket) {
@@ -146,7 +146,7 @@ impl Gate {
 /// read, so the next trap must get it.
 pub(crate) fn unread(interrupt: &Interrupt) {
     if gate::task().is_some() {
-        post(Post::PutBack(interrupt.clone()));
+        post(Post::Repend(interrupt.clone()));
     }
 }
 
@@ -204,12 +204,12 @@ impl Call {
     ) -> Poll<Reply> {
         if let Some(ticket) = self.ticket {
             match collect(ticket, self.site, cx) {
-                Look::Reply(reply) => {
+                Collected::Reply(reply) => {
                     self.ticket = None;
                     return Poll::Ready(reply);
                 }
-                Look::Nothing => return Poll::Pending,
-                Look::Elsewhere => self.abandon(),
+                Collected::Pending => return Poll::Pending,
+                Collected::Elsewhere => self.abandon(),
             }
         }
         self.ticket = Some(file(trap(), self.site, cx));

@@ -11,7 +11,7 @@
 //! `TaskTimeout`.
 //!
 //! The invariant: a closing timeout relabels only an interrupt that is still inside it
-//! (`position`). So an error that a program keeps and returns elsewhere is not taken for the
+//! (`nearest_timeout`). So an error that a program keeps and returns elsewhere is not taken for the
 //! timeout of another scope.
 //!
 //! The obvious way is one error for all timeouts. Then a caller cannot distinguish its own deadline
@@ -57,7 +57,7 @@ pub struct Delivery {
     pub order: u64,
     /// The nearest timeout around the trap. A closing timeout relabels only an interrupt that is in
     /// it, so an interrupt cannot be forged or replayed into another scope.
-    pub position: Option<ScopeId>,
+    pub nearest_timeout: Option<ScopeId>,
     /// The place where the interrupt was pending: a branch, or the source itself.
     pub place: ScopeId,
     /// Whether the interrupt has left its source.
@@ -143,8 +143,8 @@ impl Interrupt {
 
     /// Moves the interrupt to the scope of its reader, which is not the scope of the wait.
     /// `has_left` is set if the source is not around the reader.
-    pub(crate) fn move_to(&mut self, position: Option<ScopeId>, has_left: bool) {
-        self.0.position = position;
+    pub(crate) fn move_to(&mut self, nearest_timeout: Option<ScopeId>, has_left: bool) {
+        self.0.nearest_timeout = nearest_timeout;
         self.0.passed |= has_left;
     }
 
@@ -159,10 +159,10 @@ impl Interrupt {
         site: Site,
     ) -> bool {
         let inner = &mut *self.0;
-        if inner.position != Some(scope) {
+        if inner.nearest_timeout != Some(scope) {
             return false;
         }
-        inner.position = outer;
+        inner.nearest_timeout = outer;
         if inner.kind == Kind::Cancelled {
             return false;
         }

@@ -13,7 +13,7 @@ use std::mem;
 
 use super::interrupt::{Delivery, Fired, Interrupt, Kind};
 use crate::core::protocol::ScopeKind;
-use crate::core::scopes::{Records, Scope, Wait};
+use crate::core::records::{Records, Scope, Wait};
 use crate::core::table::{ScopeId, Site, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
@@ -106,7 +106,7 @@ impl Records {
 impl Records {
     /// Takes the rank of the next source. A branch that is opened from now on was not open when
     /// that source fired.
-    pub fn take_order(&mut self) -> u64 {
+    pub fn next_rank(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
@@ -115,31 +115,31 @@ impl Records {
     /// each with the place where the source is pending for it.
     pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
         self.forget(source);
-        self.fired += 1;
+        self.sources += 1;
         self.scopes[source.index].fired = Some(Box::new(fired));
-        self.reached(source)
+        self.targets(source)
     }
 
     /// Forgets that a scope has fired. Returns whether it had.
     pub fn forget(&mut self, source: ScopeId) -> bool {
         let fired = self.scopes.get_mut(source).and_then(|scope| scope.fired.take());
-        self.fired -= usize::from(fired.is_some());
+        self.sources -= usize::from(fired.is_some());
         fired.is_some()
     }
 
     /// Lists the parked waits that a source ends, oldest first, each with the place where the
     /// source is pending for it.
     #[must_use]
-    pub fn reached(&self, source: ScopeId) -> Vec<(Ticket, ScopeId)> {
-        let reached = |(ticket, wait): (_, &Wait)| {
+    pub fn targets(&self, source: ScopeId) -> Vec<(Ticket, ScopeId)> {
+        let target = |(ticket, wait): (_, &Wait)| {
             let place = wait.is_parked().then(|| self.place(source, wait.scope, false)).flatten();
             place.map(|place| (ticket, place))
         };
         match self.only_wait_in(source) {
-            Some(only) => reached(only).into_iter().collect(),
+            Some(only) => target(only).into_iter().collect(),
             None => {
                 let waits = self.waits_of(self.scopes[source.index].task);
-                waits.filter_map(reached).collect()
+                waits.filter_map(target).collect()
             }
         }
     }
@@ -197,7 +197,7 @@ impl Records {
     }
 
     /// Takes the interrupt of `source` at every place on the way out from `from`.
-    pub fn take_pending(&mut self, source: ScopeId, from: ScopeId) {
+    pub fn mark_taken(&mut self, source: ScopeId, from: ScopeId) {
         let way = self.way(source, from, true);
         let Some(fired) = &mut self.scopes[source.index].fired else { return };
         for at in way {
@@ -209,7 +209,7 @@ impl Records {
     /// Puts back an interrupt of `source` that was taken at `place` and not read. The interrupt is
     /// pending again there, and further out at each place that no other wait has taken. Returns
     /// the places on the way at which it is pending.
-    pub fn put_back(&mut self, source: ScopeId, place: ScopeId, order: u64) -> Vec<ScopeId> {
+    pub fn repend(&mut self, source: ScopeId, place: ScopeId, order: u64) -> Vec<ScopeId> {
         let Some(scope) = self.scopes.get(source) else { return Vec::new() };
         if scope.fired.as_ref().is_none_or(|fired| fired.order != order) {
             return Vec::new();
@@ -243,8 +243,8 @@ impl Records {
 
     /// Makes enclosing deadlines that have passed pending again, because a timeout closes: each at
     /// the first branch on the way out, or at itself if there is no branch. Returns the sources
-    /// with their places. Traps take nothing there before [`Records::pend_again`].
-    pub(crate) fn close_inside(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
+    /// with their places. Traps take nothing there before [`Records::repend_now`].
+    pub(crate) fn repend_enclosing(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
         let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
         let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
         let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
@@ -260,7 +260,7 @@ impl Records {
     }
 
     /// Makes a source pending at `place` again for traps, too, if both are still there.
-    pub fn pend_again(&mut self, source: ScopeId, place: ScopeId) {
+    pub fn repend_now(&mut self, source: ScopeId, place: ScopeId) {
         if self.is_open(place)
             && let Some(fired) = self.scopes.get_mut(source).and_then(|it| it.fired.as_mut())
         {
@@ -279,11 +279,11 @@ impl Records {
         reading: Time,
     ) -> Interrupt {
         let scope = &self.scopes[source.index];
-        let position = self.nearest_timeout(from);
+        let nearest_timeout = self.nearest_timeout(from);
         let fired = scope.fired.as_ref();
         let is_own = match scope.kind {
-            ScopeKind::Deadline(_) => position.is_none(),
-            _ => position == Some(source),
+            ScopeKind::Deadline(_) => nearest_timeout.is_none(),
+            _ => nearest_timeout == Some(source),
         };
         let kind = match (scope.kind, is_own) {
             (ScopeKind::Task, _) => Kind::Cancelled,
@@ -295,7 +295,7 @@ impl Records {
             source,
             task: self.tasks.key(scope.task.0),
             order: fired.map_or(0, |fired| fired.order),
-            position,
+            nearest_timeout,
             place,
             passed: false,
             deadline: scope.deadline,
@@ -318,7 +318,7 @@ impl Records {
     /// Takes the interrupt that is pending for a trap in `from`.
     pub fn take_interrupt(&mut self, from: ScopeId, reading: Time) -> Option<Interrupt> {
         let (source, place) = self.pending(from, false)?;
-        self.take_pending(source, from);
+        self.mark_taken(source, from);
         Some(self.interrupt(source, place, from, reading))
     }
 
@@ -329,7 +329,7 @@ impl Records {
         if !self.is_bare(scope) || !is_pending() {
             return None;
         }
-        self.take_pending(scope, scope);
+        self.mark_taken(scope, scope);
         Some(self.interrupt(scope, scope, scope, reading))
     }
 }

@@ -30,7 +30,7 @@ use pin_project_lite::pin_project;
 use super::interrupt::{Interrupt, Interruptible};
 use crate::core::gate::{self, GATE, Gate, in_task, is_listening, with};
 use crate::core::protocol::{Left, Note, Post, Rescoped, ScopeEvent, ScopeKind, ScopePost};
-use crate::core::scopes::{Records, Scope};
+use crate::core::records::{Records, Scope};
 use crate::core::table::{ScopeId, Site, TaskRef};
 use crate::time::Time;
 
@@ -53,7 +53,7 @@ pub(crate) fn set_timer(scope: ScopeId) {
 pub(crate) fn close_scope(scope: ScopeId, left: Left) {
     let Some(gate) = GATE.get() else { return };
     let mut records = gate.records.borrow_mut();
-    let again = if records.fired > 0 { records.close_inside(scope) } else { Vec::new() };
+    let again = if records.sources > 0 { records.repend_enclosing(scope) } else { Vec::new() };
     let Some(closed) = records.close(scope) else { return };
     let task = records.tasks.key(closed.task.0);
     drop(records);
@@ -63,7 +63,7 @@ pub(crate) fn close_scope(scope: ScopeId, left: Left) {
         gate.post(Post::Scope(Box::new(told)));
     }
     for (source, place) in again {
-        gate.post(Post::PendAgain { source, place });
+        gate.post(Post::RependNow { source, place });
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn enter_scope(scope: ScopeId) -> ScopeGuard {
 fn move_scope(gate: &Gate, records: &mut Records, scope: ScopeId, outer: ScopeId) {
     let Scope { number, parent, .. } = records.scopes[scope.index];
     note_move(gate, records, Rescoped::Scope(number), parent, outer);
-    records.enter(scope, outer);
+    records.move_scope(scope, outer);
 }
 
 /// Logs that a wait or a scope is polled in another scope than before, if the log is on.
@@ -125,7 +125,7 @@ pub(crate) fn self_wakes() -> u32 {
 pub(crate) fn take_bare(scope: ScopeId, before: u32) -> Option<Interrupt> {
     let gate = GATE.get()?;
     let mut records = gate.records.borrow_mut();
-    if records.fired == 0 || gate.self_wakes.get() != before {
+    if records.sources == 0 || gate.self_wakes.get() != before {
         return None;
     }
     records.take_bare(scope, gate.now.get())

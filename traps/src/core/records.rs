@@ -150,7 +150,7 @@ pub struct Records {
     /// The scopes.
     pub scopes: Table<OfScope, Scope>,
     /// The number of open scopes that have fired.
-    pub fired: usize,
+    pub sources: usize,
     /// The number of open shields.
     pub(crate) shields: usize,
     /// The number of timers whose wait or scope has ended since the kernel's heap was last rebuilt.
@@ -180,7 +180,7 @@ impl Records {
         self.shields += usize::from(kind == ScopeKind::Shield);
         let scope = self.scopes.insert(scope);
         self.tasks[task.0].open += 1;
-        if let Some(newest) = self.come_into(parent) {
+        if let Some(newest) = self.count_in(parent) {
             newest.1 = scope.index;
         }
         scope
@@ -228,12 +228,12 @@ impl Records {
 
     /// Records that a scope is polled inside `parent`, another scope than before. From now on it is
     /// in `parent`.
-    pub(crate) fn enter(&mut self, scope: ScopeId, parent: ScopeId) {
+    pub(crate) fn move_scope(&mut self, scope: ScopeId, parent: ScopeId) {
         let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
-        if let Some(newest) = self.come_into(parent) {
+        if let Some(newest) = self.count_in(parent) {
             newest.1 = scope.index;
         }
-        self.leave_scope(before);
+        self.count_out(before);
     }
 
     /// Closes a scope. A source that is pending only at this scope is gone.
@@ -243,12 +243,12 @@ impl Records {
         let is_left = found.inside == 0;
         let closed = if is_left { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
         self.stale_timers += usize::from(closed.has_timer);
-        self.fired -= usize::from(closed.fired.is_some());
+        self.sources -= usize::from(closed.fired.is_some());
         self.shields -= usize::from(closed.kind == ScopeKind::Shield);
         if closed.is_inner {
             self.tasks[closed.task.0].open -= 1;
             if is_left {
-                self.leave_scope(closed.parent);
+                self.count_out(closed.parent);
             }
         } else {
             self.close_around(scope, &closed);
@@ -286,14 +286,14 @@ impl Records {
     /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
     /// count what is in none of its scopes.
     #[inline]
-    fn come_into(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
+    fn count_in(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
         let scope = self.scopes.get_mut(scope)?;
         scope.inside += 1;
         Some(&mut scope.newest)
     }
 
     /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
-    fn leave_scope(&mut self, mut at: ScopeId) {
+    fn count_out(&mut self, mut at: ScopeId) {
         while let Some(scope) = self.scopes.get_mut(at) {
             scope.inside -= 1;
             if scope.inside > 0 || scope.kind != ScopeKind::Closed {
@@ -334,17 +334,17 @@ impl Records {
             if wait.is_parked()
                 && let Trap::Wait { queue, .. } = &wait.trap
             {
-                queue.line.set(List::default());
+                queue.waiters.set(List::default());
                 queue.len.set(0);
             }
         }
-        (self.fired, self.shields, self.stale_timers) = (0, 0, 0);
+        (self.sources, self.shields, self.stale_timers) = (0, 0, 0);
         (self.tasks.clear(), self.waits.clear(), self.scopes.clear())
     }
 
     /// Adds a wait that a task files in `scope`.
     #[inline(always)]
-    pub(crate) fn add(
+    pub(crate) fn add_wait(
         &mut self,
         trap: Trap,
         scope: ScopeId,
@@ -355,7 +355,7 @@ impl Records {
         let state = WaitState::Filed;
         let wait = Wait { trap, state, scope, task, site, beside, in_queue, waker: None };
         let ticket = self.waits.insert(wait);
-        if let Some(newest) = self.come_into(scope) {
+        if let Some(newest) = self.count_in(scope) {
             newest.0 = ticket.index;
         }
         let waits = &mut self.tasks[task.0].waits;
@@ -365,11 +365,11 @@ impl Records {
 
     /// Takes a wait out of the table.
     #[inline(always)]
-    pub fn take(&mut self, ticket: Ticket) -> Option<Wait> {
+    pub fn remove_wait(&mut self, ticket: Ticket) -> Option<Wait> {
         let Wait { task, scope, .. } = *self.waits.get(ticket)?;
         let waits = &mut self.tasks[task.0].waits;
         waits.remove(&mut self.waits, ticket.index, |wait| &mut wait.beside);
-        self.leave_scope(scope);
+        self.count_out(scope);
         self.waits.remove(ticket)
     }
 
@@ -377,17 +377,17 @@ impl Records {
     /// `scope`.
     pub(crate) fn move_wait(&mut self, ticket: Ticket, scope: ScopeId) {
         let before = mem::replace(&mut self.waits[ticket.index].scope, scope);
-        if let Some(newest) = self.come_into(scope) {
+        if let Some(newest) = self.count_in(scope) {
             newest.0 = ticket.index;
         }
-        self.leave_scope(before);
+        self.count_out(before);
     }
 
-    /// Takes a wait out of its queue, at whatever position it is.
-    pub fn leave(&mut self, queue: &Queue, ticket: Ticket) {
-        let mut line = queue.line.get();
+    /// Takes a wait out of its queue, at whatever nearest_timeout it is.
+    pub fn dequeue(&mut self, queue: &Queue, ticket: Ticket) {
+        let mut line = queue.waiters.get();
         line.remove(&mut self.waits, ticket.index, |wait| &mut wait.in_queue);
-        queue.line.set(line);
+        queue.waiters.set(line);
         queue.len.set(queue.len.get() - 1);
     }
 
@@ -468,7 +468,7 @@ impl Records {
     /// Panics if an invariant is broken.
     pub fn check(&self) {
         let fired = self.scopes.iter().filter(|(_, scope)| scope.fired.is_some()).count();
-        assert_eq!(self.fired, fired, "the scopes that have fired are counted");
+        assert_eq!(self.sources, fired, "the scopes that have fired are counted");
         for (at, scope) in self.scopes.iter() {
             let waits = self.waits.iter().filter(|(_, wait)| wait.scope == at).count();
             let within = |inner: &Scope| inner.is_inner && inner.parent == at;
@@ -500,8 +500,8 @@ impl Records {
             if wait.is_parked()
                 && let Trap::Wait { queue, .. } = &wait.trap
             {
-                let next = |at: &u32| queue.line.get().after(self.waits[*at].in_queue);
-                let line = std::iter::successors(queue.line.get().first(), next);
+                let next = |at: &u32| queue.waiters.get().after(self.waits[*at].in_queue);
+                let line = std::iter::successors(queue.waiters.get().first(), next);
                 let line: Vec<u32> = line.collect();
                 assert_eq!(queue.len.get(), line.len() as u64, "a queue counts its waits");
                 assert!(line.contains(&ticket.index), "{ticket:?} is in its queue");
@@ -530,7 +530,7 @@ mod tests {
                     true => records.open(root, ScopeKind::Branch, 1, Time::NEVER, site),
                     false => root,
                 };
-                let ticket = records.add(Trap::Clock, scope, TaskIndex::of(task), site);
+                let ticket = records.add_wait(Trap::Clock, scope, TaskIndex::of(task), site);
                 let state = if is_done { WaitState::Done(Reply::Done) } else { WaitState::Parked };
                 records.waits[ticket.index].state = state;
                 ticket

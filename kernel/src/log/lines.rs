@@ -11,13 +11,13 @@ use traps::Time;
 use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
-use traps::internal::scopes::WaitState;
+use traps::internal::records::WaitState;
 use traps::internal::table::{
     Primitive as Described, Queue, ScopeId, Site, TaskIndex, TaskRef, Ticket,
 };
 
 use crate::core::sched::Sched;
-use crate::core::tasks::State;
+use crate::core::tasks::TaskState;
 use crate::log::form::word;
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
@@ -175,7 +175,7 @@ impl<M: Machine> Sched<M> {
     ) -> u64 {
         let (number, _) = self.log.number_of(ticket);
         let task = &mut self.tasks[task];
-        if number != 0 && task.state != State::Running {
+        if number != 0 && task.state != TaskState::Running {
             let outcome = words::without_place(outcome);
             task.rare().answered.push(Answered { ticket: number, outcome });
         }
@@ -350,7 +350,7 @@ impl<M: Machine> Sched<M> {
         let mut text = String::new();
         let leaves = self.run.parked && self.log.listening;
         match self.run.task.filter(|_| !leaves) {
-            Some(task) if self.tasks.state(task) == Some(State::Running) => {
+            Some(task) if self.tasks.state(task) == Some(TaskState::Running) => {
                 writeln!(text, "cpu {}", self.tasks.id(task))?;
             }
             _ if self.run.messages => writeln!(text, "cpu 1")?,
@@ -372,10 +372,10 @@ impl<M: Machine> Sched<M> {
         for index in self.tasks.newest_first(0).into_iter().rev() {
             let task = &self.tasks[index];
             let (state, since) = match task.state {
-                State::Running if !leaves => ("running", self.run.since),
-                State::Running => ("parked", self.now),
-                State::Ready => ("ready", task.since),
-                State::Parked => ("parked", task.since),
+                TaskState::Running if !leaves => ("running", self.run.since),
+                TaskState::Running => ("parked", self.now),
+                TaskState::Ready => ("ready", task.since),
+                TaskState::Parked => ("parked", task.since),
             };
             writeln!(text, "{} {} {state} since={since}", self.tasks.id(index), word(&task.name))?;
             inside(index, &mut text)?;
@@ -387,10 +387,10 @@ impl<M: Machine> Sched<M> {
 /// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
 macro_rules! emit {
     ($kernel:expr, $task:expr, $event:expr) => {
-        $crate::log::told::emit!($kernel, $task, $event, None)
+        $crate::log::lines::emit!($kernel, $task, $event, None)
     };
     ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
-        $crate::log::told::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
+        $crate::log::lines::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
     };
 }
 pub(crate) use emit;
@@ -398,7 +398,7 @@ pub(crate) use emit;
 /// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
     ($kernel:expr, $who:expr, $event:expr) => {
-        $crate::log::told::emit_for!($kernel, $who, $event, None)
+        $crate::log::lines::emit_for!($kernel, $who, $event, None)
     };
     ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
         if $kernel.log.listening {
