@@ -33,26 +33,33 @@
 //!
 //! # How to read the source
 //!
-//! Read `traps/src/core/` first. There, a wait is one record, from the poll that files its trap to
-//! the poll that reads its result. A scope is one record too, from its opening to its close. The
-//! kernel keeps no copy of either. Then read the files that every trap passes through, in `core/`:
+//! The README has the reading order. The first reading is a kernel: `core/` in both crates. A wait
+//! is one record at the gate, from the poll that files its trap to the poll that reads its result. A
+//! scope is one record too, from its opening to its close. The kernel keeps no copy of either. The
+//! files that every trap passes through, in `core/`:
 //!
 //! | file | content |
 //! |---|---|
 //! | `mod.rs` | the `Core`: its fields, and its calls to the services |
-//! | `turn.rs` | the loop; the queue of ready tasks |
+//! | `sched.rs` | the scheduler: tasks, ready queue, run, log |
+//! | `turn.rs` | the loop |
 //! | `run.rs` | one run of a task: poll it, and serve what it has filed |
 //! | `dispatch.rs` | the trap table; messages that need no reply; queues of waits |
-//! | `waits.rs` | the end of a wait: a reply, an interrupt, or a withdrawal |
-//! | `tasks.rs` | the table of tasks; the end of a task |
+//! | `waits.rs` | the end of a wait with a reply; wakers; queues of waits |
+//! | `ends.rs` | the end of a wait or a task whose future is gone |
+//! | `tasks.rs` | the tasks, and the queue of those that are ready |
 //! | `timers.rs` | the timer heap |
 //!
-//! Then read the parts, the services above the core, and the files around it:
+//! The second reading is what may end a wait early, and the third what the log is told. Then come
+//! the parts, the services above the core, and the files around it:
 //!
 //! | file | content |
 //! |---|---|
+//! | `interrupts.rs` | how an interrupt reaches a wait |
+//! | `log/lines.rs` | the lines that the core writes |
 //! | `parts/io.rs` | descriptors: registrations, waits and arrivals |
-//! | `parts/wakes.rs`, `wake_queue.rs` | wakers; messages of other threads; the kernel's own task |
+//! | `parts/wakers.rs` | the wakers of tasks, and the messages of other threads |
+//! | `parts/wakes.rs`, `wake_queue.rs` | the kernel's own task, which takes these messages |
 //! | `parts/deadlines.rs` | the scan of the deadline table |
 //! | `parts/longrun.rs`, `sweep.rs` | runs that are too long; the hook for tests |
 //! | `services/mod.rs` | the services together, as the core calls them |

@@ -53,9 +53,9 @@ fn lend<const KIND: char>(handle: &Handle<KIND>, kind: SocketType) -> BorrowedFd
 /// have no method here. Do not close it, and leave it in non-blocking mode. After the first call,
 /// closing the connection costs one more system call, because a duplicate may exist.
 ///
-/// In a [replayed](traps::is_replaying) run there is no connection, and this is the descriptor of an
-/// unconnected socket. Options can be set. Results that the program reads through this descriptor
-/// are not in the record, so the program must not depend on them.
+/// In a [replayed](traps::is_replaying) run there is no connection, and this is the descriptor of
+/// an unconnected socket. Options can be set. Results that the program reads through this
+/// descriptor are not in the record, so the program must not depend on them.
 ///
 /// ```
 /// use std::io;

@@ -1,7 +1,8 @@
 //! Timeouts, operations that do not start late, and interruptible waits for foreign futures.
 //!
 //! A timeout is a scope with a limit around a future. Its own expiry is an error
-//! ([`timeout_after`]) or `None` ([`ignore_after`]). `interrupts/scope.rs` opens and closes the scopes.
+//! ([`timeout_after`]) or `None` ([`ignore_after`]). `interrupts/scope.rs` opens and closes the
+//! scopes.
 //!
 //! Every blocking trap ends when the deadline in force passes. [`cancellable`] adds the moment
 //! before: if the deadline has already passed, it does not start the operation, and returns an

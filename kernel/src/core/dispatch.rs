@@ -15,8 +15,8 @@
 //! drop of a future, and may name things that no longer exist.
 //!
 //! A queue of waits is first in, first out. A permit that finds no waiter is stored, and the next
-//! wait takes it. A new wait is served right after it has parked ([`Sched::grant_if_available`]). So no
-//! wake is lost between checking a condition and parking.
+//! wait takes it. A new wait is served right after it has parked ([`Sched::grant_if_available`]).
+//! So no wake is lost between checking a condition and parking.
 
 use traps::Time;
 use traps::internal::gate::Filed;

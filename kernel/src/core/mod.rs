@@ -8,10 +8,16 @@
 //! | `turn.rs` | the loop |
 //! | `run.rs` | how one task runs |
 //! | `dispatch.rs` | the trap table; messages that need no reply |
-//! | `waits.rs` | how a wait ends: with a reply, by an interrupt, or withdrawn |
-//! | `interrupts.rs` | how an interrupt reaches a wait |
-//! | `tasks.rs` | the table of tasks; how a task ends |
+//! | `sched.rs` | the scheduler, which nearly every step works on |
+//! | `waits.rs` | how a wait ends with a reply |
+//! | `tasks.rs` | the tasks, and the queue of those that are ready |
 //! | `timers.rs` | the timer heap |
+//! | `ends.rs` | what ends because its future is gone: a wait, a task |
+//!
+//! [`Core`] is the scheduler ([`Sched`]) and the parts. A part gets the scheduler as an argument,
+//! knows no other part, and has no methods on `Core`. So `Core` keeps only the steps that change
+//! three of them or more: a turn, a run, the trap table, interrupts and ends. How an interrupt
+//! reaches a wait is in `kernel/src/interrupts.rs`, the second reading.
 
 use std::any::Any;
 use std::rc::Rc;

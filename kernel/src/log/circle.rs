@@ -1,5 +1,5 @@
-//! The warning of a deadlock, when its last task begins to wait. [`crate::view`] finds the deadlocks
-//! of a kernel that hangs.
+//! The warning of a deadlock, when its last task begins to wait. [`crate::view`] finds the
+//! deadlocks of a kernel that hangs.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::parts::wakers::SpareWaker;
 impl<M: Machine> Sched<M> {
     /// Returns what to warn of if `task` begins a wait, with the ticket `ticket`, and if the chain
     /// of holders leads back to the task. `None` unless each wait of the chain is the only one of
-    /// its task and has no deadline. Unlike `circles` of the view, looks through all holders of a lock, and
-    /// through no semaphore. O(holders in the chain).
+    /// its task and has no deadline. Unlike `circles` of the view, looks through all holders of a
+    /// lock, and through no semaphore. O(holders in the chain).
     pub(crate) fn circle_at(&self, task: TaskIndex, ticket: Ticket) -> Option<String> {
         let trap = self.gate.records().waits[ticket.index].trap.clone();
         if !matches!(trap, Trap::Wait { .. } | Trap::Join { .. }) {

@@ -11,8 +11,8 @@
 //!
 //! A reply repeats nothing that is in its trap. For example, `Ready` does not name the descriptor,
 //! because the wait keeps its trap. If a task drops a reply unread, the kernel takes back what the
-//! reply carried: readiness is remembered, a permit goes to the next waiter, an interrupt is pending
-//! again, and the value of a job is an orphan.
+//! reply carried: readiness is remembered, a permit goes to the next waiter, an interrupt is
+//! pending again, and the value of a job is an orphan.
 //!
 //! The obvious way is a method of the kernel for each service, called by the task. Then every
 //! future borrows the kernel, a service may be called while another one runs, and requests pass the

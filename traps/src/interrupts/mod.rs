@@ -1,4 +1,5 @@
-//! What may end a wait early: timeouts and cancellations. This is the second reading, after `core/`.
+//! What may end a wait early: timeouts and cancellations. This is the second reading, after
+//! `core/`.
 //!
 //! | file | is |
 //! |---|---|
@@ -23,11 +24,11 @@
 //!
 //! All other files point here; this is its only wording.
 //!
-//! > A source is pending at itself, and at each branch inside it that was open when it fired. A wait
-//! > looks along its way out, from its own scope to the source. It takes the interrupt at the first
-//! > scope where the source is pending, unless there is a shield on the way. Taking ends that the
-//! > source is pending, along the whole way. If the task never reads the interrupt, the source is
-//! > pending again where it was taken, and at each scope further out whose last taker this was.
+//! > A source is pending at itself, and at each branch inside it that was open when it fired. A
+//! > wait looks along its way out, from its own scope to the source. It takes the interrupt at the
+//! > first scope where the source is pending, unless there is a shield on the way. Taking ends that
+//! > the source is pending, along the whole way. If the task never reads the interrupt, the source
+//! > is pending again where it was taken, and at each scope further out whose last taker this was.
 //!
 //! A wait that is parked takes the interrupt when the source fires. Any other wait takes it when
 //! its trap is dispatched, before the trap has any effect. If several sources are pending for a
