@@ -38,9 +38,10 @@ impl<M: Machine> Core<M> {
     #[cold]
     pub(crate) fn pending_for(&mut self, ticket: Ticket, trap: &Trap) -> Option<Interrupt> {
         let mut records = self.sched.gate.records();
+        // What cannot block cannot be interrupted.
         let can_be = match trap {
             Trap::Clock => false,
-            // What has come already does not block.
+            // If the event has already happened, the trap does not block, so it is not interrupted.
             Trap::Join { task, .. } => records.tasks.get(*task).is_some(),
             Trap::Wait { queue, .. } => !queue.over.get(),
             _ => true,
@@ -64,6 +65,7 @@ impl<M: Machine> Core<M> {
         let mut records = self.sched.gate.records();
         let Some(scope) = records.scopes.get(source) else { return };
         let task = scope.task;
+        // For the log: a ready task already has a result, and the timeout has lost against it.
         let Some(was_ready) = self.sched.tasks.state(task).map(|state| state == TaskState::Ready)
         else {
             return;
@@ -72,6 +74,8 @@ impl<M: Machine> Core<M> {
         let targets = records.fire(source, fired);
         drop(records);
         let winner = (was_ready && self.sched.log.listening).then(|| self.sched.winner(task));
+        // The waits were named before the first is ended: a waker that is called may file, end or
+        // drop others.
         self.deliver_all(source, task, &targets);
         if targets.is_empty() && !self.wake_bare(source, task) {
             self.sched.log_pending(source, task, winner);
@@ -94,6 +98,7 @@ impl<M: Machine> Core<M> {
             return;
         }
         let interrupt = records.interrupt(source, place, from, self.sched.now);
+        debug_assert!(wait.is_parked(), "a parked wait is ended");
         records.mark_taken(source, from);
         drop(records);
         let reply = Reply::Interrupt(interrupt);
@@ -144,18 +149,23 @@ impl<M: Machine> Core<M> {
         let (by, reason, cause) = (fired.by.map(|task| task.0), fired.reason, self.sched.log.cause);
         let event = |effect| Event::Cancel { by, reason: reason.into(), cause, effect };
         if self.is_cancelled(index) {
+            // A second cancellation must not interrupt the clean-up that the first has begun.
             emit!(self.sched, index, event(Effect::Again));
             return;
         }
+        debug_assert!(fired.order > 0, "a cancellation has its rank");
         let site = self.sched.tasks.site(index);
         let mut records = self.sched.gate.records();
         let source = records.open_around(index, ScopeKind::Task, 0, site);
         let targets = records.fire(source, fired);
         drop(records);
+        // Fire first, because the line says whether a wait was ended.
         let hits = !targets.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
         let line = emit!(self.sched, index, event(effect));
         if let Some(fired) = &mut self.sched.gate.records().scopes[source.index].fired {
+            // Only the line knows whether a wait was ended, so it is written after that is known,
+            // and its number is stored last.
             fired.line = line;
         }
         self.deliver_all(source, index, &targets);
@@ -199,12 +209,16 @@ impl<M: Machine> Core<M> {
                 Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
             });
         }
+        // A wait outside of all branches still has it, so the task is told in any case.
         if was_taken {
             return;
         }
+        // Whatever ends now ends because of the old `fire` or `cancel`, not because of the drop.
         self.sched.log.cause = line;
         self.deliver_all(source, task, &targets);
         if self.sched.run.task == Some(task) {
+            // The task is running, and its next trap will take it. If it waits for foreign wakers
+            // alone, there is no next trap.
             self.sched.run.again |= is_bare;
         } else if targets.is_empty() {
             self.wake_bare(source, task);

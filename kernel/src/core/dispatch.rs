@@ -40,13 +40,18 @@ impl<M: Machine> Core<M> {
     /// Looks a trap up in the trap table: answers it, or parks its wait. The wait keeps its trap.
     #[inline]
     pub(crate) fn dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
+        // Before the look for an interrupt: what the hook injects must end this very trap.
         if self.hook.is_set() {
             self.before_dispatch(task, ticket);
         }
         let mut records = self.sched.gate.records();
         let is_any_pending = records.sources > 0;
-        // The wait is gone if its future was dropped in the same poll.
+        // A `race` may have dropped the future in the same poll. Then no one wants the reply, and
+        // the trap must have no effect.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
+        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap is dispatched once");
+        debug_assert!(self.sched.run.task == Some(task), "the task on the CPU traps");
+        // A copy, because the arms change the records. It costs a reference count at most.
         let trap = wait.trap.clone();
         // The wait is marked as parked here, at its only look-up, although its trap may be answered
         // below: no scope fires before that, and an answer replaces the mark. A second look-up for
@@ -54,11 +59,15 @@ impl<M: Machine> Core<M> {
         wait.state = WaitState::Parked;
         drop(records);
         self.sched.traps += 1;
+        // Nothing has fired on most threads most of the time, and then this test is all that
+        // interrupts cost a trap.
         if is_any_pending && let Some(interrupt) = self.pending_for(ticket, &trap) {
             return self.sched.answer(task, ticket, Reply::Interrupt(interrupt));
         }
         match trap {
             Trap::Clock => {
+                // The turn goes on with this reading, so that no later line of the log has an
+                // earlier time.
                 self.sched.now = self.sched.machine.now();
                 self.sched.answer(task, ticket, Reply::Time(self.sched.now));
             }
@@ -74,6 +83,8 @@ impl<M: Machine> Core<M> {
                 self.sched.park(task, ticket, None);
             }
             Trap::Sleep { span: 0, .. } => {
+                // Not into the heap: a timer of zero length would be due in the same turn, before
+                // the tasks that are ready now have run.
                 self.sched.run.yields.push((ticket, true));
                 self.sched.park(task, ticket, None);
             }
@@ -90,13 +101,16 @@ impl<M: Machine> Core<M> {
             Trap::Join { task: child, .. } => {
                 self.sched.enqueue_join(child, ticket);
                 self.sched.park(task, ticket, None);
-                // A post of the same poll may have ended it.
+                // A post of the same poll, a `cancel` for example, may have ended the task since
+                // the trap was filed. Park first all the same, so that the log shows a wait and its
+                // end as always.
                 self.sched.complete_if_ended(child, ticket);
             }
             Trap::Wait { queue, .. } => {
                 self.sched.enqueue(&queue, ticket);
                 self.sched.park(task, ticket, None);
-                // The awaited event may have happened already.
+                // The event may have happened between the check and the parking: the task checked
+                // in its poll, and other tasks or posts may have run since.
                 self.sched.grant_if_available(&queue);
             }
             Trap::Park { external, .. } => {
@@ -127,6 +141,8 @@ impl<M: Machine> Core<M> {
     /// Its cause is the run of the task that posted. If no task runs, the cause is the last line.
     /// A post can cause further lines, so the cause is restored at its end.
     pub(crate) fn handle_post(&mut self, services: &mut impl Services<M>, post: Post) {
+        // A post may write lines of its own, each the cause of the next. The posts after it still
+        // come from the same run.
         let cause = self.sched.log.cause;
         if self.sched.run.task.is_none() {
             self.sched.log.cause = self.sched.log.seq;
@@ -142,6 +158,7 @@ impl<M: Machine> Core<M> {
             }
             Post::Drop(task) => self.drop_task(services, task, OVER),
             Post::Wake(queue, n) => {
+                // Before the waits leave the queue, because the line counts them.
                 if self.sched.log.listening {
                     self.sched.log_notify(&queue, n);
                 }
@@ -221,10 +238,12 @@ impl<M: Machine> Core<M> {
         why: &'static str,
     ) {
         let Some(index) = self.sched.find(task) else { return };
+        // A running task cannot be dropped: its future is being polled further up the stack.
         if self.sched.run.task != Some(index) {
             let line = emit!(self.sched, index, Event::Drop { why: why.into() });
             self.drop_body(index, End::Dropped, "future");
-            // Serve the posts of the drop.
+            // The destructors may have posted: they may have released a lock, or closed a scope.
+            // These posts belong in front of the end of the task.
             self.serve_posts(services);
             self.sched.log.cause = line;
             self.end_task(index, End::Dropped);

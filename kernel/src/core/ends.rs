@@ -35,7 +35,8 @@ impl<M: Machine> Core<M> {
                 self.handles.stop_waiting(&mut self.sched, handle, direction);
             }
         }
-        // Before the record goes: it keeps the way out of scopes that have closed around it.
+        // Before the record goes: it keeps closed scopes on the way out, and `repend` walks through
+        // them.
         if let Some(interrupt) = interrupt {
             self.repend(&interrupt);
         }
@@ -54,15 +55,15 @@ impl<M: Machine> Core<M> {
         let waits = records.waits_of(task);
         let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
         drop(records);
-        // The interrupt of a wait that was not read goes back, and must not end another wait of a
-        // task that has ended. So parked waits go first.
+        // Parked waits first. An interrupt that was not read goes back, and would otherwise end
+        // another wait of this task, although no one will read that either.
         left.sort_by_key(|(is_parked, _)| !is_parked);
         for (_, ticket) in left {
             let mut records = self.sched.gate.records();
             let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
             drop(records);
             self.withdraw(ticket);
-            // A combinator in another task has the future now. It polls it again only if it is
+            // A combinator in another task has the future now, and polls it again only if it is
             // woken.
             call(waker);
         }
@@ -70,18 +71,28 @@ impl<M: Machine> Core<M> {
 
     /// Ends a task: wakes the tasks that join it, and removes everything that belongs to it.
     pub(crate) fn end_task(&mut self, index: TaskIndex, how: End<'_>) {
+        // The waits first: each may give back a permit or an interrupt, whose lines come before the
+        // end of the task.
         self.release_all(index);
         // The drop of an output that no handle takes is part of the run.
         self.drop_body(index, how, "output");
+        debug_assert!(self.sched.run.task.is_none_or(|it| it == index), "no other task runs");
+        debug_assert!(
+            self.sched.gate.records().waits_of(index).next().is_none(),
+            "a task that ends has no waits left"
+        );
         let key = self.sched.tasks.key(index);
         let shown = match how {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
+            // A task that was asked to end but came to its own end first was not cancelled.
             End::Output if self.sched.gate.records().was_cancellation_taken(key) => Exit::Cancelled,
             End::Output => Exit::Ok,
         };
         let ran = self.sched.ran(index);
+        // This ends the runs of the turn: `run` returns the output of main at once.
         self.main_ended |= self.sched.tasks.is_main(index);
+        // A dropped task may be in the ready queue, and its index is soon that of another task.
         if self.sched.tasks[index].state == TaskState::Ready {
             self.sched.ready.remove(index);
         }
@@ -90,14 +101,18 @@ impl<M: Machine> Core<M> {
             self.sched.run.task = None;
         }
         let id = self.sched.tasks.id(index);
+        // From here the key of the task names nothing, so a waker or a `cancel` that still has it
+        // does nothing.
         let KernelTask { name, joins, .. } = self.sched.tasks.remove(index);
         let cause = self.sched.log.cause;
         emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
+        // The task is gone from the table by now, so a destructor of a local finds no current task.
         if traps::internal::any_locals() {
             for text in self.sched.gate.aside(|| drop_locals(key, TaskId(id))) {
                 announce!(self.sched, KERNEL, Event::Warn { text: text.into() });
             }
         }
+        // Last: a task that joins this one must find it gone, and its output in the cell.
         self.sched.end_joins(joins);
     }
 
@@ -128,6 +143,7 @@ impl<M: Machine> Core<M> {
             scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
         }
         drop(records);
+        // From the inside out, as a destructor would close them.
         scopes.sort_unstable();
         let task = self.sched.tasks.key(index);
         for (Reverse(number), scope) in scopes {

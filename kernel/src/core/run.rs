@@ -52,6 +52,8 @@ impl<M: Machine> Core<M> {
     /// the next turn, so that no chain of wakes can starve I/O.
     pub(super) fn run_ready(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
         self.sched.ready.begin_turn();
+        // A simulated machine may shuffle the tasks, so that tests find programs that rely on this
+        // order.
         self.sched.machine.order(&mut self.sched.ready.now);
         loop {
             // One `catch_unwind` for the whole turn is cheaper than one for each poll.
@@ -86,6 +88,8 @@ impl<M: Machine> Core<M> {
             // The task may have read the clock.
             self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
+                // The traps of the last poll have no one to read their replies: their futures are
+                // in the output, or have moved away. Without this, an ended task would park.
                 self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
@@ -148,15 +152,20 @@ impl<M: Machine> Core<M> {
     fn poll(&mut self, index: TaskIndex, main: MainPoll<'_>) -> Poll<()> {
         let key = self.sched.tasks.key(index);
         let task = &mut self.sched.tasks[index];
+        debug_assert!(task.state == TaskState::Running, "only the task on the CPU is polled");
         self.sched.gate.begin_poll(key, self.sched.now);
+        // A task whose waker was kept once is polled with its own from then on: the clone may
+        // outlive this poll.
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(key));
+        // The gate knows the waker by its address, and stores only those of combinators.
         self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.sched.run.is_polling = true;
         let polled = match &mut task.body {
             Some(body) => body.as_mut().poll(&mut cx),
+            // The future of main is in the frame of `run`, so that it may borrow from the caller.
             None => main(&mut cx),
         };
         self.sched.run.is_polling = false;
@@ -176,6 +185,7 @@ impl<M: Machine> Core<M> {
     /// Handles the traps and posts that are filed at the gate, in order. Usually there is one trap.
     #[inline]
     pub(crate) fn serve(&mut self, services: &mut impl Services<M>) {
+        // Serving may file more: a post that drops a future runs a destructor, which may post.
         while self.sched.gate.has_filed() {
             match (self.sched.gate.take_only_trap(), self.sched.run.task) {
                 (Some(ticket), Some(task)) => self.dispatch(task, ticket),
@@ -194,6 +204,8 @@ impl<M: Machine> Core<M> {
             match (filed, self.sched.run.task) {
                 (Filed::Post(post), _) => self.handle_post(services, post),
                 (Filed::Trap(ticket), Some(task)) => {
+                    // Only the last line of a run may be `block`, so the dispatch must know whether
+                    // more lines follow.
                     self.sched.run.goes_on =
                         self.sched.log.listening && !rest.as_slice().iter().all(is_quiet);
                     self.dispatch(task, ticket);
@@ -212,12 +224,14 @@ impl<M: Machine> Core<M> {
     #[inline]
     fn suspend(&mut self, index: TaskIndex) -> bool {
         if mem::take(&mut self.sched.run.again) {
-            // The task is polled again at once, which also serves the wake.
+            // The poll that follows at once also serves the wake.
             self.sched.run.woken = false;
             self.sched.gate.poll_again();
             return false;
         }
+        // The wakers below run outside of any task.
         self.sched.gate.end_poll();
+        debug_assert!(self.sched.run.task == Some(index), "the task on the CPU parks");
         let task = &mut self.sched.tasks[index];
         task.state = TaskState::Parked;
         task.since = self.sched.now;
@@ -227,6 +241,7 @@ impl<M: Machine> Core<M> {
         }
         self.longrun.measure(&mut self.sched);
         if !self.sched.run.yields.is_empty() {
+            // Only now, so that the task stands behind each task that became ready during its run.
             self.sched.end_yields();
         }
         true
@@ -236,6 +251,8 @@ impl<M: Machine> Core<M> {
     /// woken while it ran, or the policy acts when a task parks.
     #[cold]
     fn suspend_unusually(&mut self, index: TaskIndex, parked: bool) {
+        // The task was woken while it ran. That counts as a wake right after it has parked: nothing
+        // is lost, and it goes to the end of the queue.
         let woken = mem::take(&mut self.sched.run.woken);
         if !parked && self.sched.log.listening {
             // The task parks on several waits, on waits of earlier runs, or on wakers.
@@ -260,6 +277,8 @@ impl<M: Machine> Core<M> {
         panic: Box<dyn Any + Send>,
     ) {
         let index = self.sched.run.task.expect("a task was being polled");
+        // The poll has not come back, so nobody has looked whether it kept the waker. A kept waker
+        // names this task, and must not be lent to the next.
         if self.spare.was_kept() {
             self.spare = SpareWaker::new(&self.wakeup.inbox);
         }
@@ -273,6 +292,7 @@ impl<M: Machine> Core<M> {
             // The future of main belongs to the caller of `run`.
             self.main_panic = Some(panic);
         } else {
+            // The payload is user data, and its drop may panic again.
             drop_quietly(panic);
         }
         self.sched.gate.end_poll();

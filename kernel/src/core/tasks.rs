@@ -259,13 +259,18 @@ pub(crate) struct ReadyQueue {
 impl ReadyQueue {
     #[inline]
     pub(crate) fn push(&mut self, task: TaskIndex) {
+        debug_assert!(self.next.last() != Some(&task), "a task is in the queue once");
         self.next.push(task);
     }
 
     /// Starts a turn, in which all tasks that are ready now will run.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
+        debug_assert!(self.taken <= self.now.len(), "no more have run than were ready");
+        // If main ended during the last turn, tasks of that turn are left. They run before those of
+        // the next.
         let taken = mem::take(&mut self.taken);
+        // The usual case swaps two buffers, so no turn allocates.
         if taken == self.now.len() {
             self.now.clear();
             mem::swap(&mut self.now, &mut self.next);

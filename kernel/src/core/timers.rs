@@ -104,6 +104,7 @@ impl Timers {
     #[inline]
     pub(crate) fn set_sleep(&mut self, at: Time, sleep: Ticket) {
         self.sleeps += 1;
+        debug_assert!(self.sleeps < SCOPE, "the highest bit is that of scopes");
         let (index, serial) = (sleep.index, sleep.serial());
         self.heap.push(Reverse(Entry { at, order: self.sleeps, index, serial }));
     }
@@ -112,7 +113,10 @@ impl Timers {
     /// same deadline.
     #[inline]
     pub(crate) fn set_scope(&mut self, at: Time, scope: ScopeId, number: u64) {
+        debug_assert!(number < SCOPE, "the highest bit is that of scopes");
         let (index, serial) = (scope.index, scope.serial());
+        // The highest bit puts scopes behind sleeps of the same deadline: a sleep that ends with
+        // its timeout has its value.
         self.heap.push(Reverse(Entry { at, order: SCOPE | number, index, serial }));
     }
 
@@ -124,6 +128,7 @@ impl Timers {
     /// Returns the time of the next timer whose owner still exists.
     #[inline]
     pub(crate) fn next(&mut self, lives: impl Fn(Owner) -> bool) -> Option<Time> {
+        // A stale timer on top would wake the kernel for nothing.
         while let Some(first) = self.heap.peek()
             && !lives(first.0.owner())
         {
@@ -147,6 +152,7 @@ impl Timers {
         let first = self.first();
         let [retry, phase] = self.services;
         let service = if retry <= phase { Service::Retry } else { Service::Phase };
+        // Of equal times, tasks go first, because a service may end the kernel.
         let at = retry.min(phase);
         if first.min(at) > now || first.min(at) == Time::NEVER {
             None
@@ -169,6 +175,8 @@ impl Timers {
     /// stale entries, because some were dropped at the top.
     #[inline]
     pub(crate) fn sweep(&mut self, stale: usize, lives: impl Fn(Owner) -> bool) -> bool {
+        // Half of the heap at least: then the cost of a rebuild is shared by as many timers as it
+        // looks at.
         let is_time = stale > FEW && stale >= self.heap.len() / 2;
         if is_time {
             self.heap.retain(|Reverse(entry)| lives(entry.owner()));
@@ -181,6 +189,7 @@ impl Timers {
     pub(crate) fn set_new(&mut self, gate: &Gate) {
         while let Some(scope) = gate.take_new_timer() {
             let mut records = gate.records();
+            // The scope may have closed in the same poll, without having waited any longer.
             let Some(found) = records.scopes.get_mut(scope) else { continue };
             found.has_timer = true;
             self.set_scope(found.deadline, scope, found.number);
@@ -198,7 +207,7 @@ impl Timers {
     /// Returns the time at which the next timer fires.
     #[inline]
     pub(crate) fn next_live(&mut self, records: &mut Records) -> Option<Time> {
-        // Together they cost less than one by one at the top of the heap.
+        // In bulk, stale entries cost less than one by one at the top.
         self.sweep_stale(records);
         self.next(|owner| lives(records, owner))
     }

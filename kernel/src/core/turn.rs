@@ -134,6 +134,7 @@ impl<M: Machine> Core<M> {
         services: &mut impl Services<M>,
         main: MainPoll<'_>,
     ) -> Result<(), Failure> {
+        debug_assert!(self.sched.run.task.is_none(), "no task runs between two turns");
         self.sched.turn += 1;
         // Steps 1 and 2, with the connection deadlines that are due between them.
         self.wait(services)?;
@@ -165,17 +166,27 @@ impl<M: Machine> Core<M> {
             return Ok(());
         }
         self.refresh_flags(services);
+        // Announce the sleep before the wait begins. A push after this rings the bell, which ends
+        // the wait; a push before it makes this `false`. If the kernel only looked whether the
+        // queue is empty, a push between the look and the wait would ring nothing, and its task
+        // would sleep on.
         let sleeps = !busy && self.wakeup.inbox.queue.fall_asleep();
         let until = self.until(sleeps);
         let mut arrivals = mem::take(&mut self.arrivals);
         self.polls += 1;
+        let before = self.sched.now;
         let waited = self.sched.machine.wait(until, &mut arrivals);
+        // An awake kernel looks at the queue in each turn, so pushes need not ring.
         if sleeps {
             self.wakeup.inbox.queue.wake_up();
         }
+        // One reading for all arrivals: they came in the same wait, and the log must not show an
+        // order between them.
         self.sched.now = self.sched.machine.now();
+        debug_assert!(self.sched.now >= before, "the clock does not go back");
         self.skipped.turns = 0;
-        // Do this before the arrivals, because a guard wins against a value of the same turn.
+        // The deadlines go before the arrivals, because a guard wins against a value of the same
+        // turn. A write that is ready at 5.000 s must not save a client whose deadline was 5.000 s.
         self.handles.guarded.clear();
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
@@ -190,6 +201,7 @@ impl<M: Machine> Core<M> {
         arrivals.bell = false;
         self.arrivals = arrivals;
         if let Err(error) = waited {
+            // A failed wait ends the run. What is due by now still fires, in this run.
             self.fire_timers(services);
             return Err(Failure::Machine(error));
         }
@@ -201,6 +213,7 @@ impl<M: Machine> Core<M> {
         if !sleeps {
             return WaitLimit::Now;
         }
+        debug_assert!(self.sched.ready.is_empty(), "a kernel with a ready task does not block");
         if self.sched.log.listening {
             self.sched.log.idle();
         }
@@ -213,6 +226,7 @@ impl<M: Machine> Core<M> {
         let timer = self.timers.soonest().map(|at| at + self.options.timer_slack);
         let scan = self.scans.next(&self.sched.shared.deadlines);
         let by = [timer, scan, self.bound].into_iter().flatten().min();
+        // A virtual clock may jump to `by` only if nothing outside can come first.
         WaitLimit::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
     }
 
@@ -245,14 +259,18 @@ impl<M: Machine> Core<M> {
     pub(crate) fn fire_timers(&mut self, services: &mut impl Services<M>) {
         self.timers.sweep_stale(&mut self.sched.gate.records());
         while let Some((deadline, owner)) = self.timers.pop(self.sched.now) {
+            // The wait has ended before its timer. To find and remove its entry then would have
+            // cost more than to skip it now.
             if !lives(&self.sched.gate.records(), owner) {
                 continue;
             }
+            debug_assert!(deadline <= self.sched.now, "a timer is never early");
             match owner {
                 Owner::Sleep(ticket) => self.end_sleep(ticket, deadline),
                 Owner::Scope(scope) => {
                     let mut records = self.sched.gate.records();
                     let Some(found) = records.scopes.get_mut(scope) else { continue };
+                    // The entry is gone, so the close of the scope must not count it as stale.
                     found.has_timer = false;
                     let (timer, cause) = (Timer::Scope(found.number), found.line);
                     drop(records);
@@ -315,6 +333,7 @@ impl<M: Machine> Core<M> {
                     let is_stale = !self.sched.unpark(ticket, Reply::Done);
                     self.sched.stale += u64::from(is_stale);
                 }
+                // It only had to end the wait.
                 Message::Turn => {}
                 other => services.message(self, other),
             }

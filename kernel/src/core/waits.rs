@@ -28,6 +28,7 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn answer(&mut self, task: TaskIndex, ticket: Ticket, reply: Reply) {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
+        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap gets one reply");
         wait.state = WaitState::Done(reply);
         let waker = wait.waker.take();
         drop(records);
@@ -55,10 +56,13 @@ impl<M: Machine> Sched<M> {
     #[inline]
     pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply) -> bool {
         let Some((task, waker)) = self.write_reply(ticket, reply) else { return false };
+        debug_assert!(!self.is_parked(ticket), "a wait with a reply is not parked");
+        // Ready first, and then the line: the queue must never be behind what the log says.
         self.make_ready(task);
         if self.log.listening {
             self.log_wake(task, ticket);
         }
+        // Last, because a waker is user code: it may drop this wait, or panic.
         call(waker);
         true
     }
@@ -72,6 +76,8 @@ impl<M: Machine> Sched<M> {
         reply: Reply,
     ) -> Option<(TaskIndex, Option<Waker>)> {
         let mut records = self.gate.records();
+        // The first result stays. If data and a timeout come in one turn, the data came first,
+        // because arrivals are handled before timers.
         let wait = records.waits.get_mut(ticket).filter(|wait| wait.is_parked())?;
         wait.state = WaitState::Done(reply);
         Some((wait.task, wait.waker.take()))
@@ -93,6 +99,8 @@ impl<M: Machine> Sched<M> {
                 }
                 self.ready.push(index);
             }
+            // Its own poll has ended the wait, by a post for example. Without another poll, it
+            // would leave the CPU with nothing to wake it.
             TaskState::Running => self.run.again = true,
             TaskState::Ready => {}
         }
@@ -101,6 +109,8 @@ impl<M: Machine> Sched<M> {
     /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
     #[inline]
     pub(crate) fn end_yields(&mut self) {
+        // Taken, because completing a wait needs all of the scheduler. The memory goes back for the
+        // next run.
         let mut yields = mem::take(&mut self.run.yields);
         for (ticket, is_sleep) in yields.drain(..) {
             let reply = if is_sleep { Reply::Time(self.now) } else { Reply::Done };
@@ -119,6 +129,7 @@ impl<M: Machine> Sched<M> {
         let Some(index) = self.find(task) else { return };
         match self.tasks[index].state {
             TaskState::Parked => self.wake_by_waker(index),
+            // Not `again`: a task that wakes itself in each poll would never leave the CPU.
             TaskState::Running => self.run.woken = true,
             TaskState::Ready => {}
         }
@@ -155,6 +166,7 @@ impl<M: Machine> Sched<M> {
             return false;
         };
         drop(records);
+        // Before the task is ready: a virtual clock stands still as long as this is not 0.
         self.external -= usize::from(external);
         self.complete(ticket, reply)
     }
@@ -167,6 +179,8 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn undo_park(&mut self, ticket: Ticket, trap: &Trap) {
         match trap {
             Trap::Sleep { span, .. } => {
+                // Its entry stays in the heap, and is counted, so that the heap is rebuilt when
+                // half of it is stale.
                 self.gate.records().stale_timers += usize::from(*span > 0);
             }
             Trap::Join { task, .. } => {
@@ -212,12 +226,15 @@ impl<M: Machine> Sched<M> {
             joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
             let ticket = records.waits.key(first);
             drop(records);
+            // One at a time from the head: a waker that is called here may withdraw another of
+            // these waits.
             self.complete(ticket, Reply::Done);
         }
     }
 
     /// Appends a wait to a queue.
     pub(crate) fn enqueue(&mut self, queue: &Queue, ticket: Ticket) {
+        // Numbers in the order of first use, so that the log does not depend on addresses.
         self.log.names.number(queue);
         let (mut line, mut records) = (queue.waiters.get(), self.gate.records());
         line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
@@ -229,6 +246,7 @@ impl<M: Machine> Sched<M> {
     /// stored. It may have happened between the task's check and now.
     #[inline]
     pub(crate) fn grant_if_available(&mut self, queue: &Rc<Queue>) {
+        debug_assert!(queue.len.get() > 0, "the new wait is in the queue");
         if queue.over.get() {
             self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
         } else if queue.take_permit() {
@@ -246,12 +264,15 @@ impl<M: Machine> Sched<M> {
 
     /// Wakes the first waits in a queue, at most `n`. Returns how many.
     pub(crate) fn wake(&mut self, queue: &Rc<Queue>, n: u64) -> u64 {
-        // The bound excludes a task that is woken here and waits again.
+        // Count the waits before the first is woken. A task that waits again in between stands at
+        // the end, and would be woken a second time.
         let most = n.min(queue.len.get());
         for _ in 0..most {
             let Some(first) = queue.waiters.get().first() else { break };
             let mut records = self.gate.records();
             let ticket = records.waits.key(first);
+            // Out of the queue before the task is told: the waker of a combinator may wake the same
+            // queue again.
             records.dequeue(queue, ticket);
             drop(records);
             self.complete(ticket, Reply::Permit);

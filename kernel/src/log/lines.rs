@@ -31,6 +31,8 @@ const KEPT: [&str; 9] =
 impl<M: Machine> Sched<M> {
     /// Writes the `run` line of a task to the log.
     pub(crate) fn log_run(&mut self, index: TaskIndex) {
+        // The list of answers goes back at the end, so that a run of a traced task allocates
+        // nothing once it has grown.
         let rare = self.tasks[index].rare();
         let (cause, left, mut answered) = (rare.cause, rare.left, mem::take(&mut rare.answered));
         let waited = self.now.since(self.tasks[index].since);
@@ -45,6 +47,8 @@ impl<M: Machine> Sched<M> {
     /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
     /// task that does not run.
     pub(crate) fn ran(&mut self, index: TaskIndex) -> Option<Timed> {
+        // Only a timed log pays for a reading of the clock. The stable log must be the same on each
+        // machine.
         if !self.log.timed || self.run.task != Some(index) {
             return None;
         }
@@ -65,6 +69,7 @@ impl<M: Machine> Sched<M> {
         let cause = source.and_then(|scope| scope.fired.as_ref()).map(|fired| fired.line);
         let scope = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
+        // Only a reader who looks for an error needs the call site.
         let fails = cause.is_some() || matches!(outcome, Outcome::Error(_));
         let at = fails.then(|| words::site(site));
         let scope = self.unless_last(task, scope).filter(|_| cause.is_some());
@@ -76,14 +81,17 @@ impl<M: Machine> Sched<M> {
     #[cold]
     pub(crate) fn log_wait(&mut self, task: TaskIndex, ticket: Ticket, reg: Option<Reg>) {
         let (trap, site) = self.trap_of(ticket);
+        debug_assert!(self.is_parked(ticket), "a wait has its line when it has parked");
         let op = self.op(&trap);
         let records = self.gate.records();
+        // The wait ends right after this line, and the task does not leave the CPU for it.
         let has_come = match &trap {
             Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
             Trap::Join { task, .. } => records.tasks.get(*task).is_none(),
             _ => false,
         };
         let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
+        // `block` means that the task leaves the CPU, so a run has at most one, as its last line.
         let leaves = !goes_on && records.is_only(task, ticket);
         let inside = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
@@ -147,6 +155,7 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn log_wake(&mut self, task: TaskIndex, ticket: Ticket) {
         let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
         let op = match (&trap, &outcome) {
+            // The handle is closed: its direction says nothing any more.
             (Trap::Io { handle, .. }, Outcome::Error(_)) => {
                 Op::Closed { alias: self.log.names.alias(*handle) }
             }
@@ -208,6 +217,7 @@ impl<M: Machine> Sched<M> {
         }
         let records = self.gate.records();
         let scope = &records.scopes[source.index];
+        // The `cancel` line says so itself.
         if scope.kind == ScopeKind::Task {
             return;
         }
@@ -249,6 +259,7 @@ impl<M: Machine> Sched<M> {
                 self.tasks[task].rare().scopes.insert(number);
                 let event = Event::Trap { op, scope: parent, outcome, cause: None, at };
                 let line = emit!(self, task, event);
+                // From here the log knows the scope: lines of its waits may name it.
                 if let Some(found) = self.gate.records().scopes.get_mut(scope) {
                     found.line = line;
                 }
@@ -258,6 +269,8 @@ impl<M: Machine> Sched<M> {
                 self.tasks[task].rare().scopes.remove(&number);
                 let event = Event::Trap { op, scope: None, outcome, cause: None, at: None };
                 emit!(self, task, event);
+                // A late value is still a value. The line says that the deadline had passed, and
+                // that nothing was waiting then.
                 if let Left::Value(at) = left
                     && deadline <= at
                 {

@@ -244,6 +244,8 @@ pub(crate) fn with_shared<R>(look: impl FnOnce(&Shared) -> R) -> Option<R> {
 pub(crate) fn now() -> Option<Time> {
     let gate = GATE.get()?;
     let now = gate.kernel.borrow().as_deref().map(|kernel| (kernel.clock)())?;
+    // The kernel takes this over after the poll. So no later line is earlier than what the task has
+    // read.
     gate.now.set(now.max(gate.now.get()));
     Some(now)
 }
@@ -375,12 +377,15 @@ impl Gate {
     ///
     /// Panics if the thread already has a kernel.
     pub fn claim(&'static self, kernel: &Rc<Shared>) -> Claim {
+        // Two kernels would serve each other's traps: the records do not say whose they are.
         let rule = "rule: a thread has one kernel at a time, and this thread has one already";
         assert!(self.kernel.borrow().is_none(), "{rule}");
         self.kernel.replace(Some(kernel.clone()));
         let before = self.last_serial();
         self.before.set(before);
         let mut records = self.records.borrow_mut();
+        // All tables count on from one number. So a key whose serial number is not above it belongs
+        // to an earlier kernel of this thread, whatever it names.
         (records.waits.last, records.tasks.last, records.scopes.last) = (before, before, before);
         self.handles.borrow_mut().last = before;
         Claim(self)
@@ -394,6 +399,7 @@ impl Gate {
 
     /// Marks the kernel as running.
     pub fn start(&self, kernel: &Shared) {
+        debug_assert!(self.epoch.get() == 0, "a kernel runs once at a time");
         self.epoch.set(kernel.epoch);
     }
 
@@ -422,6 +428,8 @@ impl Drop for Claim {
         self.0.before.set(self.0.last_serial());
         self.0.new_timers.borrow_mut().clear();
         self.0.handles.borrow_mut().clear();
+        // Take everything out before any of it is dropped. A drop runs user code, and that may post
+        // while a table is borrowed.
         let filed = self.0.take_filed();
         let records = self.0.records.borrow_mut().clear();
         drop((kernel, filed, records));
@@ -433,7 +441,9 @@ impl Gate {
     /// Prepares for a poll: sets the task, and the kernel's last reading of the clock.
     #[inline]
     pub fn begin_poll(&self, task: TaskRef, now: Time) {
+        debug_assert!(self.task.get().is_none_or(|it| it == task), "one task is polled at a time");
         self.task.set(Some(task));
+        // No scope of the task is polled yet. This name stands for the task itself.
         self.scope.set(ScopeId::of(task));
         self.now.set(now);
     }
@@ -498,6 +508,8 @@ impl Gate {
 
     /// Hides the current task while user code runs.
     pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
+        // If a destructor polls a trap, the trap must be refused: nothing would poll its future
+        // again.
         let task = self.task.take();
         let result = code();
         self.task.set(task);
@@ -608,6 +620,7 @@ pub(crate) fn post(post: Post) {
 impl Gate {
     /// Posts a message to the kernel of this thread.
     pub fn post(&self, post: Post) {
+        // The list must be in program order, and the newest trap is not in it yet.
         if let Some(older) = self.newest.take() {
             self.push(Filed::Trap(older));
         }

@@ -171,12 +171,18 @@ impl Records {
         deadline: Time,
         site: Site,
     ) -> ScopeId {
+        debug_assert!(
+            parent.task().is_some() || self.is_open(parent),
+            "a scope is opened inside a task or an open scope"
+        );
         let task = match parent.task() {
             Some(task) => TaskIndex::of(task),
             None => self.scopes[parent.index].task,
         };
         let scope = self.new_scope(task, kind, number, site);
         let scope = Scope { parent, deadline, is_inner: true, ..scope };
+        // Counted so that `is_bare` looks through the scopes of the thread only if there is a
+        // shield at all.
         self.shields += usize::from(kind == ScopeKind::Shield);
         let scope = self.scopes.insert(scope);
         self.tasks[task.0].open += 1;
@@ -194,6 +200,8 @@ impl Records {
         number: u64,
         site: Site,
     ) -> ScopeId {
+        // The newest is the innermost, next to the task: the deadline that was set last is met
+        // first.
         let parent = self.scopes.at(self.tasks[task.0].around).map_or(ScopeId::NONE, |(at, _)| at);
         let scope = Scope { parent, ..self.new_scope(task, kind, number, site) };
         let scope = self.scopes.insert(scope);
@@ -216,6 +224,8 @@ impl Records {
             number,
             task,
             parent: ScopeId::NONE,
+            // Every source so far fired before this scope was opened, and none of the later ones
+            // did.
             order: self.order,
             inside: 0,
             newest: (NONE, NONE),
@@ -240,13 +250,18 @@ impl Records {
     #[inline(always)]
     pub fn close(&mut self, scope: ScopeId) -> Option<Scope> {
         let found = self.scopes.get(scope).filter(|found| found.kind != ScopeKind::Closed)?;
+        // A wait or a scope that is still inside has this row on its way out. So the row stays,
+        // marked Closed, until it is empty.
         let is_left = found.inside == 0;
         let closed = if is_left { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
+        // The entry stays in the heap. To find it there would cost more than to skip it when it is
+        // due.
         self.stale_timers += usize::from(closed.has_timer);
         self.sources -= usize::from(closed.fired.is_some());
         self.shields -= usize::from(closed.kind == ScopeKind::Shield);
         if closed.is_inner {
             self.tasks[closed.task.0].open -= 1;
+            // A row that stays is still inside its parent, and so keeps its parent.
             if is_left {
                 self.count_out(closed.parent);
             }
@@ -261,6 +276,7 @@ impl Records {
     #[cold]
     fn close_occupied(&mut self, scope: ScopeId) -> Scope {
         let found = &self.scopes[scope.index];
+        debug_assert!(found.inside > 0, "a row stays only for what is in it");
         let Scope { task, parent, inside, is_inner, site, .. } = *found;
         let step = self.new_scope(task, ScopeKind::Closed, 0, site);
         let step = Scope { parent, inside, is_inner, ..step };
@@ -275,6 +291,8 @@ impl Records {
             *around = closed.parent.index;
         }
         let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
+        // Nothing counts the scopes around a root. So walk from the root outwards to the one that
+        // has the closed scope as its parent, and let it skip that.
         while let Some(inner) = self.scopes.get_mut(at) {
             if inner.parent == scope {
                 inner.parent = closed.parent;
@@ -295,10 +313,13 @@ impl Records {
     /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
     fn count_out(&mut self, mut at: ScopeId) {
         while let Some(scope) = self.scopes.get_mut(at) {
+            debug_assert!(scope.inside > 0, "what leaves a scope was counted in it");
             scope.inside -= 1;
             if scope.inside > 0 || scope.kind != ScopeKind::Closed {
                 return;
             }
+            // The closed row was kept for its content alone. Without it, the row leaves its own
+            // parent in turn, which may be closed too.
             let parent = scope.parent;
             self.scopes.remove(at);
             at = parent;
@@ -331,6 +352,8 @@ impl Records {
     /// Takes all remaining records, because the kernel is gone. Empties the queues.
     pub(crate) fn clear(&mut self) -> impl Sized + use<> {
         for (_, wait) in self.waits.iter() {
+            // A queue belongs to a primitive, which may outlive the kernel. Its list would then
+            // name rows of other waits.
             if wait.is_parked()
                 && let Trap::Wait { queue, .. } = &wait.trap
             {
@@ -376,6 +399,7 @@ impl Records {
     /// Records that a wait is polled in `scope`, another scope than before. From now on it is in
     /// `scope`.
     pub(crate) fn move_wait(&mut self, ticket: Ticket, scope: ScopeId) {
+        debug_assert!(self.waits[ticket.index].scope != scope, "a wait moves to another scope");
         let before = mem::replace(&mut self.waits[ticket.index].scope, scope);
         if let Some(newest) = self.count_in(scope) {
             newest.0 = ticket.index;
@@ -396,6 +420,8 @@ impl Records {
     /// that has arrived, unless that is an interrupt.
     #[inline]
     pub(crate) fn is_open_to(&self, wait: &Wait, task: TaskIndex) -> bool {
+        // An interrupt belongs to the task in which the wait was filed. Another task that polls the
+        // future now was neither cancelled nor timed out.
         let moves = |reply: &Reply| !matches!(reply, Reply::Interrupt(_) | Reply::Held(_));
         wait.task == task || matches!(&wait.state, WaitState::Done(reply) if moves(reply))
     }

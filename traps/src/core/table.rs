@@ -100,6 +100,8 @@ impl<K: Copy, T> Table<K, T> {
     /// Panics if there are 2^31 rows.
     #[inline(always)]
     pub fn insert(&mut self, row: T) -> Key<K> {
+        // No row has the serial number 0: the key `NONE` must name none. After 2^32 rows the
+        // numbers begin again, at 1.
         self.last = self.last.wrapping_add(1).max(1);
         let index = self.rows.insert((self.last, row));
         Key::new(i32::try_from(index).expect("fewer than 2^31 rows") as u32, self.last)
@@ -123,12 +125,16 @@ impl<K: Copy, T> Table<K, T> {
     /// Removes a row, and returns it.
     #[inline]
     pub fn remove(&mut self, key: Key<K>) -> Option<T> {
+        // Compare the serial numbers first. A stale key would otherwise remove the row that has the
+        // index now.
         self.get(key)?;
         Some(self.rows.remove(key.index as usize).1)
     }
 
     /// Takes all rows. Their keys match no row that is added later.
     pub(crate) fn clear(&mut self) -> Slab<(u32, T)> {
+        // `last` stays as it is, so a key that a future kept from a dropped kernel matches no row
+        // of the next kernel.
         std::mem::take(&mut self.rows)
     }
 
@@ -243,17 +249,20 @@ impl List {
     /// Returns the index of the row that follows the row with these links.
     #[must_use]
     pub fn after(self, links: Links) -> Option<u32> {
+        // The list is circular: the row after the last is the first.
         (links.after != self.0).then_some(links.after)
     }
 
     /// Adds a row at the end. O(1). `links` finds the links of this list in a row.
     #[inline]
     pub fn push<K, T>(&mut self, rows: &mut Table<K, T>, index: u32, links: LinksOf<T>) {
+        debug_assert!(*links(&mut rows[index]) == Links::default(), "a row is in a list once");
         let Some(first) = self.first() else {
             *links(&mut rows[index]) = Links { before: index, after: index };
             self.0 = index;
             return;
         };
+        // The row before the first is the last. So the list needs no field for its end.
         let last = std::mem::replace(&mut links(&mut rows[first]).before, index);
         *links(&mut rows[index]) = Links { before: last, after: first };
         links(&mut rows[last]).after = index;
@@ -263,6 +272,8 @@ impl List {
     #[inline]
     pub fn remove<K, T>(&mut self, rows: &mut Table<K, T>, index: u32, links: LinksOf<T>) {
         let Links { before, after } = std::mem::take(links(&mut rows[index]));
+        debug_assert!(before != NONE && after != NONE, "a row leaves a list that it is in");
+        // A row that is its own neighbour is the only one.
         if after == index {
             self.0 = NONE;
             return;
@@ -453,6 +464,7 @@ impl Queue {
 
     /// Keeps one more permit for the next wait; the queue keeps at most `u32::MAX` permits.
     pub fn keep_permit(&self) {
+        // At the limit a permit is lost. If the count wrapped to 0, all of them would be.
         self.permits.set(self.permits.get().saturating_add(1));
     }
 

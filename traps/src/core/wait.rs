@@ -31,7 +31,7 @@ use std::{fmt, mem};
 use super::gate::{self, Filed, GATE, Gate, identity, in_task, post};
 use super::protocol::{Post, Reply, Rescoped, Trap};
 use super::records::{Wait, WaitState};
-use super::table::{Site, TaskIndex, Ticket};
+use super::table::{ScopeId, Site, TaskIndex, Ticket};
 use crate::interrupts::interrupt::Interrupt;
 use crate::interrupts::scope::note_move;
 
@@ -51,8 +51,11 @@ pub(crate) enum Collected {
 pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
     let (gate, task) = in_task(site);
     let (scope, task) = (gate.scope.get(), TaskIndex::of(task));
+    debug_assert!(gate.scope.get() != ScopeId::NONE, "a task is polled in a scope, or in itself");
     let ticket = gate.records.borrow_mut().add_wait(trap, scope, task, site);
     gate.keep_waker(ticket, cx.waker());
+    // Most polls file one trap, which never gets into the list. Only a second one moves the first
+    // there.
     if let Some(older) = gate.newest.replace(Some(ticket)) {
         gate.push(Filed::Trap(older));
     }
@@ -64,8 +67,11 @@ pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
 pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected {
     let (gate, task) = in_task(site);
     let mut records = gate.records.borrow_mut();
+    // The scope that polls now may be another than the one that polled last: a combinator may have
+    // moved the future.
     let reader = gate.scope.get();
     match records.waits.get(ticket) {
+        // The future has moved to another task, where nothing would wake it.
         Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Collected::Elsewhere,
         Some(wait) if wait.is_done() => {
             let taken = records.remove_wait(ticket);
@@ -111,12 +117,16 @@ pub(crate) fn withdraw(ticket: Ticket) {
     let Some(gate) = GATE.get() else { return };
     let mut records = gate.records.borrow_mut();
     let Some(wait) = records.waits.get(ticket) else { return };
+    // Once the trap is dispatched, a timer, a queue or a handle may know the ticket. Only the
+    // kernel can undo that.
     if !matches!(wait.state, WaitState::Filed) {
         drop(records);
         return post(Post::Withdraw(ticket));
     }
     let gone = records.remove_wait(ticket);
     drop(records);
+    // The trap may hold the last reference to a queue, and its primitive may contain user data. So
+    // drop it after the borrow.
     drop(gone);
     if gate.newest.get() == Some(ticket) {
         gate.newest.set(None);
@@ -132,11 +142,13 @@ impl Gate {
     /// Stores the waker of a combinator, to be called when the wait ends.
     #[inline]
     fn keep_waker(&self, ticket: Ticket, waker: &Waker) {
+        // The task's own waker is not stored: the end of the wait makes the task ready anyway.
         if !self.is_own(waker) {
             let mut waker = Some(waker.clone());
             if let Some(wait) = self.records.borrow_mut().waits.get_mut(ticket) {
                 mem::swap(&mut wait.waker, &mut waker);
             }
+            // The waker that was stored before is user code.
             drop(waker);
         }
     }
@@ -209,6 +221,7 @@ impl Call {
                     return Poll::Ready(reply);
                 }
                 Collected::Pending => return Poll::Pending,
+                // Withdraw it there, and go on to file it here.
                 Collected::Elsewhere => self.abandon(),
             }
         }

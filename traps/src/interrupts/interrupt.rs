@@ -159,18 +159,24 @@ impl Interrupt {
         site: Site,
     ) -> bool {
         let inner = &mut *self.0;
+        // The error was kept, and comes back from another timeout. This one has not timed out
+        // because of it.
         if inner.nearest_timeout != Some(scope) {
             return false;
         }
         inner.nearest_timeout = outer;
+        // A cancellation has one name everywhere.
         if inner.kind == Kind::Cancelled {
             return false;
         }
+        // Inside its source, the interrupt is the timeout of an outer scope. Outside, it is one
+        // that was not handled.
         let own = inner.source == scope;
         if !own && !inner.passed {
             inner.kind = Kind::TimeoutCancellation;
             return false;
         }
+        debug_assert!(inner.deadline != Time::NEVER, "a timeout has a deadline");
         inner.passed = true;
         // An inner timeout serves this scope too if its deadline had passed at the delivery.
         if own || deadline <= inner.reading {

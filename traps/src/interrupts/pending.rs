@@ -63,13 +63,13 @@ impl Records {
     #[must_use]
     pub fn is_bare(&self, scope: ScopeId) -> bool {
         let Scope { task, inside, is_inner, .. } = self.scopes[scope.index];
-        // A scope around a whole task does not count its content.
+        // A scope around a whole task does not count its content, so its 0 means nothing.
         if is_inner && inside == 0 {
             return true;
         }
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
         // Without these counts, each timeout that fires and each task that is cancelled would look
-        // at all scopes of the thread.
+        // through all scopes of the thread.
         let may_have = self.shields > 0 && self.tasks[task.0].open > 0;
         let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
         self.waits_of(task).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
@@ -114,6 +114,10 @@ impl Records {
     /// Makes a scope a source of interrupts. Returns the parked waits that it ends, oldest first,
     /// each with the place where the source is pending for it.
     pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
+        debug_assert!(self.is_open(source), "an open scope fires");
+        debug_assert!(fired.order <= self.order, "a rank is taken before it is used");
+        // A guard that was armed again fires again. The places of its last time say nothing about
+        // this one.
         self.forget(source);
         self.sources += 1;
         self.scopes[source.index].fired = Some(Box::new(fired));
@@ -135,6 +139,7 @@ impl Records {
             let place = wait.is_parked().then(|| self.place(source, wait.scope, false)).flatten();
             place.map(|place| (ticket, place))
         };
+        // In the order of filing, so that the log does not depend on the order of the tables.
         match self.only_wait_in(source) {
             Some(only) => target(only).into_iter().collect(),
             None => {
@@ -169,7 +174,10 @@ impl Records {
                     places.push(at);
                     return places;
                 }
+                // A branch that was opened later is part of the code that handles the interrupt,
+                // such as `join(flush, close)`. It must not be interrupted a second time.
                 ScopeKind::Branch if scope.order < order => places.push(at),
+                // Outside of the shield the source stays pending, for the first trap after it.
                 ScopeKind::Shield if !shields => break,
                 _ => {}
             }
@@ -190,6 +198,8 @@ impl Records {
     #[must_use]
     pub fn pending(&self, from: ScopeId, shields: bool) -> Option<(ScopeId, ScopeId)> {
         let sources = self.around(from).filter_map(|(source, scope)| {
+            // `false` comes before `true`, so a cancellation is first. A task that is to end must
+            // not be kept by a timeout that its clean-up code takes for an ordinary one.
             let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
             Some((rank, (source, self.place(source, from, shields)?)))
         });
@@ -199,6 +209,7 @@ impl Records {
     /// Takes the interrupt of `source` at every place on the way out from `from`.
     pub fn mark_taken(&mut self, source: ScopeId, from: ScopeId) {
         let way = self.way(source, from, true);
+        debug_assert!(way.last() == Some(&source), "the way out leads to the source");
         let Some(fired) = &mut self.scopes[source.index].fired else { return };
         for at in way {
             let place = fired.place(at);
@@ -211,14 +222,18 @@ impl Records {
     /// the places on the way at which it is pending.
     pub fn repend(&mut self, source: ScopeId, place: ScopeId, order: u64) -> Vec<ScopeId> {
         let Some(scope) = self.scopes.get(source) else { return Vec::new() };
+        // The scope may have been armed and fired again since. Then this interrupt is of the past.
         if scope.fired.as_ref().is_none_or(|fired| fired.order != order) {
             return Vec::new();
         }
+        // The branch that took it may be gone. The interrupt then goes back to the source itself.
         let is_there = self.scopes.get(place).is_some();
         let mut way = self.way(source, if is_there { place } else { source }, true);
         let Some(fired) = &mut self.scopes[source.index].fired else { return Vec::new() };
         way.retain(|at| {
             let it = fired.place(*at);
+            // Not below 0: if the future has moved in the meantime, the way back passes scopes that
+            // it did not take it from.
             it.taken = it.taken.saturating_sub(1);
             it.is_pending |= it.taken == 0 || *at == place;
             it.is_pending
@@ -247,6 +262,7 @@ impl Records {
     pub(crate) fn repend_enclosing(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
         let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
         let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
+        // What a shield holds back stays held back.
         let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
         let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
         let first = |(source, _)| (source, self.way(source, parent, true)[0]);
@@ -254,6 +270,9 @@ impl Records {
         for (source, first) in &passed {
             let fired = self.scopes[source.index].fired.as_mut();
             let place = fired.expect("it has fired").place(*first);
+            // The same poll may have filed traps before the timeout closed. They are earlier in
+            // program order, and must not take this. The post `RependNow` says when the traps
+            // behind it begin.
             place.is_ahead |= !mem::replace(&mut place.is_pending, true);
         }
         passed
@@ -279,9 +298,12 @@ impl Records {
         reading: Time,
     ) -> Interrupt {
         let scope = &self.scopes[source.index];
+        debug_assert!(scope.fired.is_some(), "only a source interrupts");
         let nearest_timeout = self.nearest_timeout(from);
         let fired = scope.fired.as_ref();
         let is_own = match scope.kind {
+            // A deadline around a whole task is no scope of the program. Outside of every timeout
+            // it is the nearest.
             ScopeKind::Deadline(_) => nearest_timeout.is_none(),
             _ => nearest_timeout == Some(source),
         };
@@ -325,6 +347,8 @@ impl Records {
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
         let fired = self.scopes.get(scope)?.fired.as_ref()?;
+        // The cheap question first. A sibling may have taken it at the source itself while it is
+        // still pending in a branch; only a look through all branches finds that.
         let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
         if !self.is_bare(scope) || !is_pending() {
             return None;

@@ -53,11 +53,13 @@ pub(crate) fn set_timer(scope: ScopeId) {
 pub(crate) fn close_scope(scope: ScopeId, left: Left) {
     let Some(gate) = GATE.get() else { return };
     let mut records = gate.records.borrow_mut();
+    // While the record is there: the way to the enclosing deadlines begins at its parent.
     let again = if records.sources > 0 { records.repend_enclosing(scope) } else { Vec::new() };
     let Some(closed) = records.close(scope) else { return };
     let task = records.tasks.key(closed.task.0);
     drop(records);
     let Scope { number, kind, deadline, line, .. } = closed;
+    // If its opening has a line, its end has one too, also if the log was switched off in between.
     if (line != 0 || is_listening()) && !matches!(kind, ScopeKind::Deadline(_)) {
         let told = ScopePost { task, number, kind, deadline, event: ScopeEvent::Closed(left) };
         gate.post(Post::Scope(Box::new(told)));
@@ -216,6 +218,8 @@ impl Opener {
         let (deadline, now) = match self.limit {
             Limit::Never => (Time::NEVER, Time::ZERO),
             Limit::After(span) => {
+                // The clock, and not the reading of the turn: the task may have computed for a long
+                // time since.
                 let now = gate::now().unwrap_or_default();
                 (now + span, now)
             }
@@ -274,12 +278,17 @@ pub(crate) fn poll_inside<F: Future>(
     scope: ScopeId,
     cx: &mut Context<'_>,
 ) -> Poll<Inner<F::Output>> {
+    // A future that wakes itself in this poll goes on in the next. It does not wait, so no
+    // interrupt may take its place.
     let before = self_wakes();
     let polled = {
+        // A guard, because the poll may panic, and the task may catch that.
         let _scope = enter_scope(scope);
         let inner = inner.as_mut().as_pin_mut();
         inner.expect("rule: a future is not polled after it was ready").poll(cx)
     };
+    // Only a future that pends can be waiting for a foreign waker. A value that is there counts,
+    // even after the deadline.
     match polled {
         Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
         Poll::Pending => match take_bare(scope, before) {
@@ -313,6 +322,8 @@ impl<F: Future> Scoped<F> {
     #[inline]
     pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
+        // The inner future goes first. Its waits end inside the scope, and what they give back
+        // finds it open.
         this.inner.set(None);
         this.opener.close(left);
     }
@@ -347,6 +358,7 @@ pub(crate) fn relabel<T, E: Interruptible>(
         Inner::Fired(interrupt) => Err(E::from(interrupt)),
     };
     let interrupt = result.as_mut().err().and_then(Interruptible::interrupt_mut);
+    // Looked up only for an interrupt, because most results are values.
     let outer = timeout_in_force;
     let number = || scope_number(scope);
     let own = interrupt.is_some_and(|it| it.leave((scope, number()), outer(), deadline, site));
