@@ -56,6 +56,7 @@
 //! | file | content |
 //! |---|---|
 //! | `interrupts.rs` | how an interrupt reaches a wait |
+//! | `check.rs` | the invariants, as code that tests call |
 //! | `log/lines.rs` | the lines that the core writes |
 //! | `parts/io.rs` | descriptors: registrations, waits and arrivals |
 //! | `parts/wakers.rs` | the wakers of tasks, and the messages of other threads |
@@ -79,6 +80,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
+mod check;
 pub(crate) mod core;
 pub mod guide {
     //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,

@@ -81,6 +81,7 @@
 
 pub mod admission;
 pub mod channel;
+mod check;
 mod combine;
 mod context;
 mod core;

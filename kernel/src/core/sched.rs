@@ -13,7 +13,7 @@ use traps::internal::records::Wait;
 use traps::internal::table::{Site, TaskIndex, TaskRef, Ticket};
 
 use super::tasks::ReadyQueue;
-use super::tasks::{TaskState, Tasks};
+use super::tasks::Tasks;
 use crate::log::Log;
 use crate::machine::Machine;
 
@@ -108,48 +108,5 @@ impl<M: Machine> Sched<M> {
         let waits = records.waits_of(task);
         let parked = waits.filter(|(_, wait)| wait.is_parked());
         parked.map(|(ticket, wait)| look(ticket, wait)).collect()
-    }
-
-    /// Checks that the states of the tasks, the ready queue, the run and the waits agree. For
-    /// tests: O(tasks * ready tasks + waits).
-    ///
-    /// # Panics
-    ///
-    /// Panics if an invariant is broken.
-    pub(crate) fn check(&self) {
-        let (records, ready) = (self.gate.records(), self.ready.iter().collect::<Vec<TaskIndex>>());
-        let mut waiting = 0;
-        for (index, task) in self.tasks.iter() {
-            let key = self.tasks.key(index);
-            let id = records.tasks.get(key).expect("a task has its half at the gate").number;
-            let times = ready.iter().filter(|it| **it == index).count();
-            let is_ready = task.state == TaskState::Ready;
-            assert_eq!(times, usize::from(is_ready), "task {}: once in the queue if ready", id);
-            let runs = self.run.task == Some(index);
-            assert!(task.state != TaskState::Running || runs, "task {} has the CPU", id);
-            let next = |at: &u32| task.joins.after(records.waits[*at].in_queue);
-            for at in std::iter::successors(task.joins.first(), next) {
-                let wait = &records.waits[at];
-                let joins = matches!(wait.trap, Trap::Join { task: it, .. } if it == key);
-                assert!(joins && wait.is_parked(), "task {} lists who joins it", id);
-                waiting += 1;
-            }
-        }
-        assert_eq!(self.tasks.alive(), self.tasks.iter().count(), "the tasks are counted");
-        assert_eq!(ready.len(), ready.iter().filter(|it| self.tasks.state(**it).is_some()).count());
-        let (mut joins, mut external) = (0, 0);
-        for (ticket, wait) in records.waits.iter() {
-            assert!(self.tasks.state(wait.task).is_some(), "{ticket:?} is of a task");
-            match &wait.trap {
-                _ if !wait.is_parked() => {}
-                Trap::Join { task, .. } => joins += usize::from(records.tasks.get(*task).is_some()),
-                Trap::Park { external: true, .. } => external += 1,
-                Trap::Clock | Trap::Check => panic!("{ticket:?} is parked in a trap that answers"),
-                _ => {}
-            }
-        }
-        assert_eq!((waiting, self.external), (joins, external), "joins and external waits");
-        let is_yield = |(at, _): &(Ticket, bool)| records.waits.get(*at).is_some();
-        assert!(self.run.task.is_some() || !self.run.yields.iter().any(is_yield), "yields end");
     }
 }

@@ -16,7 +16,6 @@ use std::collections::BinaryHeap;
 
 use ::traps::Time;
 use ::traps::internal::gate::Gate;
-use ::traps::internal::protocol::Trap;
 use ::traps::internal::records::{Records, Wait};
 use ::traps::internal::table::{ScopeId, Ticket};
 
@@ -56,7 +55,7 @@ const FEW: usize = 16;
 
 /// A timer in the heap, in 24 bytes: each level of a sift moves one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+pub(crate) struct Entry {
     at: Time,
     /// Orders timers with the same deadline: sleeps before scopes, then in the order of their
     /// creation. No two entries have the same `order`, so the key below never decides.
@@ -71,7 +70,7 @@ const SCOPE: u64 = 1 << 63;
 
 impl Entry {
     #[inline]
-    fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> Owner {
         if self.order & SCOPE == 0 {
             Owner::Sleep(Ticket::new(self.index, self.serial))
         } else {
@@ -84,7 +83,7 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Timers {
     /// The standard heap has the greatest entry on top, hence `Reverse`.
-    heap: BinaryHeap<Reverse<Entry>>,
+    pub(crate) heap: BinaryHeap<Reverse<Entry>>,
     /// The time at which the timer of each service is due. `NEVER` if it is not set.
     services: [Time; 2],
     /// The number of sleeps so far.
@@ -210,33 +209,6 @@ impl Timers {
         // In bulk, stale entries cost less than one by one at the top.
         self.sweep_stale(records);
         self.next(|owner| lives(records, owner))
-    }
-
-    /// Checks that each parked sleep and each scope with a timer has one entry, and that the stale
-    /// entries are counted. For tests: O(timers * waits).
-    ///
-    /// # Panics
-    ///
-    /// Panics if an invariant is broken.
-    pub(crate) fn check(&self, records: &Records) {
-        let entries = |owner| self.heap.iter().filter(|Reverse(it)| it.owner() == owner).count();
-        let mut live = 0;
-        for (at, wait) in records.waits.iter() {
-            let sleeps = wait.is_parked() && matches!(wait.trap, Trap::Sleep { span: 1.., .. });
-            assert_eq!(
-                entries(Owner::Sleep(at)) * usize::from(wait.is_parked()),
-                usize::from(sleeps)
-            );
-            live += usize::from(sleeps);
-        }
-        for (at, scope) in records.scopes.iter().filter(|(_, scope)| scope.has_timer) {
-            assert_eq!(entries(Owner::Scope(at)), 1, "{at:?} has its timer");
-            assert!(scope.deadline != Time::NEVER, "{at:?} has a deadline");
-            live += 1;
-        }
-        let stale = self.heap.iter().filter(|Reverse(it)| !lives(records, it.owner())).count();
-        assert_eq!(self.heap.len(), live + stale, "an entry is live or stale");
-        assert!(stale <= records.stale_timers, "{stale} stale of {}", records.stale_timers);
     }
 
     /// Lists the timers of tasks in the order in which they fire. O(timers).

@@ -35,8 +35,7 @@ use std::os::fd::OwnedFd;
 use std::{io, mem};
 
 use traps::internal::drop_quietly;
-use traps::internal::protocol::{Reply, Trap};
-use traps::internal::records::Records;
+use traps::internal::protocol::Reply;
 use traps::internal::table::{Descriptor, Direction, HandleId, TaskIndex, Ticket};
 
 use crate::core::sched::Sched;
@@ -48,7 +47,7 @@ use crate::options::Policy;
 use crate::trace::{self, Alias, Event, Need, Reg, Why};
 
 pub(crate) struct Handle {
-    serial: u32,
+    pub(crate) serial: u32,
     pub(crate) descriptor: Descriptor,
     /// The waits for the descriptor, for reading and for writing.
     pub(crate) waiting: [Option<Ticket>; 2],
@@ -98,7 +97,7 @@ impl Handle {
 pub(crate) struct Handles {
     policy: Policy,
     /// The handles by index. The gate chooses the indexes.
-    table: Vec<Option<Handle>>,
+    pub(crate) table: Vec<Option<Handle>>,
     /// The number of descriptors registered with the poller now.
     pub(crate) registered: usize,
     /// The number of handles.
@@ -166,36 +165,6 @@ impl Handles {
         let mut handles: Vec<(Alias, &Handle)> = handles.collect();
         handles.sort_unstable_by_key(|(alias, _)| *alias);
         handles
-    }
-
-    /// Checks that the handles and the parked waits agree, and that the counts are right. For
-    /// tests: O(handles + waits).
-    ///
-    /// # Panics
-    ///
-    /// Panics if an invariant is broken.
-    pub(crate) fn check(&self, records: &Records) {
-        let all = || self.table.iter().flatten();
-        assert_eq!(self.known, all().count(), "the handles are counted");
-        assert_eq!(self.registered, all().filter(|it| it.registered).count(), "and registrations");
-        for handle in all() {
-            for (waiting, ready) in handle.waiting.iter().zip(handle.ready) {
-                assert!(waiting.is_none() || handle.registered, "who waits is registered");
-                assert!(waiting.is_none() || !ready, "nobody waits for what is ready");
-            }
-            assert!(!handle.registered || handle.was_registered);
-        }
-        let mut waits = 0;
-        for (ticket, wait) in records.waits.iter().filter(|(_, wait)| wait.is_parked()) {
-            if let Trap::Io { handle, direction } = wait.trap {
-                let found = self.table.get(handle.index as usize).and_then(Option::as_ref);
-                let found =
-                    found.filter(|it| it.serial == handle.serial()).expect("it has a handle");
-                assert_eq!(found.waiting[direction as usize], Some(ticket), "it is waited for");
-                waits += 1;
-            }
-        }
-        assert_eq!(waits, all().flat_map(|it| it.waiting).flatten().count(), "and only for these");
     }
 
     fn remove(&mut self, handle: HandleId) {

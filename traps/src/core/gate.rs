@@ -581,19 +581,6 @@ impl Gate {
     pub fn free_handle(&self, handle: HandleId) {
         self.handles.borrow_mut().free(handle);
     }
-
-    /// Checks that the flag and the list of what is filed agree, and that a scope is in force
-    /// exactly while a task is polled. For tests: O(1).
-    ///
-    /// # Panics
-    ///
-    /// Panics if an invariant is broken.
-    pub fn check(&self) {
-        let is_any_filed = !self.filed.borrow().is_empty();
-        assert_eq!(self.any_filed.get(), is_any_filed, "the flag says whether the list has any");
-        let is_scope = self.scope.get() != ScopeId::NONE;
-        assert_eq!(self.task.get().is_some(), is_scope, "a polled task has a scope in force");
-    }
 }
 
 impl std::fmt::Debug for Gate {
