@@ -17,11 +17,11 @@
 //! queue may outlive the kernel; its registration, after its log line, which names it; and only
 //! then is a combinator's waker called, which may run any code.
 
-use traps::Interrupt;
 use traps::internal::Delivery;
 use traps::internal::interrupt::Fired;
-use traps::internal::protocol::{Reply, ScopeKind, Trap};
+use traps::internal::protocol::{Reply, ScopeEvent, ScopeKind, ScopePost, Trap};
 use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
+use traps::{Interrupt, Time};
 
 use crate::core::Core;
 use crate::core::tasks::TaskState;
@@ -140,6 +140,28 @@ impl<M: Machine> Core<M> {
         is_bare
     }
 
+    // ---- Connection deadlines --------------------------------------------------------------
+
+    /// Scans the table of connection deadlines if a scan is due, and fires the due deadlines.
+    #[inline]
+    pub(crate) fn fire_deadlines(&mut self) {
+        if self.scans.is_due(&self.sched) {
+            self.scan_deadlines();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn scan_deadlines(&mut self) {
+        let mut due = self.scans.scan(&mut self.sched);
+        for due in due.drain(..) {
+            if let Some(scope) = self.scans.targets(&mut self.sched, due) {
+                self.fire(scope);
+            }
+        }
+        self.scans.reuse(due);
+        self.between_events();
+    }
+
     // ---- Cancellation ----------------------------------------------------------------------
 
     /// Cancels a task: opens a scope around it, and fires that. A task is cancelled once. A pending
@@ -226,6 +248,30 @@ impl<M: Machine> Core<M> {
     }
 
     // ---- The hook for tests ------------------------------------------------------------------
+
+    /// Calls the hook for tests with a trap that is about to be dispatched. The wait is not marked
+    /// as parked yet, so a scope that the hook fires does not end it, and is pending for it.
+    #[cold]
+    pub(crate) fn before_dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
+        if self.sched.gate.records().waits.get(ticket).is_some() {
+            let (trap, site) = self.sched.trap_of(ticket);
+            let op = self.sched.op(&trap);
+            self.before_trap(task, site, &op);
+        }
+    }
+
+    /// Calls the hook for tests if the post is the opening of a scope that counts as a trap.
+    pub(crate) fn before_scope(&mut self, post: &ScopePost) {
+        let ScopePost { task, kind, deadline, event, .. } = *post;
+        if let ScopeEvent::Opened { now, site, .. } = event
+            && self.hook.is_set()
+            && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. })
+            && let Some(task) = self.sched.find(task)
+        {
+            let now = if now == Time::ZERO { self.sched.now } else { now };
+            self.before_trap(task, site, &words::opening(kind, deadline, now));
+        }
+    }
 
     /// Calls the hook for a trap that is about to be dispatched, and interrupts the task if the
     /// hook asks for it.

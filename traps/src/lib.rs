@@ -115,6 +115,7 @@ mod parts {
     //! Parts outside the core. A kernel shares each of them with its tasks.
 
     pub mod deadlines;
+    pub mod handles;
     pub mod jobs;
     pub mod liberty;
     pub mod log;

@@ -18,12 +18,9 @@
 //! wait takes it. A new wait is served right after it has parked ([`Sched::grant_if_available`]).
 //! So no wake is lost between checking a condition and parking.
 
-use traps::Time;
 use traps::internal::gate::Filed;
 use traps::internal::interrupt::Fired;
-use traps::internal::protocol::{
-    End, NewTask, Post, Reply, ScopeEvent, ScopeKind, ScopePost, Trap,
-};
+use traps::internal::protocol::{End, NewTask, Post, Reply, Trap};
 use traps::internal::records::{TaskRecord, WaitState};
 use traps::internal::table::{TaskId, TaskIndex, TaskRef, Ticket};
 
@@ -119,17 +116,6 @@ impl<M: Machine> Core<M> {
             }
         }
     }
-
-    /// Calls the hook for tests with a trap that is about to be dispatched. The wait is not marked
-    /// as parked yet, so a scope that the hook fires does not end it, and is pending for it.
-    #[cold]
-    fn before_dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
-        if self.sched.gate.records().waits.get(ticket).is_some() {
-            let (trap, site) = self.sched.trap_of(ticket);
-            let op = self.sched.op(&trap);
-            self.before_trap(task, site, &op);
-        }
-    }
 }
 
 /// The reason for dropping a future whose grace period is over, in the log.
@@ -214,19 +200,6 @@ impl<M: Machine> Core<M> {
         emit!(self.sched, child, {
             Event::Spawn { parent: Parent::Task(by), at: Some(words::site(site)) }
         });
-    }
-
-    /// Calls the hook for tests if the post is the opening of a scope that counts as a trap.
-    fn before_scope(&mut self, post: &ScopePost) {
-        let ScopePost { task, kind, deadline, event, .. } = *post;
-        if let ScopeEvent::Opened { now, site, .. } = event
-            && self.hook.is_set()
-            && !matches!(kind, ScopeKind::Guard { slot: Some(_), .. })
-            && let Some(task) = self.sched.find(task)
-        {
-            let now = if now == Time::ZERO { self.sched.now } else { now };
-            self.before_trap(task, site, &words::opening(kind, deadline, now));
-        }
     }
 
     /// Ends a task by dropping its future, in whatever state it is. A running task cannot be

@@ -292,26 +292,6 @@ impl<M: Machine> Core<M> {
         self.sched.complete(ticket, Reply::Time(self.sched.now));
     }
 
-    /// Scans the table of connection deadlines if a scan is due, and fires the due deadlines.
-    #[inline]
-    fn fire_deadlines(&mut self) {
-        if self.scans.is_due(&self.sched) {
-            self.scan_deadlines();
-        }
-    }
-
-    #[cold]
-    fn scan_deadlines(&mut self) {
-        let mut due = self.scans.scan(&mut self.sched);
-        for due in due.drain(..) {
-            if let Some(scope) = self.scans.targets(&mut self.sched, due) {
-                self.fire(scope);
-            }
-        }
-        self.scans.reuse(due);
-        self.between_events();
-    }
-
     /// Runs task 1 if the wake queue has messages (step 3 of a turn).
     #[inline]
     pub(crate) fn run_wakeup(&mut self, services: &mut impl Services<M>) {

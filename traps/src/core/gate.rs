@@ -38,8 +38,9 @@ use std::time::SystemTime;
 
 use super::protocol::Post;
 use super::records::Records;
-use super::table::{HandleId, HandleNames, Key, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
+use super::table::{HandleId, Key, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
+use crate::parts::handles::HandleNames;
 use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
 

@@ -135,7 +135,7 @@ pub struct TaskRecord {
     pub open: u32,
     /// The index of the innermost scope around the whole task, or [`NONE`]. Most tasks have none:
     /// such a scope is opened when it fires.
-    around: u32,
+    pub(crate) around: u32,
     /// Whether the task is polled when the shutdown begins.
     pub watches_shutdown: bool,
 }
@@ -192,31 +192,13 @@ impl Records {
         scope
     }
 
-    /// Opens a scope around a whole task, inside the earlier scopes around the same task.
-    pub fn open_around(
-        &mut self,
+    pub(crate) fn new_scope(
+        &self,
         task: TaskIndex,
         kind: ScopeKind,
         number: u64,
         site: Site,
-    ) -> ScopeId {
-        // The newest is the innermost, next to the task: the deadline that was set last is met
-        // first.
-        let parent = self.scopes.at(self.tasks[task.0].around).map_or(ScopeId::NONE, |(at, _)| at);
-        let scope = Scope { parent, ..self.new_scope(task, kind, number, site) };
-        let scope = self.scopes.insert(scope);
-        self.tasks[task.0].around = scope.index;
-        scope
-    }
-
-    /// Finds the scope of a kind around a whole task.
-    #[must_use]
-    pub fn scope_around(&self, task: TaskRef, kind: ScopeKind) -> Option<ScopeId> {
-        let mut around = self.around(ScopeId::of(task));
-        around.find(|(_, scope)| scope.kind == kind).map(|(at, _)| at)
-    }
-
-    fn new_scope(&self, task: TaskIndex, kind: ScopeKind, number: u64, site: Site) -> Scope {
+    ) -> Scope {
         Scope {
             kind,
             has_timer: false,
@@ -281,24 +263,6 @@ impl Records {
         let step = self.new_scope(task, ScopeKind::Closed, 0, site);
         let step = Scope { parent, inside, is_inner, ..step };
         mem::replace(&mut self.scopes[scope.index], step)
-    }
-
-    /// Takes a closed scope around a whole task out of the chain of parents.
-    #[cold]
-    fn close_around(&mut self, scope: ScopeId, closed: &Scope) {
-        let around = &mut self.tasks[closed.task.0].around;
-        if *around == scope.index {
-            *around = closed.parent.index;
-        }
-        let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
-        // Nothing counts the scopes around a root. So walk from the root outwards to the one that
-        // has the closed scope as its parent, and let it skip that.
-        while let Some(inner) = self.scopes.get_mut(at) {
-            if inner.parent == scope {
-                inner.parent = closed.parent;
-            }
-            at = inner.parent;
-        }
     }
 
     /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not

@@ -14,7 +14,7 @@ use std::mem;
 use super::interrupt::{Delivery, Fired, Interrupt, Kind};
 use crate::core::protocol::ScopeKind;
 use crate::core::records::{Records, Scope, Wait};
-use crate::core::table::{ScopeId, Site, TaskRef, Ticket};
+use crate::core::table::{ScopeId, Site, TaskIndex, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
 
@@ -48,6 +48,51 @@ pub struct InForce {
     /// The call site that opened the scope. `None` for a connection deadline, which many call sites
     /// arm.
     pub set_at: Option<Site>,
+}
+
+/// The methods for scopes around a whole task: a cancellation, a connection deadline.
+impl Records {
+    /// Opens a scope around a whole task, inside the earlier scopes around the same task.
+    pub fn open_around(
+        &mut self,
+        task: TaskIndex,
+        kind: ScopeKind,
+        number: u64,
+        site: Site,
+    ) -> ScopeId {
+        // The newest is the innermost, next to the task: the deadline that was set last is met
+        // first.
+        let parent = self.scopes.at(self.tasks[task.0].around).map_or(ScopeId::NONE, |(at, _)| at);
+        let scope = Scope { parent, ..self.new_scope(task, kind, number, site) };
+        let scope = self.scopes.insert(scope);
+        self.tasks[task.0].around = scope.index;
+        scope
+    }
+
+    /// Finds the scope of a kind around a whole task.
+    #[must_use]
+    pub fn scope_around(&self, task: TaskRef, kind: ScopeKind) -> Option<ScopeId> {
+        let mut around = self.around(ScopeId::of(task));
+        around.find(|(_, scope)| scope.kind == kind).map(|(at, _)| at)
+    }
+
+    /// Takes a closed scope around a whole task out of the chain of parents.
+    #[cold]
+    pub(crate) fn close_around(&mut self, scope: ScopeId, closed: &Scope) {
+        let around = &mut self.tasks[closed.task.0].around;
+        if *around == scope.index {
+            *around = closed.parent.index;
+        }
+        let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
+        // Nothing counts the scopes around a root. So walk from the root outwards to the one that
+        // has the closed scope as its parent, and let it skip that.
+        while let Some(inner) = self.scopes.get_mut(at) {
+            if inner.parent == scope {
+                inner.parent = closed.parent;
+            }
+            at = inner.parent;
+        }
+    }
 }
 
 /// The methods that look for deadlines and for bare waits.
