@@ -60,12 +60,10 @@ use crate::time::Time;
 /// ```
 pub struct ConnectionDeadline {
     kernel: Rc<Shared>,
+    /// The slot in the table. It has the number of the deadline, and what the deadline fires.
     slot: u32,
-    number: u32,
     /// The task that made the deadline.
     task: TaskRef,
-    /// The scope of the guard that runs on the slot.
-    guarding: Cell<Option<ScopeId>>,
     /// The point to which the deadline was last armed.
     until: Cell<Time>,
     /// Whether a guard uses the deadline now, so that an inner guard needs a timer of its own.
@@ -94,11 +92,9 @@ impl ConnectionDeadline {
         let (Some(kernel), Some(task)) = (gate::shared(), gate::task()) else {
             gate::refuse_outside_a_task(site)
         };
-        let (slot, number) = kernel.deadlines.make(ScopeId::of(task));
-        let (until, guards, guarding) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(None));
-        let phase = Cell::new("");
-        let deadline =
-            ConnectionDeadline { kernel, slot, number, task, guarding, until, guards, phase };
+        let (slot, _) = kernel.deadlines.make(ScopeId::of(task));
+        let (until, guards, phase) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(""));
+        let deadline = ConnectionDeadline { kernel, slot, task, until, guards, phase };
         deadline.note(DeadlineEvent::Made, site);
         deadline
     }
@@ -119,7 +115,7 @@ impl ConnectionDeadline {
     /// `d1`.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.number
+        self.kernel.deadlines.owner(self.slot).1
     }
 
     /// Names the phase that the deadline limits from now on. `word` is the `phase=` of the
@@ -219,14 +215,14 @@ impl ConnectionDeadline {
         if let Some(around) = scope::deadline_around(self.task, self.slot) {
             scope::forget(around);
         }
-        self.guarding.get().is_some_and(scope::forget)
+        scope::forget(self.kernel.deadlines.owner(self.slot).0)
     }
 
     /// Logs an event of the deadline, if the log is on.
     #[inline]
     fn note(&self, what: DeadlineEvent, site: Site) {
         if gate::is_listening() && self.is_here() {
-            gate::post(Post::Note(Note::Deadline(self.number, what, site)));
+            gate::post(Post::Note(Note::Deadline(self.number(), what, site)));
         }
     }
 
@@ -382,7 +378,7 @@ impl ConnectionDeadline {
 impl fmt::Debug for ConnectionDeadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let until = self.until.get();
-        write!(f, "ConnectionDeadline(d{} until {until})", self.number)
+        write!(f, "ConnectionDeadline(d{} until {until})", self.number())
     }
 }
 
@@ -448,7 +444,7 @@ impl GuardState<'_> {
                 GuardState::Free
             }
             _ if is_nested => {
-                let kind = ScopeKind::Guard { slot: None, number: deadline.number };
+                let kind = ScopeKind::Guard { slot: None, number: deadline.number() };
                 GuardState::Nested(Opener::new(limit, kind, site))
             }
             _ => GuardState::OnSlot(OnSlot::begin(deadline, limit, site)),
@@ -465,7 +461,7 @@ impl<'a> OnSlot<'a> {
             Limit::At(until) => until,
         };
         deadline.set(until, site);
-        let kind = ScopeKind::Guard { slot: Some(deadline.slot), number: deadline.number };
+        let kind = ScopeKind::Guard { slot: Some(deadline.slot), number: deadline.number() };
         OnSlot { deadline, opener: Opener::new(Limit::Never, kind, site) }
     }
 
@@ -473,7 +469,6 @@ impl<'a> OnSlot<'a> {
         let ConnectionDeadline { kernel, slot, task, guards, .. } = self.deadline;
         if guards.replace(false) {
             kernel.deadlines.set_scope(*slot, ScopeId::of(*task));
-            self.deadline.guarding.set(None);
             self.opener.close(left);
             self.deadline.clear(self.opener.site);
         }
@@ -514,11 +509,10 @@ where
                 // The future has moved here from another task, where the deadline fired in a scope
                 // that is closed now. Without this line, the guard would wait forever: a fired slot
                 // fires no second time.
-                if deadline.guarding.get() != Some(open.scope) && deadline.fired() {
+                let before = deadline.kernel.deadlines.set_scope(deadline.slot, open.scope);
+                if before != open.scope && deadline.fired() {
                     deadline.set(deadline.until(), opener.site);
                 }
-                deadline.kernel.deadlines.set_scope(deadline.slot, open.scope);
-                deadline.guarding.set(Some(open.scope));
                 open.deadline = deadline.until();
                 (open, opener.site)
             }

@@ -120,10 +120,17 @@ impl DeadlineTable {
         self.slots.borrow().at[slot as usize] == FIRED
     }
 
-    /// Sets the scope, or the task, that fires when the deadline fires.
+    /// Sets the scope, or the task, that fires when the deadline fires. Returns the previous one.
     #[inline]
-    pub(crate) fn set_scope(&self, slot: u32, scope: ScopeId) {
-        self.slots.borrow_mut().owners[slot as usize].0 = scope;
+    pub(crate) fn set_scope(&self, slot: u32, scope: ScopeId) -> ScopeId {
+        mem::replace(&mut self.slots.borrow_mut().owners[slot as usize].0, scope)
+    }
+
+    /// Returns the scope, or the task, that fires when the deadline fires, and the number of the
+    /// deadline.
+    #[inline]
+    pub(crate) fn owner(&self, slot: u32) -> (ScopeId, u32) {
+        self.slots.borrow().owners[slot as usize]
     }
 
     /// Frees the slot of a dropped deadline.
