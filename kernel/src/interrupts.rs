@@ -13,9 +13,9 @@
 //! drops the wait.
 //!
 //! Three things of an interrupted wait must be undone, in this order: its place in a queue or a
-//! list ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic, because the
-//! queue may outlive the kernel; its registration, after its log line, which names it; and only
-//! then is a combinator's waker called, which may run any code.
+//! list ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic,
+//! because the queue may outlive the kernel; its registration, after its log line, which names it;
+//! and only then is a combinator's waker called, which may run any code.
 
 use traps::internal::Delivery;
 use traps::internal::interrupt::Fired;

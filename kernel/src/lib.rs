@@ -34,9 +34,9 @@
 //! # How to read the source
 //!
 //! The README has the reading order. The first reading is a kernel: `core/` in both crates. A wait
-//! is one record at the gate, from the poll that files its trap to the poll that reads its result. A
-//! scope is one record too, from its opening to its close. The kernel keeps no copy of either. The
-//! files that every trap passes through, in `core/`:
+//! is one record at the gate, from the poll that files its trap to the poll that reads its result.
+//! A scope is one record too, from its opening to its close. The kernel keeps no copy of either.
+//! The files that every trap passes through, in `core/`:
 //!
 //! | file | content |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! The invariants of the records and of the gate, as code.
 //!
 //! Tests call these checks at each state that they see: in the sweep, in the random programs, and
-//! wherever a log is compared with its kernel. A fault that leaves no trace in any output, such as a
-//! count that is one too high, ends the next check.
+//! wherever a log is compared with its kernel. A fault that leaves no trace in any output, such as
+//! a count that is one too high, ends the next check.
 
 use crate::core::gate::Gate;
 use crate::core::protocol::{ScopeKind, Trap};

@@ -46,8 +46,6 @@ impl<M: Machine> Core<M> {
         // A `race` may have dropped the future in the same poll. Then no one wants the reply, and
         // the trap must have no effect.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
-        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap is dispatched once");
-        debug_assert!(self.sched.run.task == Some(task), "the task on the CPU traps");
         // A copy, because the arms change the records. It costs a reference count at most.
         let trap = wait.trap.clone();
         // The wait is marked as parked here, at its only look-up, although its trap may be answered

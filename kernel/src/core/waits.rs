@@ -28,7 +28,7 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn answer(&mut self, task: TaskIndex, ticket: Ticket, reply: Reply) {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
-        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap gets one reply");
+        debug_assert!(!matches!(wait.state, WaitState::Done(_)), "a trap gets one reply");
         wait.state = WaitState::Done(reply);
         let waker = wait.waker.take();
         drop(records);

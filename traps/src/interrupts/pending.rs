@@ -75,24 +75,6 @@ impl Records {
         let mut around = self.around(ScopeId::of(task));
         around.find(|(_, scope)| scope.kind == kind).map(|(at, _)| at)
     }
-
-    /// Takes a closed scope around a whole task out of the chain of parents.
-    #[cold]
-    pub(crate) fn close_around(&mut self, scope: ScopeId, closed: &Scope) {
-        let around = &mut self.tasks[closed.task.0].around;
-        if *around == scope.index {
-            *around = closed.parent.index;
-        }
-        let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
-        // Nothing counts the scopes around a root. So walk from the root outwards to the one that
-        // has the closed scope as its parent, and let it skip that.
-        while let Some(inner) = self.scopes.get_mut(at) {
-            if inner.parent == scope {
-                inner.parent = closed.parent;
-            }
-            at = inner.parent;
-        }
-    }
 }
 
 /// The methods that look for deadlines and for bare waits.
