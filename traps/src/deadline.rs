@@ -509,8 +509,7 @@ where
                 // The future has moved here from another task, where the deadline fired in a scope
                 // that is closed now. Without this line, the guard would wait forever: a fired slot
                 // fires no second time.
-                let before = deadline.kernel.deadlines.set_scope(deadline.slot, open.scope);
-                if before != open.scope && deadline.fired() {
+                if deadline.kernel.deadlines.set_scope(deadline.slot, open.scope) {
                     deadline.set(deadline.until(), opener.site);
                 }
                 open.deadline = deadline.until();

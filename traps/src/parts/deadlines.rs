@@ -120,10 +120,13 @@ impl DeadlineTable {
         self.slots.borrow().at[slot as usize] == FIRED
     }
 
-    /// Sets the scope, or the task, that fires when the deadline fires. Returns the previous one.
+    /// Sets the scope, or the task, that fires when the deadline fires. Returns whether it is
+    /// another one than before, and the deadline has fired in that.
     #[inline]
-    pub(crate) fn set_scope(&self, slot: u32, scope: ScopeId) -> ScopeId {
-        mem::replace(&mut self.slots.borrow_mut().owners[slot as usize].0, scope)
+    pub(crate) fn set_scope(&self, slot: u32, scope: ScopeId) -> bool {
+        let slots = &mut *self.slots.borrow_mut();
+        let before = mem::replace(&mut slots.owners[slot as usize].0, scope);
+        before != scope && slots.at[slot as usize] == FIRED
     }
 
     /// Returns the scope, or the task, that fires when the deadline fires, and the number of the
