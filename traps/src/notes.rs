@@ -133,7 +133,7 @@ pub fn note_warning(text: impl Into<Cow<'static, str>>) {
 ///
 /// ```
 /// # let ran = testing::run(async {
-/// traps::note_cap("name=uploads limit=5");
+/// traps::internal::note_cap("name=uploads limit=5");
 /// # });
 /// # assert!(ran.trace.contains("cap      name=uploads limit=5"), "{}", ran.trace);
 /// ```

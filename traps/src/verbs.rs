@@ -163,7 +163,8 @@ pub fn check_cancellation() -> impl Future<Output = Result<(), Interrupt>> {
 ///
 /// ```
 /// use std::panic::Location;
-/// use traps::{Interrupt, take_pending_from};
+/// use traps::Interrupt;
+/// use traps::internal::take_pending_from;
 ///
 /// /// Reads the next page. The log shows the line that calls this.
 /// #[track_caller]
@@ -239,7 +240,8 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// ```
 /// use std::panic::Location;
 /// use std::time::Duration;
-/// use traps::{Sleep, sleep_from};
+/// use traps::Sleep;
+/// use traps::internal::sleep_from;
 ///
 /// /// Sleeps for some minutes. The log shows the line that calls this.
 /// #[track_caller]
@@ -357,7 +359,7 @@ pub fn budget() -> Budget {
 ///
 /// ```
 /// use std::panic::Location;
-/// use traps::budget_from;
+/// use traps::internal::budget_from;
 ///
 /// # testing::run(async {
 /// budget_from(Location::caller()).await.unwrap();
@@ -371,7 +373,8 @@ pub fn budget_from(site: Site) -> Budget {
 /// need not be awaited. Does not trap.
 ///
 /// ```
-/// use traps::{budget, take_budget};
+/// use traps::budget;
+/// use traps::internal::take_budget;
 ///
 /// # testing::run(async {
 /// // The fast path makes no future.
@@ -390,7 +393,7 @@ pub fn take_budget() -> bool {
 /// several. Does not trap.
 ///
 /// ```
-/// use traps::{spend_budget, take_budget};
+/// use traps::internal::{spend_budget, take_budget};
 ///
 /// # testing::run(async {
 /// spend_budget(u32::MAX);

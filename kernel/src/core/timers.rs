@@ -188,8 +188,12 @@ impl Timers {
     pub(crate) fn set_new(&mut self, gate: &Gate) {
         while let Some(scope) = gate.take_new_timer() {
             let mut records = gate.records();
-            // The scope may have closed in the same poll, without having waited any longer.
-            let Some(found) = records.scopes.get_mut(scope) else { continue };
+            // The scope may have closed in the same poll. Its row may still be there, as a link
+            // between what it contains and the scope around it.
+            if !records.is_open(scope) {
+                continue;
+            }
+            let found = &mut records.scopes[scope.index];
             found.has_timer = true;
             self.set_scope(found.deadline, scope, found.number);
         }

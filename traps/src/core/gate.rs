@@ -5,11 +5,11 @@
 //! trip takes five steps:
 //!
 //! 1. The kernel begins a poll ([`Gate::begin_poll`]): it names the task, and no scope is in force
-//! but those around the whole task.
+//!    but those around the whole task.
 //! 2. The task files traps and posts, which stay in program order. The newest trap is in a cell of
 //!    its own, because most polls file one trap and nothing else.
 //! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only_trap`],
-//! [`Gate::take_filed`]).
+//!    [`Gate::take_filed`]).
 //! 4. The kernel answers a trap by writing the reply into the record of its wait, now or in a later
 //!    turn.
 //! 5. The next poll of the future finds the reply there by its ticket, and removes the record.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 ///
 /// ```
 /// use std::rc::Rc;
-/// use traps::liberty::{Liberty, draw, explored};
+/// use traps::internal::liberty::{Liberty, draw, explored};
 ///
 /// // This explorer makes each read and write as short as it can be.
 /// let short = Rc::new(|liberty, most| if liberty == Liberty::Lengths { most } else { 0 });
@@ -46,7 +46,7 @@ thread_local! {
 /// 0, the usual choice.
 ///
 /// ```
-/// use traps::liberty::{Liberty, draw};
+/// use traps::internal::liberty::{Liberty, draw};
 ///
 /// assert_eq!(draw(Liberty::Arrivals, 9), 0); // no explorer on this thread
 /// ```
@@ -59,7 +59,7 @@ pub fn draw(liberty: Liberty, most: u64) -> u64 {
 /// Returns whether this thread has an explorer.
 ///
 /// ```
-/// assert!(!traps::liberty::is_explored());
+/// assert!(!traps::internal::liberty::is_explored());
 /// ```
 #[must_use]
 pub fn is_explored() -> bool {
@@ -70,7 +70,7 @@ pub fn is_explored() -> bool {
 ///
 /// ```
 /// use std::rc::Rc;
-/// use traps::liberty::{Liberty, draw, explored, is_explored};
+/// use traps::internal::liberty::{Liberty, draw, explored, is_explored};
 ///
 /// let drawn = explored(Rc::new(|_, most| most), || draw(Liberty::Arrivals, 9));
 /// assert_eq!(drawn, 9);
