@@ -34,7 +34,7 @@ fn asked<'a>(lines: &'a [Line<'a>], answer: &Line<'_>) -> Result<&'a Line<'a>, S
         return Err(format!(
             "line #{:04}: the task asks and leaves the CPU here, `{}`, so other tasks run before \
              the answer, which is about another time; your trap has its result at once, so the \
-             verb makes this trap and no other, and its arm in the table calls `self.answer`",
+             verb makes this trap and no other, and its arm in the table calls `self.sched.answer`",
             block.seq,
             block.op()
         ));
@@ -66,7 +66,7 @@ fn is_right(lines: &[Line<'_>], asked: &Line<'_>, answer: &Line<'_>) -> Result<(
         return Err(format!(
             "line #{seq:04}: your trap took an interrupt, `{kind}`, which its verb does not hand \
              on, so it is lost; a trap that only answers leaves it to the next that blocks: see \
-             `pending_for` in kernel/src/core/waits.rs"
+             `pending_for` in kernel/src/interrupts.rs"
         ));
     }
     let Ok(count) = outcome.parse::<usize>() else {
@@ -141,7 +141,7 @@ fn is_counted(lines: &[Line<'_>], asked: &Line<'_>, count: usize) -> Result<(), 
     let why = if count == ready + 1 && tasks.alive.len() != count + 1 {
         "the task that asks has the CPU, so it does not count"
     } else if count == tasks.of_turn.len() {
-        "those that run in the next turn are ready too; `next` of kernel/src/core/turn.rs has them"
+        "those that run in the next turn are ready too; `next` of kernel/src/core/tasks.rs has them"
     } else if count + 1 == tasks.alive.len() || count == tasks.alive.len() {
         "a task that is parked is not ready; it has no `wake` line since its `block`"
     } else {

@@ -138,7 +138,7 @@ impl<'t> Log<'t> {
             end => Err(format!(
                 "line #{wait:04}: `pair` waits for f5, another descriptor than f4, and f4 {}; a \
                  wait for another descriptor ends the registration at once: look at what \
-                 `wait_for_io` does under NextSleep",
+                 `wait_unusually` does under NextSleep",
                 end.map_or_else(
                     || "stays registered".to_owned(),
                     |end| format!("stays registered until #{:04}", end.seq)
