@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use ::traps::internal::deadlines::DeadlineTable;
+use ::traps::internal::table::ScopeId;
 use ::traps::{ConnectionDeadline, Interrupt, Time, connection_deadline, timeout_after};
 use futures_util::poll;
 
@@ -315,7 +316,7 @@ fn arm_monoio(load: u64, count: u64) -> f64 {
 fn scan(load: u64, count: u64) -> f64 {
     let table = DeadlineTable::default();
     for n in 0..load {
-        let (slot, _) = table.make();
+        let (slot, _) = table.make(ScopeId::NONE);
         table.set(slot, Time::from_micros(60_000_000 + n));
     }
     let mut due = Vec::new();
