@@ -170,3 +170,18 @@ fn the_way_of_a_sleep_passes_through_twelve_files_that_exist() {
     }
     assert!((8..=12).contains(&files.len()), "{files:?}");
 }
+
+#[test]
+fn the_rule_of_interrupts_has_one_wording() {
+    let quoted = |path: &str, mark: &str| -> String {
+        let text = fs::read_to_string(support::root().join(path)).unwrap();
+        let lines = text.lines().filter_map(|line| line.strip_prefix(mark));
+        let lines = lines.skip_while(|line| !line.starts_with("A source is pending"));
+        let rule: Vec<&str> = lines.take(8).collect();
+        let words = rule.join(" ");
+        let end = words.find("whose last taker this was.").expect("it ends as it ends");
+        words[..end].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let rule = quoted("traps/src/interrupts/mod.rs", "//! > ");
+    assert_eq!(quoted("kernel/src/guide/time.md", "> "), rule);
+}

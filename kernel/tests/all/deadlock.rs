@@ -65,7 +65,7 @@ fn a_circle_is_named_in_order_on_both_clocks() {
     let (real, _) = report(Real::new().unwrap(), philosophers(5));
     for said in [simulated, real] {
         let (table, circle) = said.split_once("deadlock of 5 tasks:").expect(&said);
-        assert!(table.starts_with("every task is blocked for ever:\n6 tasks at "), "{said}");
+        assert!(table.starts_with("every task is blocked forever:\n6 tasks at "), "{said}");
         assert!(table.contains(" parked lock fork held-by=4"), "{said}");
         let expected = "
  3 p0 waits for lock fork, held by 4 p1
