@@ -15,7 +15,7 @@ use traps::{spawn, yield_now};
 const FULL: usize = 1 << 7;
 
 /// The most bytes that one more idle connection may take, with its share of full tables.
-const MOST: i64 = 820;
+const MOST: i64 = 568;
 
 /// Returns the bytes that are allocated while `count` connections that have had an answer each wait
 /// for another request.
