@@ -5,17 +5,17 @@
 //! |---|---|---|
 //! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
 //! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
-//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task runs, and its scope takes the interrupt itself |
+//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; a cancelled task is dropped after its grace |
 //! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends another wait if there is one |
 //!
 //! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
 //! but ends the next blocking trap. An interrupt belongs to its task, also if another task polls or
 //! drops the wait.
 //!
-//! Three things of an interrupted wait must be undone, in this order: its place in a queue or a
-//! list ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic,
-//! because the queue may outlive the kernel; its registration, after its log line, which names it;
-//! and only then is a combinator's waker called, which may run any code.
+//! An interrupted wait leaves its queue or list first
+//! ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic, because
+//! the queue may outlive the kernel. Its log line follows, and then the end of its registration,
+//! which the line names. A combinator's waker is called last, because it may run any code.
 
 use traps::internal::Delivery;
 use traps::internal::interrupt::Fired;
@@ -59,8 +59,8 @@ impl<M: Machine> Core<M> {
         Some(records.interrupt(source, place, from, self.sched.now))
     }
 
-    /// Fires a scope whose deadline has passed, and interrupts the waits that the scope reaches.
-    /// The cause is the `fire` line.
+    /// Fires a scope whose deadline has passed, and interrupts the waits that the rule names. The
+    /// lines of these have the `fire` line as their cause.
     pub(crate) fn fire(&mut self, source: ScopeId) {
         let mut records = self.sched.gate.records();
         let Some(scope) = records.scopes.get(source) else { return };
@@ -74,8 +74,8 @@ impl<M: Machine> Core<M> {
         let targets = records.fire(source, fired);
         drop(records);
         let winner = (was_ready && self.sched.log.listening).then(|| self.sched.winner(task));
-        // The waits were named before the first is ended: a waker that is called may file, end or
-        // drop others.
+        // All parked waits were named before the first takes the interrupt. So two waits in one
+        // scope both get it.
         self.deliver_all(source, task, &targets);
         if targets.is_empty() && !self.wake_bare(source, task) {
             self.sched.log_pending(source, task, winner);
@@ -209,7 +209,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
-    /// other wait has it, it ends what the task waits for.
+    /// other wait has taken it, the interrupt ends what the task waits for.
     pub(crate) fn repend(&mut self, interrupt: &Interrupt) {
         let Delivery { source, place, order, .. } = *interrupt.delivery();
         let mut records = self.sched.gate.records();
@@ -231,7 +231,7 @@ impl<M: Machine> Core<M> {
                 Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
             });
         }
-        // A wait outside of all branches still has it, so the task is told in any case.
+        // Another wait inside still has it, so the task learns of it in any case.
         if was_taken {
             return;
         }

@@ -11,8 +11,8 @@
 //! with `Busy` if another task waits for the same direction. Otherwise its descriptor is registered
 //! with the poller if needed, and the wait is parked.
 //!
-//! [`Core::handle_post`] has one arm for each post. Posts come after every poll and after every
-//! drop of a future, and may name things that no longer exist.
+//! [`Core::handle_post`] has one arm for each post. The kernel may get a post after any poll and
+//! after any drop of a future. What it names may be gone.
 //!
 //! A queue of waits is first in, first out. A permit that finds no waiter is stored, and the next
 //! wait takes it. A new wait is served right after it has parked ([`Sched::grant_if_available`]).
@@ -48,14 +48,12 @@ impl<M: Machine> Core<M> {
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         // A copy, because the arms change the records. It costs a reference count at most.
         let trap = wait.trap.clone();
-        // The wait is marked as parked here, at its only look-up, although its trap may be answered
-        // below: no scope fires before that, and an answer replaces the mark. A second look-up for
-        // each trap that parks would cost more than the mark of a trap that does not.
+        // Mark the wait as parked here, at its only look-up. If its trap is answered below, the
+        // answer replaces the mark, and no scope fires in between.
         wait.state = WaitState::Parked;
         drop(records);
         self.sched.traps += 1;
-        // Nothing has fired on most threads most of the time, and then this test is all that
-        // interrupts cost a trap.
+        // Usually no scope has fired. Then this test is all that interrupts cost a trap.
         if is_any_pending && let Some(interrupt) = self.pending_for(ticket, &trap) {
             return self.sched.answer(task, ticket, Reply::Interrupt(interrupt));
         }
@@ -181,6 +179,7 @@ impl<M: Machine> Core<M> {
         let NewTask { task, name, body } = new;
         let TaskRecord { number, site, .. } = self.sched.gate.records().tasks[task.index];
         let parent = self.sched.run.task;
+        // In the log a spawn is a trap that answers, so the counter and the hook count it.
         self.sched.traps += 1;
         if let (Some(parent), true) = (parent, self.hook.is_set()) {
             self.before_trap(parent, site, &Op::Spawn { name: name.clone() });
@@ -200,8 +199,7 @@ impl<M: Machine> Core<M> {
         });
     }
 
-    /// Ends a task by dropping its future, in whatever state it is. A running task cannot be
-    /// dropped, and stays.
+    /// Ends a task by dropping its future, in whatever state it is. A running task stays.
     pub(crate) fn drop_task(
         &mut self,
         services: &mut impl Services<M>,
@@ -230,7 +228,7 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Serves the posts of a poll that has panicked, without its traps.
+    /// Serves the filed posts, and discards the traps: their task has panicked or is dropped.
     pub(super) fn serve_posts(&mut self, services: &mut impl Services<M>) {
         for filed in self.sched.gate.take_filed() {
             if let Filed::Post(post) = filed {

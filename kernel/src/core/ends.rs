@@ -127,8 +127,8 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Ends the waits and scopes that an ended task still has. Their futures were leaked, or have
-    /// moved to another task.
+    /// Ends the waits and scopes that an ended task still has. Their futures were leaked, are in
+    /// its output, or have moved to another task.
     fn release_all(&mut self, index: TaskIndex) {
         let has_waits = self.sched.gate.records().waits_of(index).next().is_some();
         if has_waits {

@@ -53,15 +53,23 @@ pub(crate) mod waits;
 /// The part of a kernel's state that a turn needs.
 pub(crate) struct Core<M: Machine> {
     pub(crate) options: Options,
-    /// The machine, the tasks, who of them runs or is ready, and the log.
+    /// The scheduler: the machine, the tasks, which of them runs or is ready, and the log.
     pub(crate) sched: Sched<M>,
+    /// The timer heap.
     pub(crate) timers: Timers,
+    /// The descriptors that tasks wait for.
     pub(crate) handles: Handles,
+    /// The kernel's own task, which handles the messages of other threads.
     pub(crate) wakeup: Wakeup,
+    /// The scans of the table of connection deadlines.
     pub(crate) scans: Scans,
+    /// The waker with which tasks are polled that have none of their own.
     pub(crate) spare: SpareWaker,
+    /// The reports of runs that take too long.
     pub(crate) longrun: Longrun,
+    /// The turns that have not asked the machine for arrivals.
     pub(crate) skipped: Skipped,
+    /// The hook for tests, which sees each trap before its dispatch.
     pub(crate) hook: TrapHook,
     /// The number of waits on the machine so far.
     pub(crate) polls: u64,

@@ -20,7 +20,7 @@
 //! A panic of a task ends the task and not the kernel. One `catch_unwind` goes around all runs of a
 //! turn, because it costs more than a poll. After a panic the loop continues with the next task.
 //! The flag `is_polling` distinguishes a panic of a task from a panic of an observer or of the
-//! kernel itself, which ends the run.
+//! kernel itself, which ends [`Kernel::run`](crate::Kernel::run).
 //!
 //! The waker of a poll costs nothing until it is cloned: tasks are polled with one spare waker, and
 //! a spare that a poll has cloned becomes that task's own ([`Core::adopt_spare`]). The obvious way,
@@ -88,11 +88,13 @@ impl<M: Machine> Core<M> {
             // The task may have read the clock.
             self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
-                // The traps of the last poll have no one to read their replies: their futures are
-                // in the output, or have moved away. Without this, an ended task would park.
+                // A finished poll may leave filed traps whose futures live on, in the output or
+                // elsewhere. No one in this task will read their replies.
                 self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
+            // A scope whose future pends has its timer from here on, also if a post below cancels
+            // the task.
             self.timers.set_new(self.sched.gate);
             self.serve(services);
             if polled.is_ready() {
@@ -159,7 +161,7 @@ impl<M: Machine> Core<M> {
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(key));
-        // The gate knows the waker by its address, and stores only those of combinators.
+        // The gate compares wakers by address. It stores only those that are not this one.
         self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.sched.run.is_polling = true;
@@ -226,10 +228,10 @@ impl<M: Machine> Core<M> {
         if mem::take(&mut self.sched.run.again) {
             // The poll that follows at once also serves the wake.
             self.sched.run.woken = false;
-            self.sched.gate.poll_again();
+            self.sched.gate.keep_polling();
             return false;
         }
-        // The wakers below run outside of any task.
+        // The wakers that `end_yields` calls below run outside of any task.
         self.sched.gate.end_poll();
         debug_assert!(self.sched.run.task == Some(index), "the task on the CPU parks");
         let task = &mut self.sched.tasks[index];

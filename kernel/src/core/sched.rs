@@ -1,8 +1,7 @@
 //! The scheduler: the tasks, which of them runs and which are ready, and the log of it.
 //!
-//! It is what nearly every step of the kernel works on, with the machine below. What stands below
-//! the parts ([`Handles`](crate::parts::io::Handles) and the others) is a method here; a part gets
-//! the scheduler as an argument.
+//! Nearly every step of the kernel works on it. The methods that a part such as
+//! [`Handles`](crate::parts::io::Handles) needs are here, and the part gets `&mut Sched`.
 
 use std::rc::Rc;
 
@@ -17,7 +16,7 @@ use super::tasks::Tasks;
 use crate::log::Log;
 use crate::machine::Machine;
 
-/// The state of a run: fields that only the task on the CPU needs.
+/// The state of the run of the task on the CPU.
 #[derive(Default)]
 pub(crate) struct Run {
     /// The index of the task that runs. `None` between two runs.

@@ -16,10 +16,11 @@
 //!     +----------------------- suspend --------------------+----> ended (end_task)
 //! ```
 //!
-//! A task ends with its output, by a panic, or because it is dropped ([`End`]). In each case
-//! `Core::end_task` takes the same steps in the same order: withdraw the remaining waits and
-//! close the remaining scopes, hand the output to the cell, remove the record with the scopes
-//! around the task, write the `exit` line, and wake the tasks that join it. User code (the drops of
+//! A task ends with its output, by a panic, or because it is dropped ([`End`]). A drop ends it in
+//! any state but `Running`. If it panics or is dropped, its future goes first. Then
+//! `Core::end_task` takes the same steps in the same order: withdraw the remaining waits and close
+//! the remaining scopes, hand the output to the cell, remove the record with the scopes around the
+//! task, write the `exit` line, and wake the tasks that join it. User code (the drops of
 //! the future, of the output and of the task's locals) runs outside of any borrow, and its panic
 //! does not stop these steps.
 //!
@@ -225,7 +226,7 @@ impl Tasks {
     }
 
     /// Returns the name of the task with this number, if the task has not ended. O(tasks).
-    pub(crate) fn has_name(&self, id: u64) -> Option<&str> {
+    pub(crate) fn name_of(&self, id: u64) -> Option<&str> {
         let (_, task) = self.iter().find(|(index, _)| self.id(*index) == id)?;
         Some(&task.name)
     }

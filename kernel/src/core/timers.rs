@@ -53,7 +53,7 @@ pub(crate) fn lives(records: &Records, owner: Owner) -> bool {
 /// The number of stale entries up to which the heap is not rebuilt.
 const FEW: usize = 16;
 
-/// A timer in the heap, in 24 bytes: each level of a sift moves one.
+/// A timer in the heap. It is small (24 bytes), because each level of a sift moves one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     at: Time,
@@ -92,7 +92,8 @@ pub(crate) struct Timers {
 
 impl Default for Timers {
     fn default() -> Timers {
-        // A sweep comes before the heap grows for stale entries alone.
+        // Room for 256, so that a kernel with few timers sweeps before its heap grows: stale
+        // entries alone never make it allocate.
         let heap = BinaryHeap::with_capacity(16 * FEW);
         Timers { heap, services: [Time::NEVER; 2], sleeps: 0 }
     }
@@ -174,8 +175,7 @@ impl Timers {
     /// stale entries, because some were dropped at the top.
     #[inline]
     pub(crate) fn sweep(&mut self, stale: usize, lives: impl Fn(Owner) -> bool) -> bool {
-        // Half of the heap at least: then the cost of a rebuild is shared by as many timers as it
-        // looks at.
+        // Half of the heap at least, so that a rebuild costs O(1) for each stale timer.
         let is_time = stale > FEW && stale >= self.heap.len() / 2;
         if is_time {
             self.heap.retain(|Reverse(entry)| lives(entry.owner()));

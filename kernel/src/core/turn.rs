@@ -114,17 +114,20 @@ impl<M: Machine> Core<M> {
         self.skipped.turns = 0;
         let last = self.longrun.since;
         self.mark_runs();
-        // Between two runs, the thread may have done other work.
+        // The time since the last `Kernel::run` is no run time of a task. But the thread may have
+        // used the CPU in it, so it counts toward the next reading of the CPU time.
         let busy = self.longrun.since.wrapping_sub(last);
         self.longrun.count_busy(&mut self.sched.machine, busy);
         self.boot();
     }
 
-    /// Handles the posts that were made while the kernel did not run. This is a turn of its own,
-    /// because the log shows in which order tasks became ready in a turn.
+    /// Handles the posts that were made while the kernel did not run. They get a turn of their own:
+    /// inside a turn the log fixes the order in which tasks become ready, and these became ready
+    /// before it.
     pub(crate) fn serve_between_runs(&mut self, services: &mut impl Services<M>) {
         self.sched.turn += u64::from(self.sched.gate.has_filed());
         self.serve(services);
+        // For tests: an observer that wants the state gets it here, where no event is half handled.
         self.between_events();
     }
 
@@ -140,7 +143,7 @@ impl<M: Machine> Core<M> {
         self.wait(services)?;
         // Step 3.
         self.run_wakeup(services);
-        // Step 4, and the posts of foreign wakers in the steps so far.
+        // Step 4, and the posts of the wakers that the steps so far have called.
         self.fire_timers(services);
         self.serve(services);
         // Step 5.
@@ -198,10 +201,11 @@ impl<M: Machine> Core<M> {
             self.between_events();
         }
         let hang = mem::take(&mut arrivals.hang);
+        // The bell has ended the wait, and has nothing more to say.
         arrivals.bell = false;
         self.arrivals = arrivals;
         if let Err(error) = waited {
-            // A failed wait ends the run. What is due by now still fires, in this run.
+            // A failed wait ends `Kernel::run`. What is due by now still fires first.
             self.fire_timers(services);
             return Err(Failure::Machine(error));
         }
@@ -230,22 +234,23 @@ impl<M: Machine> Core<M> {
         WaitLimit::Arrival { by, outside: self.sched.external > 0 || self.busy_threads > 0 }
     }
 
-    /// Counts a turn that has tasks to run, and returns whether the turn does not ask the machine
-    /// for arrivals. At most 61 turns in a row skip epoll, and none once the coarse clock has
-    /// ticked. Otherwise tasks that hand work to each other would pay for a system
-    /// call in each turn. The bound keeps busy tasks from delaying all I/O.
+    /// Counts a turn that has tasks to run, and returns whether the turn leaves out steps 1 and 2.
+    /// At most 61 turns in a row skip epoll, and none once the coarse clock has ticked. Otherwise
+    /// tasks that hand work to each other would pay for a system call in each turn. The bound keeps
+    /// busy tasks from delaying all I/O.
     #[inline]
     fn skips(&mut self) -> bool {
         self.skipped.turns += 1;
-        // The end of the last run, if it was measured.
+        // `longrun` has read the cheap clock at the end of the last run, so do not read it again.
         let measured = self.longrun.measures();
         let mark = if measured { self.longrun.since } else { self.sched.machine.mark() };
         self.skipped.turns <= SKIPPED && self.skipped.since == mark
     }
 
-    /// Marks the start of the runs of a turn.
+    /// Marks the start of the runs, if this turn has waited for the machine.
     #[inline]
     fn mark_runs(&mut self) {
+        // A turn that leaves out the wait continues the time of the turn before.
         if self.skipped.turns == 0 {
             let busy = self.longrun.since.wrapping_sub(self.skipped.since);
             self.longrun.count_busy(&mut self.sched.machine, busy);
@@ -295,6 +300,7 @@ impl<M: Machine> Core<M> {
     /// Runs task 1 if the wake queue has messages (step 3 of a turn).
     #[inline]
     pub(crate) fn run_wakeup(&mut self, services: &mut impl Services<M>) {
+        // Task 1 has not parked before its first run, which writes the first lines of the log.
         if !self.wakeup.is_parked || self.wakeup.has_messages(M::IS_TAPED, self.sched.turn) {
             self.move_messages(services);
         }

@@ -143,7 +143,7 @@ impl<M: Machine> Sched<M> {
 
     /// Wakes a task if it is parked, and calls the wakers that combinators have set for its parked
     /// waits.
-    pub(crate) fn poll_again(&mut self, index: TaskIndex) {
+    pub(crate) fn wake_all_of(&mut self, index: TaskIndex) {
         if self.tasks[index].state == TaskState::Parked {
             self.wake_by_waker(index);
         }
@@ -226,8 +226,6 @@ impl<M: Machine> Sched<M> {
             joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
             let ticket = records.waits.key(first);
             drop(records);
-            // One at a time from the head: a waker that is called here may withdraw another of
-            // these waits.
             self.complete(ticket, Reply::Done);
         }
     }
@@ -264,15 +262,13 @@ impl<M: Machine> Sched<M> {
 
     /// Wakes the first waits in a queue, at most `n`. Returns how many.
     pub(crate) fn wake(&mut self, queue: &Rc<Queue>, n: u64) -> u64 {
-        // Count the waits before the first is woken. A task that waits again in between stands at
-        // the end, and would be woken a second time.
+        // All that wait now, if `n` is larger.
         let most = n.min(queue.len.get());
         for _ in 0..most {
             let Some(first) = queue.waiters.get().first() else { break };
             let mut records = self.gate.records();
             let ticket = records.waits.key(first);
-            // Out of the queue before the task is told: the waker of a combinator may wake the same
-            // queue again.
+            // Out of the queue first: a wait with a reply is in no queue.
             records.dequeue(queue, ticket);
             drop(records);
             self.complete(ticket, Reply::Permit);

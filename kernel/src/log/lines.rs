@@ -217,10 +217,6 @@ impl<M: Machine> Sched<M> {
         }
         let records = self.gate.records();
         let scope = &records.scopes[source.index];
-        // The `cancel` line says so itself.
-        if scope.kind == ScopeKind::Task {
-            return;
-        }
         let number = if scope.kind.is_timeout() { scope.number } else { 0 };
         let interrupt = records.interrupt(source, source, source, self.now);
         drop(records);

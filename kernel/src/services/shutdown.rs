@@ -81,7 +81,7 @@ impl Shutdown {
         shared.until_closing.over.set(true);
         for task in core.sched.tasks.newest_first(0).into_iter().rev() {
             if core.sched.gate.records().tasks[task.0].watches_shutdown {
-                core.sched.poll_again(task);
+                core.sched.wake_all_of(task);
             }
         }
         core.sched.wake(&shared.until_closing, u64::MAX);

@@ -161,7 +161,7 @@ impl Threads {
         let Threads { tokens, deliver, .. } = self;
         let Sched { machine, tasks, .. } = &mut core.sched;
         let Some(job) = tokens.jobs.get_mut(&number) else { return };
-        let name = tasks.has_name(job.task.1);
+        let name = tasks.name_of(job.task.1);
         let view = || job.view(number, name);
         if let Some(parcel) = machine.play_job(number, &view, parcel, deliver) {
             job.on_thread = true;
@@ -362,7 +362,7 @@ impl Threads {
     /// Returns the jobs that have not ended, ordered by number.
     pub(crate) fn views(&self, tasks: &Tasks) -> Vec<JobView> {
         let jobs = self.tokens.jobs.iter();
-        jobs.map(|(number, job)| job.view(*number, tasks.has_name(job.task.1))).collect()
+        jobs.map(|(number, job)| job.view(*number, tasks.name_of(job.task.1))).collect()
     }
 }
 

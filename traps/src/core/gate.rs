@@ -61,8 +61,9 @@ pub struct Gate {
     /// The identity of the current task's waker, read without touching its reference count.
     pub(crate) waker: Cell<(*const (), *const ())>,
     pub(crate) budget: Cell<u32>,
-    /// The word and the call site of the wait from which the task has returned in this run: the
-    /// first whose reply it read in the first poll. `None` while that poll has read none.
+    /// The wait from which the task has returned in this run, for `longrun` lines: the log's word
+    /// and the call site of the first wait whose reply the first poll has read. `None` while that
+    /// poll has read none. Here and not in each task, because few runs are long.
     pub(crate) came: Cell<Option<(&'static str, Option<Site>)>>,
     /// The number of times that a task woke itself in its own poll. A task that has just woken
     /// itself is not waiting.
@@ -77,6 +78,7 @@ pub struct Gate {
     pub(crate) newest: Cell<Option<Ticket>>,
     /// The traps and posts that were filed before `newest`, in program order.
     pub(crate) filed: RefCell<Vec<Filed>>,
+    /// Whether `filed` is not empty, to be asked without a borrow.
     pub(crate) any_filed: Cell<bool>,
     /// The largest serial number of a key that was made before the kernel. Every key of the kernel
     /// has a larger one, whatever it names.
@@ -466,16 +468,14 @@ impl Gate {
     /// Records that the next poll is not the first one of the run. What it reads are answers to
     /// traps of this run.
     #[inline]
-    pub fn poll_again(&self) {
+    pub fn keep_polling(&self) {
         if self.came.get().is_none() {
             self.came.set(Some(("", None)));
         }
     }
 
     /// Returns the log's word for the wait from which the task has returned in this run, and the
-    /// call site of the wait. The word is empty if a waker has woken the task. A task that waits
-    /// has no room for these: they are wanted of one run in many, and a reader of the reply has
-    /// them.
+    /// call site of the wait. The word is empty if a waker has woken the task.
     #[must_use]
     pub fn came_from(&self) -> (&'static str, Option<Site>) {
         self.came.get().unwrap_or_default()
@@ -517,7 +517,7 @@ impl Gate {
         result
     }
 
-    /// Borrows the waits and the scopes. User code must not be called in the meantime.
+    /// Borrows the tasks, the waits and the scopes. User code must not be called in the meantime.
     #[inline]
     pub fn records(&self) -> RefMut<'_, Records> {
         self.records.borrow_mut()

@@ -1,6 +1,7 @@
 //! The vocabulary between a task and its kernel: traps, replies and posts.
 //!
-//! A *trap* asks the kernel for something and gets one *reply*. It *answers* (the kernel polls the
+//! A task *files* a trap or a post: it puts it on a list that the kernel reads after the poll. A
+//! *trap* asks the kernel for something and gets one *reply*. It *answers* (the kernel polls the
 //! same task again at once) or *blocks* (the task leaves the CPU until the reply exists). A *post*
 //! informs the kernel and gets no reply, so a `Drop` can make one. Nothing else passes between the
 //! two sides.
@@ -12,7 +13,7 @@
 //! A reply repeats nothing that is in its trap. For example, `Ready` does not name the descriptor,
 //! because the wait keeps its trap. If a task drops a reply unread, the kernel takes back what the
 //! reply carried: readiness is remembered, a permit goes to the next waiter, an interrupt is
-//! pending again, and the value of a job is an orphan.
+//! pending again, and the value of a job goes to the handler for orphans.
 //!
 //! The obvious way is a method of the kernel for each service, called by the task. Then every
 //! future borrows the kernel, a service may be called while another one runs, and requests pass the
@@ -56,7 +57,8 @@ pub enum Trap {
         /// Whether the task yields because its budget of operations is spent.
         spent: bool,
     },
-    /// *Blocks* until the time `until`. A duration of zero costs one turn, even under a deadline.
+    /// *Blocks* until the time `until`. A sleep of zero is a yield: the task runs again in the next
+    /// turn.
     Sleep {
         /// The requested duration in microseconds, for the log.
         span: u64,
@@ -81,7 +83,7 @@ pub enum Trap {
     Wait {
         /// The queue.
         queue: Rc<Queue>,
-        /// Whether the queue keeps the permit if this wait is dropped unread and no one else waits.
+        /// Whether the queue keeps the permit if the reply is dropped unread and no one else waits.
         keep: bool,
     },
     /// *Blocks* until the ticket of the wait is unparked, perhaps by another thread.
@@ -184,7 +186,8 @@ pub enum Reply {
 pub enum Post {
     /// Undoes the wait of a dropped future, or takes back the content of its unread reply.
     Withdraw(Ticket),
-    /// Adds a new task at the end of the ready queue.
+    /// Adds a new task at the end of the ready queue. A post, because nothing is waited for. The
+    /// log and the counters show it as a trap that answers.
     Spawn(NewTask),
     /// Cancels a task.
     Cancel {
@@ -206,8 +209,8 @@ pub enum Post {
     Woken(TaskRef),
     /// The task read this interrupt but did not act on it. Makes it pending again.
     Repend(Interrupt),
-    /// Makes a deadline that has passed pending again for the traps after this post, because a
-    /// timeout inside it has closed.
+    /// A deadline has passed, and a timeout inside it has now closed. Traps that are filed after
+    /// this post take the interrupt of the deadline again. Those filed before it do not.
     RependNow {
         /// The scope that has fired.
         source: ScopeId,
@@ -235,7 +238,7 @@ pub enum Post {
         handle: HandleId,
         /// The descriptor itself, which is closed when the kernel no longer needs it.
         owner: Option<OwnedFd>,
-        /// Whether closing `owner` ends its registration, because no duplicate of it exists.
+        /// Whether closing `owner` also removes it from epoll. It does if no duplicate is open.
         sole: bool,
     },
     /// Informs a service above the core.

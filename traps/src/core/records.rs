@@ -102,16 +102,16 @@ pub struct Scope {
     pub number: u64,
     /// The task of the scope, which outlives it.
     pub task: TaskIndex,
-    /// The scope, or the task, that polled this scope last. Of a scope around a whole task, the
-    /// next one around the same task, or [`ScopeId::NONE`].
+    /// The scope, or the task, that polled this scope last. For a scope around a whole task: the
+    /// next one out, or [`ScopeId::NONE`].
     pub parent: ScopeId,
-    /// The rank of the last source when this scope was opened.
+    /// The rank of the last source of interrupts when this scope was opened.
     pub(crate) order: u64,
     /// The number of waits and scopes in this scope, without those in inner scopes.
     pub(crate) inside: u32,
     /// The index of the newest wait in this scope, and of the newest inner scope.
     pub(crate) newest: (u32, u32),
-    /// The deadline of the scope, unless it is in the deadline table.
+    /// The deadline of the scope. That of a guard is in the deadline table until it fires.
     pub deadline: Time,
     /// The call site that opened the scope.
     pub site: Site,
@@ -121,8 +121,8 @@ pub struct Scope {
     pub fired: Option<Box<Fired>>,
 }
 
-/// The half of a task that its own polls need. The kernel has the other half, at the same index:
-/// the future and the name, which are user code and must not be in a table of the gate.
+/// The half of a task that its own polls need. The kernel has the other half, at the same index,
+/// with the future, which is user code and must not be in a table of the gate.
 #[derive(Debug)]
 pub struct TaskRecord {
     /// The number of the task, from 2. The kernel's own task is number 1.
@@ -234,8 +234,8 @@ impl Records {
         let found = self.scopes.get(scope).filter(|found| found.kind != ScopeKind::Closed)?;
         // A wait or a scope that is still inside has this row on its way out. So the row stays,
         // marked Closed, until it is empty.
-        let is_left = found.inside == 0;
-        let closed = if is_left { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
+        let is_empty = found.inside == 0;
+        let closed = if is_empty { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
         // The entry stays in the heap. To find it there would cost more than to skip it when it is
         // due.
         self.stale_timers += usize::from(closed.has_timer);
@@ -244,7 +244,7 @@ impl Records {
         if closed.is_inner {
             self.tasks[closed.task.0].open -= 1;
             // A row that stays is still inside its parent, and so keeps its parent.
-            if is_left {
+            if is_empty {
                 self.count_out(closed.parent);
             }
         } else {
@@ -273,8 +273,8 @@ impl Records {
             *around = closed.parent.index;
         }
         let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
-        // Nothing counts the scopes around a root. So walk from the root outwards to the one that
-        // has the closed scope as its parent, and let it skip that.
+        // Nothing counts the scopes around a task. So walk from the innermost outwards to the one
+        // that has the closed scope as its parent, and let it skip that.
         while let Some(inner) = self.scopes.get_mut(at) {
             if inner.parent == scope {
                 inner.parent = closed.parent;
@@ -389,7 +389,7 @@ impl Records {
         self.count_out(before);
     }
 
-    /// Takes a wait out of its queue, at whatever nearest_timeout it is.
+    /// Takes a wait out of its queue, wherever it is in the queue.
     pub fn dequeue(&mut self, queue: &Queue, ticket: Ticket) {
         let mut line = queue.waiters.get();
         line.remove(&mut self.waits, ticket.index, |wait| &mut wait.in_queue);

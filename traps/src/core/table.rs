@@ -1,8 +1,8 @@
 //! Tables, keys, lists and queues: the structures behind the gate.
 //!
 //! A [`Table`] is a slab of rows. A [`Key`] names a row by its index and by a serial number that no
-//! other row of the table gets, so the key of a removed row matches nothing. A look-up is a bounds
-//! check and a comparison of serial numbers. That comparison is the only invariant.
+//! other row of the table gets (until 2^32 rows later), so the key of a removed row matches
+//! nothing. A look-up is a bounds check and a comparison of serial numbers.
 //!
 //! For example, a task is the row `3/17`: index 3, the 17th row ever made. It ends, and another
 //! task gets index 3 as `3/18`. A waker that still holds `3/17` finds a row with another serial
@@ -48,6 +48,7 @@ impl<K> Key<K> {
     pub const fn new(index: u32, serial: u32) -> Key<K> {
         let serial = match NonZeroU32::new(serial) {
             Some(serial) => serial,
+            // Only `NONE` is made with 0.
             None => NonZeroU32::MAX,
         };
         Key { index, serial, kind: PhantomData }
@@ -104,6 +105,7 @@ impl<K: Copy, T> Table<K, T> {
         // numbers begin again, at 1.
         self.last = self.last.wrapping_add(1).max(1);
         let index = self.rows.insert((self.last, row));
+        // 31 bits, because the highest bit of an index distinguishes a task from a scope.
         Key::new(i32::try_from(index).expect("fewer than 2^31 rows") as u32, self.last)
     }
 
@@ -273,11 +275,11 @@ pub enum OfHandle {}
 /// The name of a wait, from the poll that files it until its result is read or its future is
 /// dropped.
 pub type Ticket = Key<OfWait>;
-/// The name of an open scope, or of a task as the place outside all its scopes.
+/// The name of an open scope, or of a whole task: the place outside all its scopes.
 pub type ScopeId = Key<OfScope>;
 /// The name of a task, which may have ended.
 pub type TaskRef = Key<OfTask>;
-/// The row of a task that has not ended. Where a task may have ended, it has a [`TaskRef`].
+/// The row of a task that has not ended. If a task may have ended, use its [`TaskRef`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskIndex(pub u32);
 
@@ -294,9 +296,9 @@ impl TaskIndex {
 const IS_TASK: u32 = 1 << 31;
 
 impl ScopeId {
-    /// Returns the name of the place in a task that is outside all its scopes. A table of scopes
-    /// has no row of this name. One type for both is less than an enum: a name stays one word, and
-    /// a wait in no scope needs no case of its own.
+    /// Returns the name of the place in a task that is outside all its scopes. The table of scopes
+    /// has no row of this name. An enum of both would be two words long, and a wait in no scope
+    /// would need a case of its own.
     #[inline]
     #[must_use]
     pub const fn of(task: TaskRef) -> ScopeId {
@@ -332,8 +334,8 @@ impl fmt::Display for TaskId {
 pub enum ScopeKind {
     /// The scope around a whole task that was cancelled. The cancellation opens and fires it.
     Task,
-    /// The scope around a whole task of a connection deadline that has fired outside a guard, with
-    /// its slot in the deadline table.
+    /// A connection deadline that has fired outside a guard. The scope is around the whole task,
+    /// and has the deadline's slot in the deadline table.
     Deadline(u32),
     /// A timeout, with or without a deadline.
     Timeout,
@@ -391,7 +393,7 @@ pub struct Queue {
     pub len: Cell<u64>,
     /// The number of kept permits.
     pub permits: Cell<u32>,
-    /// Whether the awaited event has happened, so that a wait is answered at once.
+    /// Whether the awaited event has happened, so that a wait is woken as soon as it has parked.
     pub over: Cell<bool>,
     /// The purpose of the queue, for the log.
     pub label: Cell<Label>,

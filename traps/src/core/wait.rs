@@ -94,11 +94,12 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected
             drop(waker);
             Collected::Reply(reply)
         }
-        // A source that is pending for the present scope reaches a wait only when it is filed.
+        // An interrupt that is pending is only looked for when a trap is filed. So file it again.
         Some(wait) if wait.scope != reader && records.pending(reader, false).is_some() => {
             Collected::Elsewhere
         }
         Some(wait) => {
+            // The wait goes on, in the scope that polls it now.
             let before = wait.scope;
             if before != reader {
                 note_move(gate, &records, Rescoped::Wait(ticket), before, reader);
@@ -154,8 +155,8 @@ impl Gate {
     }
 }
 
-/// Makes an interrupt pending again. The operation had already succeeded when the interrupt was
-/// read, so the next trap must get it.
+/// Makes an interrupt pending again. Its operation has succeeded although the interrupt was read,
+/// so the next trap must get it.
 pub(crate) fn unread(interrupt: &Interrupt) {
     if gate::task().is_some() {
         post(Post::Repend(interrupt.clone()));
@@ -229,7 +230,8 @@ impl Call {
         Poll::Pending
     }
 
-    /// Withdraws the trap, if it is filed. An unread reply gives back what it hands over.
+    /// Withdraws the trap, if it is filed. If its reply was not read, the kernel takes the content
+    /// back.
     pub(crate) fn abandon(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             withdraw(ticket);

@@ -1,8 +1,8 @@
 //! Interrupts: the reasons why blocking traps end early, and how errors carry them upwards.
 //!
-//! Only the kernel makes an [`Interrupt`]. It is the error of the trap that a task is blocked in,
-//! and travels up by `?`. On its way it leaves scopes, and each timeout that it leaves gives it the
-//! name that it has outside (`Interrupt::leave`). So one interrupt is a `TaskTimeout` where its
+//! An [`Interrupt`] is the error of a blocking trap that a source has ended, and travels up by `?`.
+//! No program can make one. On its way it leaves scopes, and each timeout that it leaves gives it
+//! the name that it has outside (`Interrupt::leave`). So one interrupt is a `TaskTimeout` where its
 //! deadline was set, a `TimeoutCancellation` further in, and an `UncaughtTimeout` further out.
 //!
 //! For example, `timeout_after(2s, timeout_after(5s, sleep(9s)))`: after 2 s the sleep ends with a
@@ -30,7 +30,8 @@ use crate::time::Time;
 pub enum Kind {
     /// The task was cancelled.
     Cancelled,
-    /// The deadline of the scope that the interrupt leaves, or is about to leave, has passed.
+    /// The deadline of the nearest timeout around the trap, or of the timeout just left, has
+    /// passed.
     TaskTimeout,
     /// The deadline of a scope further out has passed.
     TimeoutCancellation,
@@ -142,10 +143,10 @@ impl Interrupt {
     }
 
     /// Moves the interrupt to the scope of its reader, which is not the scope of the wait.
-    /// `has_left` is set if the source is not around the reader.
-    pub(crate) fn move_to(&mut self, nearest_timeout: Option<ScopeId>, has_left: bool) {
+    /// `passed` is set if the source is not around the reader.
+    pub(crate) fn move_to(&mut self, nearest_timeout: Option<ScopeId>, passed: bool) {
         self.0.nearest_timeout = nearest_timeout;
-        self.0.passed |= has_left;
+        self.0.passed |= passed;
     }
 
     /// Moves the interrupt out of the timeout `scope` into `outer`, the timeout around it, and
@@ -178,7 +179,8 @@ impl Interrupt {
         }
         debug_assert!(inner.deadline != Time::NEVER, "a timeout has a deadline");
         inner.passed = true;
-        // An inner timeout serves this scope too if its deadline had passed at the delivery.
+        // An inner timeout serves this scope too if this scope's deadline, too, had passed at the
+        // delivery.
         if own || deadline <= inner.reading {
             inner.kind = Kind::TaskTimeout;
             inner.deadline = if own { inner.deadline } else { deadline };
@@ -293,7 +295,7 @@ pub struct Fired {
     pub by: Option<TaskId>,
     /// The reason of the cancellation.
     pub reason: &'static str,
-    /// The places where a wait took the source.
+    /// The places where something has happened: a wait took the source, or it became pending again.
     pub(super) places: BTreeMap<ScopeId, Place>,
 }
 
@@ -301,10 +303,11 @@ pub struct Fired {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) is_pending: bool,
-    /// Whether it became pending again in a poll, and the kernel has not come to that post yet. A
-    /// trap that the same poll filed earlier must not take it.
-    pub(super) is_ahead: bool,
-    /// The number of waits inside that have taken the source here and have not given it back.
+    /// A closing timeout has made it pending in this poll, and the post `RependNow` is not served
+    /// yet. A trap that the same poll filed earlier must not take it.
+    pub(super) waits_for_post: bool,
+    /// The number of waits that have taken the source, here or further in, and have not given it
+    /// back.
     pub(super) taken: u32,
 }
 
@@ -324,7 +327,7 @@ impl Fired {
     }
 
     pub(super) fn place(&mut self, at: ScopeId) -> &mut Place {
-        self.places.entry(at).or_insert(Place { is_pending: true, is_ahead: false, taken: 0 })
+        self.places.entry(at).or_insert(Place { is_pending: true, waits_for_post: false, taken: 0 })
     }
 
     pub(super) fn is_pending(&self, at: ScopeId) -> bool {
@@ -332,6 +335,6 @@ impl Fired {
     }
 
     pub(super) fn is_open_to_traps(&self, at: ScopeId) -> bool {
-        self.places.get(&at).is_none_or(|place| place.is_pending && !place.is_ahead)
+        self.places.get(&at).is_none_or(|place| place.is_pending && !place.waits_for_post)
     }
 }

@@ -18,7 +18,8 @@
 //! - **Once per branch.** Each branch of a `join` or a `race` gets the interrupt once. After that,
 //!   its clean-up code can wait as usual.
 //! - **Never lost.** If no wait can take the interrupt now, the next blocking trap does. If a
-//!   future is dropped before it has read its interrupt, another wait gets it.
+//!   future is dropped before it has read its interrupt, another parked wait gets it, or the next
+//!   blocking trap.
 //!
 //! # The rule
 //!
@@ -26,32 +27,40 @@
 //!
 //! > A source is pending at itself, and at each branch inside it that was open when it fired. A
 //! > wait looks along its way out, from its own scope to the source. It takes the interrupt at the
-//! > first scope where the source is pending, unless there is a shield on the way. Taking ends that
-//! > the source is pending, along the whole way. If the task never reads the interrupt, the source
-//! > is pending again where it was taken, and at each scope further out whose last taker this was.
+//! > first scope where the source is pending, unless there is a shield between the wait and the
+//! > source. When a wait has taken it, the source is no longer pending anywhere on that way. If the
+//! > task never reads the interrupt, the source is pending again where it was taken, and at each
+//! > scope further out that no other wait still counts as taken.
 //!
-//! A wait that is parked takes the interrupt when the source fires. Any other wait takes it when
-//! its trap is dispatched, before the trap has any effect. If several sources are pending for a
-//! wait, a cancellation comes first, and then the source that fired first.
+//! A wait looks at three moments: when the source fires, if the wait is parked then; when its trap
+//! is dispatched, before the trap has any effect; and when an interrupt goes back, if it is parked
+//! then. All waits that are parked when a source fires look before any of them takes. If several
+//! sources are pending for a wait, a cancellation comes first, and then the source that fired
+//! first. A task that waits for foreign wakers alone has no trap to end. It is polled, and the
+//! future of the timeout takes the interrupt itself. A cancellation counts as fired when it is
+//! asked for.
 //!
 //! For example, the timeout `T` is around `join(a, b)`. At 1 s, `a` sleeps, and `b` sleeps inside a
-//! shield `S`:
+//! shield:
 //!
 //! ```text
-//!                                         way out     pending at
-//! T fires                                             a, b, T
-//! the parked sleep of a takes it          a, T        b
-//! a sleeps again, to clean up             a, T        b            takes nothing
-//! the shield of b has ended; b sleeps     b, T                     takes it at b
-//! b is dropped before it reads it         b, T        b            T is still taken by a
-//! a, too, is dropped before it reads it   a, T        a, b, T
+//!                                            way out     pending at
+//! T fires                                                a, b, T
+//! the parked sleep of a takes it             a, T        b
+//! a reads it, and sleeps again to clean up   a, T        b           takes nothing
+//! the shield of b has ended; b sleeps        b, T        nothing     takes it at b
+//! that sleep is dropped unread               b, T        b           T still counts as taken by a
 //! ```
+//!
+//! If the first sleep of `a` had been dropped unread, too, `T` would be pending at `a`, `b` and `T`
+//! again.
 //!
 //! # One exception to "once"
 //!
-//! When a timeout closes, the enclosing timeouts that have fired are pending again. Otherwise code
-//! that handles the error of an inner timeout, in a loop of attempts for example, would never meet
-//! the outer deadline.
+//! When a timeout closes, each enclosing timeout or guard that has fired, out to the next shield,
+//! is pending again at one place: the first branch on the way out, or itself. Only traps that are
+//! filed after the close take it. Otherwise code that handles the error of an inner timeout, in a
+//! loop of attempts for example, would never meet the outer deadline.
 //!
 //! # Why not the obvious way
 //!

@@ -1,13 +1,14 @@
 //! Where a source of interrupts is pending, and which wait takes its interrupt: the rule at the
 //! head of this folder, as methods of [`Records`].
 //!
-//! A source stores only the places where it differs from the beginning: one that is not in
-//! [`Fired`]'s `places` is pending. Most sources fire inside one branch or none, so most maps are
-//! empty or have one entry. A branch was open when a source fired if the branch has the lower
-//! `order`: both take their ranks from one counter.
+//! At first, a source is pending at every place. The map `places` of [`Fired`] has only those where
+//! something has happened; an absent one is pending. Most sources fire inside one branch or none,
+//! so most maps are empty or have one entry. A source raises a counter and takes it as its rank,
+//! and a branch copies it. So a branch was open when a source fired if the branch has the lower
+//! `order`.
 //!
-//! The questions are answered by walks from the inside out ([`Records::around`]), so that opening
-//! and closing a scope pays nothing for them.
+//! The questions are answered by walks from the inside out ([`Records::around`]), so that opening a
+//! scope pays nothing for them.
 
 use std::mem;
 
@@ -19,8 +20,8 @@ use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;
 
 impl Scope {
-    /// Returns whether the scope has fired and a wait has taken the source at the scope itself, and
-    /// has not given it back. `own` is the name of the scope.
+    /// Returns whether the scope has fired, and a wait anywhere inside has taken the source and has
+    /// not given it back. `own` is the name of the scope.
     #[must_use]
     pub fn was_taken(&self, own: ScopeId) -> bool {
         let place = self.fired.as_ref().and_then(|fired| fired.places.get(&own));
@@ -38,7 +39,7 @@ impl Records {
     }
 }
 
-/// The nearest deadline in force, and the scope that set it.
+/// The soonest deadline in force, and the scope that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// The deadline.
@@ -97,9 +98,9 @@ impl Records {
         let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
         // Without these counts, each timeout that fires and each task that is cancelled would look
         // through all scopes of the thread.
-        let may_have = self.shields > 0 && self.tasks[task.0].open > 0;
+        let may_have_shield = self.shields > 0 && self.tasks[task.0].open > 0;
         let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
-        self.waits_of(task).all(|(_, wait)| is_bare(wait)) && !(may_have && has_shield())
+        self.waits_of(task).all(|(_, wait)| is_bare(wait)) && !(may_have_shield && has_shield())
     }
 
     /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
@@ -107,7 +108,7 @@ impl Records {
         self.scopes.iter().filter(move |(at, _)| *at != scope && self.is_inside(*at, scope))
     }
 
-    /// Finds the nearest deadline in force in a scope.
+    /// Finds the soonest deadline in force in a scope.
     #[must_use]
     pub fn in_force(&self, from: ScopeId, deadlines: &DeadlineTable) -> Option<InForce> {
         let mut soonest: Option<InForce> = None;
@@ -143,7 +144,7 @@ impl Records {
     pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
         debug_assert!(self.is_open(source), "an open scope fires");
         debug_assert!(fired.order <= self.order, "a rank is taken before it is used");
-        // A guard that was armed again fires again. The places of its last time say nothing about
+        // A guard that was armed again fires again. The places of its last firing say nothing about
         // this one.
         self.forget(source);
         self.sources += 1;
@@ -191,8 +192,8 @@ impl Records {
 
     /// Returns the places on the way from `from` out to `source`: the branches that were open when
     /// `source` fired, and `source` itself. Returns no place if a shield is on the way, unless
-    /// `shields` is set.
-    fn way(&self, source: ScopeId, from: ScopeId, shields: bool) -> Vec<ScopeId> {
+    /// `through_shields` is set.
+    fn way(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Vec<ScopeId> {
         let order = self.scopes[source.index].fired.as_ref().map_or(0, |fired| fired.order);
         let mut places = Vec::new();
         for (at, scope) in self.around(from) {
@@ -205,7 +206,7 @@ impl Records {
                 // such as `join(flush, close)`. It must not be interrupted a second time.
                 ScopeKind::Branch if scope.order < order => places.push(at),
                 // Outside of the shield the source stays pending, for the first trap after it.
-                ScopeKind::Shield if !shields => break,
+                ScopeKind::Shield if !through_shields => break,
                 _ => {}
             }
         }
@@ -215,20 +216,22 @@ impl Records {
     /// Returns the first scope, from `from` outwards to `source`, in which the interrupt of
     /// `source` is pending for a trap.
     #[must_use]
-    pub fn place(&self, source: ScopeId, from: ScopeId, shields: bool) -> Option<ScopeId> {
+    pub fn place(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Option<ScopeId> {
         let fired = self.scopes.get(source)?.fired.as_ref()?;
-        self.way(source, from, shields).into_iter().find(|place| fired.is_open_to_traps(*place))
+        self.way(source, from, through_shields)
+            .into_iter()
+            .find(|place| fired.is_open_to_traps(*place))
     }
 
     /// Finds the source that will interrupt a wait in `from`, and the place where the wait takes
     /// it. A cancellation comes first, and then the source that fired first.
     #[must_use]
-    pub fn pending(&self, from: ScopeId, shields: bool) -> Option<(ScopeId, ScopeId)> {
+    pub fn pending(&self, from: ScopeId, through_shields: bool) -> Option<(ScopeId, ScopeId)> {
         let sources = self.around(from).filter_map(|(source, scope)| {
             // `false` comes before `true`, so a cancellation is first. A task that is to end must
             // not be kept by a timeout that its clean-up code takes for an ordinary one.
             let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
-            Some((rank, (source, self.place(source, from, shields)?)))
+            Some((rank, (source, self.place(source, from, through_shields)?)))
         });
         sources.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
     }
@@ -292,6 +295,7 @@ impl Records {
         // What a shield holds back stays held back.
         let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
         let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
+        // A way ends with its source, so it has at least one place.
         let first = |(source, _)| (source, self.way(source, parent, true)[0]);
         let passed: Vec<_> = passed.map(first).collect();
         for (source, first) in &passed {
@@ -300,7 +304,7 @@ impl Records {
             // The same poll may have filed traps before the timeout closed. They are earlier in
             // program order, and must not take this. The post `RependNow` says when the traps
             // behind it begin.
-            place.is_ahead |= !mem::replace(&mut place.is_pending, true);
+            place.waits_for_post |= !mem::replace(&mut place.is_pending, true);
         }
         passed
     }
@@ -310,8 +314,9 @@ impl Records {
         if self.is_open(place)
             && let Some(fired) = self.scopes.get_mut(source).and_then(|it| it.fired.as_mut())
         {
+            // A trap of the same poll that was filed earlier, further in, may have taken it since.
             let place = fired.place(place);
-            (place.is_pending, place.is_ahead) = (true, false);
+            (place.is_pending, place.waits_for_post) = (true, false);
         }
     }
 
@@ -374,8 +379,8 @@ impl Records {
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
         let fired = self.scopes.get(scope)?.fired.as_ref()?;
-        // The cheap question first. A sibling may have taken it at the source itself while it is
-        // still pending in a branch; only a look through all branches finds that.
+        // A sibling may have taken the interrupt at the source itself while it is still pending in
+        // a branch. Only a look through all branches finds that, so it comes second.
         let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
         if !self.is_bare(scope) || !is_pending() {
             return None;

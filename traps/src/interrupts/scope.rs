@@ -4,16 +4,18 @@
 //! While it polls its inner future, its scope is the one in force at the gate, so every wait filed
 //! inside is in it. Opening a scope needs no answer of the kernel: the record is made at the gate,
 //! and the inner future is polled at once. The kernel learns of a scope only if the inner future
-//! pends, because only then can its deadline pass. While the log is on, it learns of every scope.
+//! pends, because only then does its deadline matter. While the log is on, it learns of every
+//! scope.
 //!
 //! For example, `timeout_after(1s, ready(7))` reads the clock once, opens a scope, polls, and
 //! closes the scope. The kernel never learns of it. `timeout_after(1s, sleep(5s))` pends, so the
 //! scope goes on the list of new timers, and after the poll the kernel puts its deadline into the
 //! timer heap.
 //!
-//! The invariant: the inner future is dropped before its scope closes, so no part of it is left
-//! inside when the record is removed. `relabel` then gives an interrupt that leaves a timeout the
-//! name that it has outside.
+//! The invariant: the inner future is dropped before its scope closes, so the posts of its waits
+//! come before the close. The kernel serves them later, and until then the row of the scope stays
+//! as a link to the outer scope. `relabel` then gives an interrupt that leaves a timeout the name
+//! that it has outside.
 //!
 //! A foreign future has no trap that could fail. If the scope fires while the inner future waits
 //! for foreign wakers alone, the next poll takes the interrupt itself and drops the inner future
@@ -254,8 +256,8 @@ impl Drop for Opener {
 }
 
 pin_project! {
-    /// A future inside a scope of its own. The fields are dropped in order: the inner future goes
-    /// first, so that the kernel never sees a scope close around it.
+    /// A future inside a scope. The fields are dropped in order: the inner future goes first, so
+    /// that the posts of its waits come before the close of the scope.
     #[derive(Debug)]
     pub(crate) struct Scoped<F> {
         #[pin]
@@ -322,8 +324,7 @@ impl<F: Future> Scoped<F> {
     #[inline]
     pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
-        // The inner future goes first. Its waits end inside the scope, and what they give back
-        // finds it open.
+        // The inner future goes first, so that the posts of its waits come before the close.
         this.inner.set(None);
         this.opener.close(left);
     }
