@@ -44,7 +44,7 @@
 //! | `sched.rs` | the scheduler: tasks, ready queue, run, log |
 //! | `turn.rs` | the loop |
 //! | `run.rs` | one run of a task: poll it, and serve what it has filed |
-//! | `dispatch.rs` | the trap table; messages that need no reply; queues of waits |
+//! | `dispatch.rs` | the trap table; messages that need no reply |
 //! | `waits.rs` | the end of a wait with a reply; wakers; queues of waits |
 //! | `ends.rs` | the end of a wait or a task whose future is gone |
 //! | `tasks.rs` | the tasks, and the queue of those that are ready |

@@ -61,7 +61,7 @@ impl Kernel<Taped> {
     /// The record begins here. What the program takes from outside before, on another thread, or
     /// not through a kernel or `net`, is not in it. See the [guide](crate::guide::replay).
     ///
-    /// If the file cannot be written, or has targets its limit, the program goes on without a
+    /// If the file cannot be written, or has reached its limit, the program goes on without a
     /// record, and the log has a warning. For this, `SIGXFSZ` gets a handler if it has none.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The core of the kernel: tasks, waits, scopes, timers, descriptors, queues, the wake queue.
 //!
-//! The core knows no thread pool, no signal handling, no shutdown and no test. These are above it,
-//! in `services`, and reach it through the methods of [`Core`].
+//! The core has no thread pool, no signal handling and no shutdown. These are above it, in
+//! `services`, and reach it through the methods of [`Core`] and [`Sched`].
 //!
 //! | file | is |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | `ends.rs` | what ends because its future is gone: a wait, a task |
 //!
 //! [`Core`] is the scheduler ([`Sched`]) and the parts. A part gets the scheduler as an argument,
-//! knows no other part, and has no methods on `Core`. So `Core` keeps only the steps that change
-//! three of them or more: a turn, a run, the trap table, interrupts and ends. How an interrupt
+//! and has no methods on `Core`. So `Core` keeps the steps that change several parts: a turn, a run,
+//! the trap table, interrupts and ends. How an interrupt
 //! reaches a wait is in `kernel/src/interrupts.rs`, the second reading.
 
 use std::any::Any;

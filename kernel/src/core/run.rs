@@ -93,8 +93,6 @@ impl<M: Machine> Core<M> {
                 self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
-            // A scope whose future pends has its timer from here on, also if a post below cancels
-            // the task.
             self.timers.set_new(self.sched.gate);
             self.serve(services);
             if polled.is_ready() {

@@ -25,7 +25,7 @@
 //!
 //! If an event begins inside another one, the outer cause must be restored. The kernel does so in
 //! three places: after a post (`Core::handle_post`), after the hook for tests
-//! (`Core::before_trap`), and after a wait that ends as it parks (`Core::by_last_line`).
+//! (`Core::before_trap`), and after a wait that ends as it parks (`Sched::by_last_line`).
 //! Task 1 uses its `run` line as the cause of each message, and a shutdown its `phase` line as the
 //! cause of each cancellation.
 //!
@@ -33,7 +33,7 @@
 //! that made the task ready. A `fire` names the line that set the timer. A `trap` that takes a
 //! pending interrupt names the line of the scope that fired. A task becomes ready right before the
 //! line that says why, so the cause of its `run` is the next line at that moment
-//! (`Core::make_ready`).
+//! (`Sched::make_ready`).
 //!
 //! A line is written when its change is made: the state of the kernel after a line is the state
 //! that a reader of the log can work out. [`Activation::state`] shows it to the tests.
@@ -48,7 +48,9 @@
 //! | `event.rs` | lines and events, with the tables of their types and their text |
 //! | `form.rs` | the forms of values in a line; free text; the macros behind the tables |
 //! | `words.rs` | the values of the kernel in the words of the log |
-//! | `told.rs` | the lines that the core writes |
+//! | `lines.rs` | the lines that the core writes, and the state that is shown after each |
+//! | `state.rs` | the whole state of a kernel as text |
+//! | `circle.rs` | the warning of a deadlock, when its last task begins to wait |
 //!
 //! The public names are in `kernel::trace`. `tests/testing` parses the text.
 

@@ -101,8 +101,8 @@ impl<K: Copy, T> Table<K, T> {
     /// Panics if there are 2^31 rows.
     #[inline(always)]
     pub fn insert(&mut self, row: T) -> Key<K> {
-        // No row has the serial number 0: the key `NONE` must name none. After 2^32 rows the
-        // numbers begin again, at 1.
+        // Not 0, so that an optional key takes no more room. After 2^32 rows the numbers begin
+        // again, at 1.
         self.last = self.last.wrapping_add(1).max(1);
         let index = self.rows.insert((self.last, row));
         // 31 bits, because the highest bit of an index distinguishes a task from a scope.
