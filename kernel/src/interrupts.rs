@@ -5,12 +5,12 @@
 //! |---|---|---|
 //! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
 //! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
-//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; a cancelled task is dropped after its grace |
-//! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends another wait if there is one |
+//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; for a cancellation no future does |
+//! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends another parked wait if no other wait has taken it |
 //!
 //! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
-//! but ends the next blocking trap. An interrupt belongs to its task, also if another task polls or
-//! drops the wait.
+//! but ends the waits of other branches, and the next blocking trap. An interrupt belongs to its
+//! task, also if another task polls or drops the wait.
 //!
 //! An interrupted wait leaves its queue or list first
 //! ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic, because
@@ -186,8 +186,8 @@ impl<M: Machine> Core<M> {
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
         let line = emit!(self.sched, index, event(effect));
         if let Some(fired) = &mut self.sched.gate.records().scopes[source.index].fired {
-            // Only the line knows whether a wait was ended, so it is written after that is known,
-            // and its number is stored last.
+            // The line says whether a wait was ended, so it could not be written before. Its
+            // number is stored now.
             fired.line = line;
         }
         self.deliver_all(source, index, &targets);
@@ -231,7 +231,8 @@ impl<M: Machine> Core<M> {
                 Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
             });
         }
-        // Another wait inside still has it, so the task learns of it in any case.
+        // Another wait inside has taken it, so the task learns of it in any case. A branch in which
+        // it is pending gets it at its next trap.
         if was_taken {
             return;
         }

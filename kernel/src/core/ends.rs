@@ -35,8 +35,7 @@ impl<M: Machine> Core<M> {
                 self.handles.stop_waiting(&mut self.sched, handle, direction);
             }
         }
-        // Before the record goes: it keeps closed scopes on the way out, and `repend` walks through
-        // them.
+        // Repend first: it walks outwards through closed scopes that only this record keeps.
         if let Some(interrupt) = interrupt {
             self.repend(&interrupt);
         }
@@ -55,8 +54,7 @@ impl<M: Machine> Core<M> {
         let waits = records.waits_of(task);
         let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
         drop(records);
-        // Parked waits first. An interrupt that was not read goes back, and would otherwise end
-        // another wait of this task, although no one will read that either.
+        // Parked waits first. Otherwise an interrupt that goes back would end one of them for nothing.
         left.sort_by_key(|(is_parked, _)| !is_parked);
         for (_, ticket) in left {
             let mut records = self.sched.gate.records();
@@ -74,7 +72,7 @@ impl<M: Machine> Core<M> {
         // The waits first: each may give back a permit or an interrupt, whose lines come before the
         // end of the task.
         self.release_all(index);
-        // The drop of an output that no handle takes is part of the run.
+        // Before the run is measured: the drop of an output that no handle takes counts as run time.
         self.drop_body(index, how, "output");
         debug_assert!(
             self.sched.gate.records().waits_of(index).next().is_none(),

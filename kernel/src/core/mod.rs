@@ -63,7 +63,7 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) wakeup: Wakeup,
     /// The scans of the table of connection deadlines.
     pub(crate) scans: Scans,
-    /// The waker with which tasks are polled that have none of their own.
+    /// The waker for the polls of tasks that have no waker of their own.
     pub(crate) spare: SpareWaker,
     /// The reports of runs that take too long.
     pub(crate) longrun: Longrun,
@@ -76,7 +76,8 @@ pub(crate) struct Core<M: Machine> {
     /// The time by which a wait of the machine must end even if no timer is due. Set by
     /// `run_until_quiescent`.
     pub(crate) bound: Option<Time>,
-    /// The number of threads with a job. They may ring, and a virtual clock stands still for them.
+    /// The number of threads with a job. Each may still send a message, so a virtual clock does not
+    /// jump while this is not 0.
     pub(crate) busy_threads: usize,
     pub(crate) main_ended: bool,
     /// The payload of main's panic, until the run ends.

@@ -88,8 +88,8 @@ impl<M: Machine> Core<M> {
             // The task may have read the clock.
             self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
-                // A finished poll may leave filed traps whose futures live on, in the output or
-                // elsewhere. No one in this task will read their replies.
+                // The last poll may have filed traps whose futures were moved out, into the output
+                // for example. This task will never read the replies.
                 self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
@@ -154,12 +154,13 @@ impl<M: Machine> Core<M> {
         let task = &mut self.sched.tasks[index];
         debug_assert!(task.state == TaskState::Running, "only the task on the CPU is polled");
         self.sched.gate.begin_poll(key, self.sched.now);
-        // A task whose waker was kept once is polled with its own from then on: the clone may
-        // outlive this poll.
+        // Once a poll has cloned the spare, it stays the waker of this task: the clone may still be
+        // used.
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(key));
-        // The gate compares wakers by address. It stores only those that are not this one.
+        // The gate compares wakers by address. With a wait it stores only one that is not this one,
+        // so only that of a combinator.
         self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.sched.run.is_polling = true;
@@ -229,7 +230,7 @@ impl<M: Machine> Core<M> {
             self.sched.gate.keep_polling();
             return false;
         }
-        // The wakers that `end_yields` calls below run outside of any task.
+        // From here no task is current: `end_yields` calls the wakers of combinators.
         self.sched.gate.end_poll();
         debug_assert!(self.sched.run.task == Some(index), "the task on the CPU parks");
         let task = &mut self.sched.tasks[index];

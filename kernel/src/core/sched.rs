@@ -28,11 +28,11 @@ pub(crate) struct Run {
     /// Whether the task's own waker was called during the run. The task then goes to the end of the
     /// ready queue.
     pub(crate) woken: bool,
-    /// Whether the task has parked a wait. While a log is written: whether its `block` line was
-    /// written.
+    /// Whether `suspend` has nothing left to log. Without a log, each wait that parks sets it; with a
+    /// log, the `block` line does.
     pub(crate) parked: bool,
-    /// Whether the poll has filed more after the trap that is being dispatched. For the log, so
-    /// entries that are quiet (`is_quiet`) do not count.
+    /// For the log: whether an entry that the poll has filed after the trap that is being dispatched
+    /// will write a line of this task.
     pub(crate) goes_on: bool,
     /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
     pub(crate) yields: Vec<(Ticket, bool)>,
@@ -101,7 +101,8 @@ impl<M: Machine> Sched<M> {
         self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
     }
 
-    /// Returns the parked waits of a task, in the order in which they were filed.
+    /// Returns what `look` makes of each parked wait of a task, in the order in which they were
+    /// filed.
     pub(crate) fn parked<R>(&self, task: TaskIndex, look: impl Fn(Ticket, &Wait) -> R) -> Vec<R> {
         let records = self.gate.records();
         let waits = records.waits_of(task);

@@ -303,8 +303,8 @@ impl ReadyQueue {
         self.now[self.taken..].iter().chain(&self.next).copied()
     }
 
-    /// Removes a task that ends while it is ready. O(the tasks that became ready after it): tasks
-    /// are dropped newest first, so the search begins at the end.
+    /// Removes a task that ends while it is ready. Searches from the end, because tasks are dropped
+    /// newest first.
     pub(crate) fn remove(&mut self, task: TaskIndex) {
         let is_it = |ready: &TaskIndex| *ready == task;
         if let Some(place) = self.next.iter().rposition(is_it) {

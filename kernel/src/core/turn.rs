@@ -121,9 +121,8 @@ impl<M: Machine> Core<M> {
         self.boot();
     }
 
-    /// Handles the posts that were made while the kernel did not run. They get a turn of their own:
-    /// inside a turn the log fixes the order in which tasks become ready, and these became ready
-    /// before it.
+    /// Handles the posts that were made while the kernel did not run. They get a turn number of their
+    /// own, because the tasks that they make ready were ready before the first turn.
     pub(crate) fn serve_between_runs(&mut self, services: &mut impl Services<M>) {
         self.sched.turn += u64::from(self.sched.gate.has_filed());
         self.serve(services);
@@ -155,7 +154,7 @@ impl<M: Machine> Core<M> {
     /// Updates whether the log is on, and whether runs are watched. Once a turn is often enough.
     pub(crate) fn refresh_flags(&mut self, services: &impl Services<M>) {
         self.sched.log.refresh_flags();
-        // The hook sees every scope.
+        // Scopes make a post only while tasks listen, and the hook needs these posts.
         let is_told = self.sched.log.listening || self.hook.is_set();
         listen(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
         self.sched.run.is_watched = is_told || self.sched.log.timed || services.watches();
@@ -188,9 +187,11 @@ impl<M: Machine> Core<M> {
         self.sched.now = self.sched.machine.now();
         debug_assert!(self.sched.now >= before, "the clock does not go back");
         self.skipped.turns = 0;
-        // The deadlines go before the arrivals, because a guard wins against a value of the same
-        // turn. A write that is ready at 5.000 s must not save a client whose deadline was 5.000 s.
+        // For the log: the waits that guards have ended in this turn, if they turn out to be ready.
         self.handles.guarded.clear();
+        // The deadlines go before the arrivals, because a guard (a timeout that wins ties) must fire
+        // before a value of the same turn. A write that is ready at 5.000 s must not save a client
+        // whose deadline was 5.000 s.
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
             self.handles.arrive(&mut self.sched, arrival);
@@ -225,8 +226,8 @@ impl<M: Machine> Core<M> {
         if self.sched.gate.has_filed() {
             return WaitLimit::Now;
         }
-        // Before this turn, the kernel has dropped the stale timers at the top of the heap, to find
-        // out whether it hangs. With the slack, timers that are due soon after share one turn.
+        // `Kernel::turn` has dropped the stale timers at the top of the heap, so the soonest one is
+        // live. With the slack, timers that are due soon after share one turn.
         let timer = self.timers.soonest().map(|at| at + self.options.timer_slack);
         let scan = self.scans.next(&self.sched.shared.deadlines);
         let by = [timer, scan, self.bound].into_iter().flatten().min();
@@ -300,7 +301,7 @@ impl<M: Machine> Core<M> {
     /// Runs task 1 if the wake queue has messages (step 3 of a turn).
     #[inline]
     pub(crate) fn run_wakeup(&mut self, services: &mut impl Services<M>) {
-        // Task 1 has not parked before its first run, which writes the first lines of the log.
+        // Task 1 has its first run without a message, so that each log shows it once.
         if !self.wakeup.is_parked || self.wakeup.has_messages(M::IS_TAPED, self.sched.turn) {
             self.move_messages(services);
         }

@@ -1,5 +1,4 @@
-//! The end of a wait: by a reply, by an interrupt, or because its future is gone. Also how its task
-//! becomes ready.
+//! How a wait parks and ends with a reply, and how its task becomes ready.
 //!
 //! A parked wait ends once. Either its event writes a reply into the record ([`Sched::complete`]),
 //! or an interrupt is written there (`Core::deliver`). Both make the task ready, and the task
@@ -166,7 +165,7 @@ impl<M: Machine> Sched<M> {
             return false;
         };
         drop(records);
-        // Before the task is ready: a virtual clock stands still as long as this is not 0.
+        // A virtual clock stands still as long as this is not 0.
         self.external -= usize::from(external);
         self.complete(ticket, reply)
     }

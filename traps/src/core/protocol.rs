@@ -1,10 +1,11 @@
 //! The vocabulary between a task and its kernel: traps, replies and posts.
 //!
 //! A task *files* a trap or a post: it puts it on a list that the kernel reads after the poll. A
-//! *trap* asks the kernel for something and gets one *reply*. It *answers* (the kernel polls the
-//! same task again at once) or *blocks* (the task leaves the CPU until the reply exists). A *post*
-//! informs the kernel and gets no reply, so a `Drop` can make one. Nothing else passes between the
-//! two sides.
+//! *trap* asks the kernel for something and gets one *reply*. A trap *answers* (the kernel replies
+//! at once and polls the same task again) or *blocks* (the task leaves the CPU until the reply
+//! exists). A *post* informs the kernel and gets no reply, so a `Drop` can make one. Nothing else
+//! passes between the two sides. A *wait* is the record of one trap, and its *ticket* is the name of
+//! the record. A *handle* is the name of a descriptor.
 //!
 //! For example, `sleep(1s)` files `Trap::Sleep { span: 1_000_000, until: 1.000000 }`, which blocks.
 //! One second later its reply is `Reply::Time(1.000000)`. If the future is dropped before that, it
@@ -17,8 +18,8 @@
 //!
 //! The obvious way is a method of the kernel for each service, called by the task. Then every
 //! future borrows the kernel, a service may be called while another one runs, and requests pass the
-//! log at many places instead of one. Plain data has none of these problems: nothing in this file
-//! files, answers or decides anything.
+//! log at many places instead of one. Plain data has none of these problems: this file only
+//! defines data.
 
 use std::borrow::Cow;
 use std::io;
@@ -209,8 +210,9 @@ pub enum Post {
     Woken(TaskRef),
     /// The task read this interrupt but did not act on it. Makes it pending again.
     Repend(Interrupt),
-    /// A deadline has passed, and a timeout inside it has now closed. Traps that are filed after
-    /// this post take the interrupt of the deadline again. Those filed before it do not.
+    /// A deadline has fired, and a timeout inside it has now closed. The interrupt of the deadline
+    /// is pending again for traps that are filed after this post, and not for earlier ones (second
+    /// reading).
     RependNow {
         /// The scope that has fired.
         source: ScopeId,

@@ -105,7 +105,8 @@ pub struct Scope {
     /// The scope, or the task, that polled this scope last. For a scope around a whole task: the
     /// next one out, or [`ScopeId::NONE`].
     pub parent: ScopeId,
-    /// The rank of the last source of interrupts when this scope was opened.
+    /// The rank of the last source of interrupts when this scope was opened. A source with a larger
+    /// rank fired after that.
     pub(crate) order: u64,
     /// The number of waits and scopes in this scope, without those in inner scopes.
     pub(crate) inside: u32,
@@ -228,12 +229,12 @@ impl Records {
         self.count_out(before);
     }
 
-    /// Closes a scope. A source that is pending only at this scope is gone.
+    /// Closes a scope. If it has fired and no wait has taken its interrupt, the interrupt is lost.
     #[inline(always)]
     pub fn close(&mut self, scope: ScopeId) -> Option<Scope> {
         let found = self.scopes.get(scope).filter(|found| found.kind != ScopeKind::Closed)?;
-        // A wait or a scope that is still inside has this row on its way out. So the row stays,
-        // marked Closed, until it is empty.
+        // A wait or a scope that is still inside finds its outer scope through this row. So the row
+        // stays, marked Closed, until it is empty.
         let is_empty = found.inside == 0;
         let closed = if is_empty { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
         // The entry stays in the heap. To find it there would cost more than to skip it when it is

@@ -297,8 +297,8 @@ const IS_TASK: u32 = 1 << 31;
 
 impl ScopeId {
     /// Returns the name of the place in a task that is outside all its scopes. The table of scopes
-    /// has no row of this name. An enum of both would be two words long, and a wait in no scope
-    /// would need a case of its own.
+    /// has no row of this name. An enum of both would be longer, and a wait in no scope would need a
+    /// case of its own.
     #[inline]
     #[must_use]
     pub const fn of(task: TaskRef) -> ScopeId {
@@ -434,7 +434,7 @@ impl Queue {
 
     /// Keeps one more permit for the next wait; the queue keeps at most `u32::MAX` permits.
     pub fn keep_permit(&self) {
-        // At the limit a permit is lost. If the count wrapped to 0, all of them would be.
+        // A count that wrapped to 0 would lose all permits. This loses one.
         self.permits.set(self.permits.get().saturating_add(1));
     }
 

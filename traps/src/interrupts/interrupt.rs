@@ -41,7 +41,7 @@ pub enum Kind {
 
 /// The error of a wait that ended early: a cancellation or a timeout, on its way up by `?`.
 ///
-/// The delivery costs one allocation.
+/// The interrupt itself is one allocation. Finding its way out costs a few more.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Interrupt(Box<Delivery>);
 
@@ -170,8 +170,8 @@ impl Interrupt {
         if inner.kind == Kind::Cancelled {
             return false;
         }
-        // Inside its source, the interrupt is the timeout of an outer scope. Outside, it is one
-        // that was not handled.
+        // While the interrupt is still inside its source, this scope sees an outer timeout. Once
+        // it has left its source, this scope sees an inner timeout that was not handled.
         let own = inner.source == scope;
         if !own && !inner.passed {
             inner.kind = Kind::TimeoutCancellation;
@@ -179,8 +179,8 @@ impl Interrupt {
         }
         debug_assert!(inner.deadline != Time::NEVER, "a timeout has a deadline");
         inner.passed = true;
-        // An inner timeout serves this scope too if this scope's deadline, too, had passed at the
-        // delivery.
+        // If this scope's deadline had also passed at the delivery, the inner timeout counts as its
+        // own.
         if own || deadline <= inner.reading {
             inner.kind = Kind::TaskTimeout;
             inner.deadline = if own { inner.deadline } else { deadline };

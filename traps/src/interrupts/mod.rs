@@ -30,15 +30,15 @@
 //! > first scope where the source is pending, unless there is a shield between the wait and the
 //! > source. When a wait has taken it, the source is no longer pending anywhere on that way. If the
 //! > task never reads the interrupt, the source is pending again where it was taken, and at each
-//! > scope further out that no other wait still counts as taken.
+//! > place further out, unless another wait has taken it there and has not given it back.
 //!
 //! A wait looks at three moments: when the source fires, if the wait is parked then; when its trap
 //! is dispatched, before the trap has any effect; and when an interrupt goes back, if it is parked
-//! then. All waits that are parked when a source fires look before any of them takes. If several
-//! sources are pending for a wait, a cancellation comes first, and then the source that fired
-//! first. A task that waits for foreign wakers alone has no trap to end. It is polled, and the
-//! future of the timeout takes the interrupt itself. A cancellation counts as fired when it is
-//! asked for.
+//! then and no other wait has the interrupt of this source. All waits that are parked when a source
+//! fires look before any of them takes. If several sources are pending for a wait, a cancellation
+//! comes first, and then the source that fired first. A task that waits for foreign wakers alone
+//! has no trap to end. It is polled, and the future of the timeout takes the interrupt itself. A
+//! cancellation counts as fired when it is asked for.
 //!
 //! For example, the timeout `T` is around `join(a, b)`. At 1 s, `a` sleeps, and `b` sleeps inside a
 //! shield:
@@ -52,15 +52,16 @@
 //! that sleep is dropped unread               b, T        b           T still counts as taken by a
 //! ```
 //!
-//! If the first sleep of `a` had been dropped unread, too, `T` would be pending at `a`, `b` and `T`
-//! again.
+//! If `a` had dropped its first sleep unread, and made no second one, `T` would be pending at `a`,
+//! `b` and `T` again.
 //!
 //! # One exception to "once"
 //!
 //! When a timeout closes, each enclosing timeout or guard that has fired, out to the next shield,
-//! is pending again at one place: the first branch on the way out, or itself. Only traps that are
-//! filed after the close take it. Otherwise code that handles the error of an inner timeout, in a
-//! loop of attempts for example, would never meet the outer deadline.
+//! is pending again at one place: the innermost branch around the closing timeout that was open
+//! when the enclosing one fired, or, without such a branch, the enclosing one itself. Only traps
+//! that are filed after the close take it. Otherwise code that handles the error of an inner
+//! timeout, in a loop of attempts for example, would never meet the outer deadline.
 //!
 //! # Why not the obvious way
 //!

@@ -2,10 +2,9 @@
 //! head of this folder, as methods of [`Records`].
 //!
 //! At first, a source is pending at every place. The map `places` of [`Fired`] has only those where
-//! something has happened; an absent one is pending. Most sources fire inside one branch or none,
-//! so most maps are empty or have one entry. A source raises a counter and takes it as its rank,
-//! and a branch copies it. So a branch was open when a source fired if the branch has the lower
-//! `order`.
+//! something has happened; an absent one is pending. A source that fires adds 1 to the rank in
+//! [`Records`] and keeps the sum. A scope that opens copies it. So a branch was open when a source
+//! fired if its `order` is lower than the source's.
 //!
 //! The questions are answered by walks from the inside out ([`Records::around`]), so that opening a
 //! scope pays nothing for them.
@@ -256,14 +255,15 @@ impl Records {
         if scope.fired.as_ref().is_none_or(|fired| fired.order != order) {
             return Vec::new();
         }
-        // The branch that took it may be gone. The interrupt then goes back to the source itself.
+        // The branch that took it may be gone. The interrupt then goes back to the source itself,
+        // unless another wait has taken it there.
         let is_there = self.scopes.get(place).is_some();
         let mut way = self.way(source, if is_there { place } else { source }, true);
         let Some(fired) = &mut self.scopes[source.index].fired else { return Vec::new() };
         way.retain(|at| {
             let it = fired.place(*at);
-            // Not below 0: if the future has moved in the meantime, the way back passes scopes that
-            // it did not take it from.
+            // Not below 0: if the future has moved in the meantime, the way back passes scopes at
+            // which the wait has not counted.
             it.taken = it.taken.saturating_sub(1);
             it.is_pending |= it.taken == 0 || *at == place;
             it.is_pending
@@ -380,7 +380,7 @@ impl Records {
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
         let fired = self.scopes.get(scope)?.fired.as_ref()?;
         // A sibling may have taken the interrupt at the source itself while it is still pending in
-        // a branch. Only a look through all branches finds that, so it comes second.
+        // a branch. Only `places_of` finds that, and it looks through all scopes, so it comes second.
         let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
         if !self.is_bare(scope) || !is_pending() {
             return None;
