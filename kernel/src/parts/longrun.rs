@@ -19,7 +19,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use traps::Time;
-use traps::internal::table::TaskIndex;
+use traps::internal::table::{Site, TaskIndex};
 use traps::internal::tape;
 
 use crate::core::sched::Sched;
@@ -89,19 +89,19 @@ impl Longrun {
     #[cold]
     fn tell(&mut self, sched: &mut Sched<impl Machine>, ran: Duration) {
         let Some(task) = sched.run.task else { return };
-        let (trap, at) = match sched.gate.came_from() {
+        let came = match sched.gate.came_from() {
             _ if sched.tasks[task].runs == 1 => ("spawn", None),
             ("", _) => ("waker", None),
-            (word, at) => (word, at.map(site)),
+            wait => wait,
         };
-        let from = Stop { trap: trap.into(), at };
+        let from = Stop { trap: came.0.into(), at: came.1.map(site) };
         let before = self.cpu;
         self.read_cpu(&mut sched.machine);
         let used = self.cpu.zip(before).map(|(now, before)| now.saturating_sub(before));
         if cfg!(debug_assertions)
             && let Some(used) = used
         {
-            self.warn_without_a_logger(sched, task, ran, used.min(ran));
+            self.warn_without_a_logger(sched, task, came, ran, used.min(ran));
         }
         let cpu = used.map(|used| Time::ZERO + used.min(ran));
         let (ran, to) = (Time::ZERO + ran, stop_of(sched, task));
@@ -113,6 +113,7 @@ impl Longrun {
         &mut self,
         sched: &Sched<impl Machine>,
         task: TaskIndex,
+        came: (&'static str, Option<Site>),
         ran: Duration,
         used: Duration,
     ) {
@@ -120,12 +121,15 @@ impl Longrun {
         if ran < HELD || has_logger || tape::answers() {
             return;
         }
-        let (after, at) = match sched.gate.came_from() {
-            (word @ ("" | "spawn"), _) | (word, None) => (word, sched.tasks.site(task)),
-            (word, Some(at)) => (word, at),
-        };
+        let (word, at) = came;
+        // A spawn and a waker have no call site of their own.
+        let at = at.unwrap_or_else(|| sched.tasks.site(task));
         if self.told.insert((at.file(), at.line())) {
-            let after = if matches!(after, "" | "spawn") { "its spawn" } else { after };
+            let after = match word {
+                "spawn" => format!("its spawn at {at}"),
+                "waker" => format!("a call of its waker (it was spawned at {at})"),
+                wait => format!("{wait} at {at}"),
+            };
             let (id, name) = sched.tasks.label(task);
             let millis = |span: Duration| Span(Duration::from_millis(span.as_millis() as u64));
             let (ran, used) = (millis(ran), millis(used));
@@ -133,7 +137,7 @@ impl Longrun {
             let _ = writeln!(
                 io::stderr(),
                 "trapline: task {id} {name} held the thread for {ran}, {used} on a CPU, in its run \
-                 after {after} at {at}. No other task could run. Move the work to \
+                 after {after}. No other task could run. Move the work to \
                  traps::run_in_thread, or await traps::yield_now in between. (Debug builds say \
                  this once for a place, if no logger takes warnings.)"
             );

@@ -292,7 +292,8 @@ fn lines_of<M: Machine>(kernel: &mut Kernel<M>, program: impl Future<Output = ()
 /// Names the test that plays the program without a logger.
 const CHILD: &str = "TRAPLINE_TEST_HOLDS_THE_THREAD";
 
-/// The program: each of two tasks holds the thread twice, from one call site.
+/// The program: each of two tasks holds the thread twice, from one call site. Then one holds it
+/// after a call of its waker, and one in its first run.
 fn hold_the_thread() {
     let spin = || {
         let start = Instant::now();
@@ -308,6 +309,18 @@ fn hold_the_thread() {
             };
             spawn(name, busy).await.await.unwrap();
         }
+        let mut polls = 0;
+        let woken = poll_fn(move |cx| {
+            polls += 1;
+            if polls == 1 {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            spin();
+            Poll::Ready(())
+        });
+        spawn("woken", woken).await.await.unwrap();
+        spawn("spawned", async move { spin() }).await.await.unwrap();
         yield_now().await.unwrap();
         spin();
     })
@@ -328,6 +341,16 @@ fn without_a_logger_a_debug_build_names_each_place_that_holds_the_thread_once() 
     let output = child::output(&mut command);
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
+    let says = |words: &str| text.lines().filter(|line| line.contains(words)).count();
+    let once = usize::from(cfg!(debug_assertions));
+    let here = file!();
+    for (name, after) in [
+        ("5 woken", format!("a call of its waker (it was spawned at {here}:")),
+        ("6 spawned", format!("its spawn at {here}:")),
+    ] {
+        assert_eq!(says(&format!(" in its run after {after}")), once, "{name}: {text}");
+        assert_eq!(says(&format!("trapline: task {name} held the thread for ")), once, "{text}");
+    }
     // On a busy machine other runs are long too.
     let is_ours = |line: &&str| line.starts_with("trapline: ") && line.contains(" after yield at ");
     let told: Vec<&str> = text.lines().filter(is_ours).collect();
