@@ -46,7 +46,6 @@ pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Er
     async move {
         let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
         let inbox = kernel.signals.clone();
-        inbox.wanted.set(wanted.iter().fold(inbox.wanted.get(), SignalSet::with));
         next(&inbox, wanted, false, site).await
     }
 }
@@ -70,7 +69,8 @@ async fn next(
     site: Site,
 ) -> Result<Signal, Error> {
     // Post this for every wait, not only for the first: a stream can be older than the kernel.
-    gate::post(Post::Service(ServicePost::Watch(inbox.clone(), is_stream)));
+    let watch = ServicePost::Watch { inbox: inbox.clone(), wanted, is_stream };
+    gate::post(Post::Service(watch));
     loop {
         if let Some(refused) = inbox.take_refusal(wanted) {
             return Err(Error::Io(refused));

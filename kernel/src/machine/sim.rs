@@ -72,6 +72,9 @@ pub struct Sim {
     wall: Rc<Cell<Option<(SystemTime, Time)>>>,
     /// The signals that the kernel watches. Other signals have no effect.
     watched: SignalSet,
+    /// The signals that the machine refuses to report.
+    #[cfg(test)]
+    pub(crate) refused: SignalSet,
 }
 
 impl fmt::Debug for Sim {
@@ -423,6 +426,10 @@ impl Driver for Sim {
     }
 
     fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
+        #[cfg(test)]
+        if self.refused.contains(signal) {
+            return Err(io::Error::other(format!("{signal} is refused")));
+        }
         self.watched = self.watched.with(signal);
         Ok(())
     }

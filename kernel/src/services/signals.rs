@@ -38,31 +38,32 @@ impl Signals {
     pub(crate) fn watch_own<M: Machine>(&mut self, core: &mut Core<M>) -> io::Result<()> {
         let hooked = self.hooks.iter().map(|(signal, _)| *signal);
         let set = hooked.fold(core.options.shutdown_on, SignalSet::with);
-        self.watch(core, set).pop().map_or(Ok(()), |(_, refused)| Err(refused))
+        self.watch(core, set).map_err(|(_, error)| error)
     }
 
-    /// Makes the machine report the signals of `set`. Returns the signals that it refuses.
+    /// Makes the machine report the signals of `set`. Returns the first that it refuses.
     fn watch<M: Machine>(
         &mut self,
         core: &mut Core<M>,
         set: SignalSet,
-    ) -> Vec<(Signal, io::Error)> {
-        let (mut refused, watched) = (Vec::new(), self.watched);
+    ) -> Result<(), (Signal, io::Error)> {
+        let (mut result, watched) = (Ok(()), self.watched);
         for signal in set.iter().filter(|signal| !watched.contains(*signal)) {
             match core.sched.machine.watch_signal(signal) {
                 Ok(()) => self.watched = self.watched.with(signal),
-                Err(error) => refused.push((signal, error)),
+                Err(error) => result = result.and(Err((signal, error))),
             }
         }
-        refused
+        result
     }
 
-    /// Makes the machine report the signals that the waiters of a queue want. If the system refuses
-    /// a signal, the waiters of the queue get the error.
+    /// Makes the machine report the signals that a wait in `line` wants. If the system refuses a
+    /// signal, the wait gets the error.
     pub(crate) fn serve<M: Machine>(
         &mut self,
         core: &mut Core<M>,
         line: &Rc<SignalInbox>,
+        wanted: SignalSet,
         is_stream: bool,
     ) {
         let its = Rc::downgrade(line);
@@ -70,17 +71,17 @@ impl Signals {
             self.streams.retain(|known| known.strong_count() > 0);
             self.streams.push(its);
         }
-        let refused = self.watch(core, line.wanted.get());
-        if !refused.is_empty() {
-            if !is_stream {
-                // Remove the refused signals, so that the next waiter asks for them again.
-                let wanted =
-                    refused.iter().fold(line.wanted.get(), |set, (it, _)| set.without(*it));
-                line.wanted.set(wanted);
-            }
-            line.refused.borrow_mut().extend(refused);
-            // The task that asked begins its wait after this post, so the permit must be kept for
-            // it.
+        let watched = self.watch(core, wanted);
+        if !is_stream {
+            let reported = wanted.iter().filter(|signal| self.watched.contains(*signal));
+            line.wanted.set(reported.fold(line.wanted.get(), SignalSet::with));
+        }
+        if let Err(refused) = watched {
+            line.refused.borrow_mut().push(refused);
+            // The wait that asked parks after this post, so a permit must be kept for it. The first
+            // wait of a queue takes the permit, so the others leave the queue first. Each looks for
+            // a refusal of its own, and waits again.
+            core.sched.wake(&line.queue, u64::MAX);
             line.queue.keep_permit();
         }
     }
@@ -112,7 +113,43 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use crate::{Kernel, Sim};
-    use traps::{Signal, ignore_after, signals};
+    use traps::{Error, Signal, Time, ignore_after, join, signals, spawn, wait_signal, yield_now};
+
+    const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+
+    /// Makes a kernel whose machine reports one hangup after a second, and refuses `SIGUSR1`.
+    fn kernel_that_refuses() -> Kernel<Sim> {
+        let mut sim = Sim::new().signal_at(Time::ZERO + SECOND, Signal::Hangup);
+        sim.refused = [Signal::User1].into_iter().collect();
+        Kernel::new(sim)
+    }
+
+    fn is_refused(result: Result<Signal, Error>) -> bool {
+        matches!(result, Err(Error::Io(error)) if error.to_string() == "SIGUSR1 is refused")
+    }
+
+    #[test]
+    fn the_refusal_of_a_signal_reaches_the_task_that_asked_and_not_the_first_that_waits() {
+        let ran = kernel_that_refuses().run(async {
+            let first = spawn("first", wait_signal(&[Signal::Hangup])).await;
+            yield_now().await.unwrap();
+            let result = ignore_after(SECOND / 2, wait_signal(&[Signal::User1])).await;
+            assert!(is_refused(result.map(|got| got.expect("it is refused in time"))));
+            assert_eq!(first.await.unwrap(), Ok(Signal::Hangup), "the other goes on");
+        });
+        ran.unwrap();
+    }
+
+    #[test]
+    fn each_wait_of_one_poll_for_a_refused_signal_gets_its_error() {
+        let ran = kernel_that_refuses().run(async {
+            let both = join(wait_signal(&[Signal::User1]), wait_signal(&[Signal::User1]));
+            let both = ignore_after(SECOND, async { Ok::<_, Error>(both.await) });
+            let (one, other) = both.await.unwrap().expect("they are refused in time");
+            assert!(is_refused(one) && is_refused(other));
+        });
+        ran.unwrap();
+    }
 
     #[test]
     fn streams_that_are_gone_leave_nothing_behind() {

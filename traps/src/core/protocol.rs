@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 use super::table::{Label, Queue};
 use crate::interrupts::interrupt::Interrupt;
-use crate::parts::signals::SignalInbox;
+use crate::parts::signals::{SignalInbox, SignalSet};
 use crate::time::Time;
 
 pub use crate::parts::jobs::{EndedJob, LimiterCore, NewJob, Work};
@@ -257,9 +257,16 @@ pub enum ServicePost {
     Abandon(u64),
     /// Hands over a job that has ended and whose value was not read.
     Orphan(Box<EndedJob>),
-    /// Makes the machine report the signals of this inbox. The flag is set for a stream,
-    /// which sees every signal; otherwise it is the kernel's own.
-    Watch(Rc<SignalInbox>, bool),
+    /// Makes the machine report the signals that a wait in an inbox wants.
+    Watch {
+        /// The inbox.
+        inbox: Rc<SignalInbox>,
+        /// The signals.
+        wanted: SignalSet,
+        /// Whether the inbox is that of a stream, which sees every signal. Otherwise it is the
+        /// kernel's own.
+        is_stream: bool,
+    },
 }
 
 /// A new task. The task that posts it is its parent.

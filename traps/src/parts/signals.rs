@@ -101,11 +101,11 @@ impl FromIterator<Signal> for SignalSet {
 #[derive(Debug)]
 pub struct SignalInbox {
     /// The signals that are delivered to this inbox. A kernel's own inbox has all signals that
-    /// a task ever waited for.
+    /// a task ever waited for and the system has not refused.
     pub wanted: Cell<SignalSet>,
     /// The signals that have arrived and were not taken yet, at most one of each.
     pub kept: Cell<SignalSet>,
-    /// The signals that the system refused to report, with the error. One entry for each wait.
+    /// The signals that the system refused to report, with the error. At most one entry for each wait.
     pub refused: RefCell<Vec<(Signal, io::Error)>>,
     /// The waits for a signal.
     pub queue: Rc<Queue>,
