@@ -43,6 +43,13 @@ impl<M: Machine> Sched<M> {
             }
         }
         assert_eq!(self.tasks.alive(), self.tasks.iter().count(), "the tasks are counted");
+        for (key, task) in records.tasks.iter() {
+            assert!(self.find(key).is_some(), "task {} has its half in the kernel", task.number);
+        }
+        let is_there = |index| self.tasks.state(index).is_some();
+        assert!(self.tasks.main.is_none_or(is_there), "main has not ended");
+        records.check_queue(&self.shared.signals.queue);
+        records.check_queue(&self.shared.until_closing);
         assert_eq!(ready.len(), ready.iter().filter(|it| self.tasks.state(**it).is_some()).count());
         let (mut joins, mut external) = (0, 0);
         for (ticket, wait) in records.waits.iter() {

@@ -4,13 +4,16 @@
 //! wherever a log is compared with its kernel. A fault that leaves no trace in any output, such as
 //! a count that is one too high, ends the next check.
 
+use std::rc::Rc;
+
 use crate::core::gate::Gate;
 use crate::core::protocol::{ScopeKind, Trap};
-use crate::core::records::{Records, Scope};
-use crate::core::table::{ScopeId, TaskIndex};
+use crate::core::records::{Records, Scope, WaitState};
+use crate::core::table::{Links, Queue, ScopeId, TaskIndex};
 
 impl Records {
-    /// Checks that the counts and the lists agree with the parents. For tests: O(waits + scopes).
+    /// Checks that the counts and the lists agree with the parents. Nothing may be filed. For
+    /// tests: O(waits * waits + scopes * scopes).
     ///
     /// # Panics
     ///
@@ -18,6 +21,8 @@ impl Records {
     pub fn check(&self) {
         let fired = self.scopes.iter().filter(|(_, scope)| scope.fired.is_some()).count();
         assert_eq!(self.sources, fired, "the scopes that have fired are counted");
+        let shields = self.scopes.iter().filter(|(_, scope)| scope.kind == ScopeKind::Shield);
+        assert_eq!(self.shields, shields.count(), "the open shields are counted");
         for (at, scope) in self.scopes.iter() {
             let waits = self.waits.iter().filter(|(_, wait)| wait.scope == at).count();
             let within = |inner: &Scope| inner.is_inner && inner.parent == at;
@@ -31,6 +36,14 @@ impl Records {
             assert!(task == Some(scope.task) || !scope.is_inner, "{at:?} is in its task");
             let mut around = self.around(ScopeId::of(self.tasks.key(scope.task.0)));
             assert!(scope.is_inner || around.any(|(it, _)| it == at), "{at:?} is around its task");
+            let Some(fired) = &scope.fired else { continue };
+            assert!(fired.order <= self.order, "{at:?} has fired with a rank that was taken");
+            for (place, it) in &fired.places {
+                assert!(it.is_pending || it.taken > 0, "{at:?} is pending at {place:?}, or taken");
+                // The post passes over a place that has closed in the meantime.
+                let waits = it.waits_for_post && self.is_open(*place);
+                assert!(!waits, "the post of {at:?} at {place:?} was handled");
+            }
         }
         for (at, task) in self.tasks.iter() {
             let index = TaskIndex::of(at);
@@ -46,16 +59,34 @@ impl Records {
             let task = self.tasks.key(wait.task.0);
             let is_in_task = wait.scope == ScopeId::of(task);
             assert!(is_in_task || self.scopes.get(wait.scope).is_some(), "{ticket:?} is somewhere");
-            if wait.is_parked()
-                && let Trap::Wait { queue, .. } = &wait.trap
-            {
-                let next = |at: &u32| queue.waiters.get().after(self.waits[*at].in_queue);
-                let line = std::iter::successors(queue.waiters.get().first(), next);
-                let line: Vec<u32> = line.collect();
-                assert_eq!(queue.len.get(), line.len() as u64, "a queue counts its waits");
-                assert!(line.contains(&ticket.index), "{ticket:?} is in its queue");
+            assert!(!matches!(wait.state, WaitState::Filed), "{ticket:?} was dispatched");
+            let may_be_listed = matches!(wait.trap, Trap::Wait { .. } | Trap::Join { .. });
+            let is_listed = wait.in_queue != Links::default();
+            assert!(!is_listed || may_be_listed && wait.is_parked(), "{ticket:?} is in no list");
+            if let Trap::Wait { queue, .. } = &wait.trap {
+                let is_there = self.check_queue(queue).contains(&ticket.index);
+                assert_eq!(is_there, wait.is_parked(), "{ticket:?} is in its queue if parked");
             }
         }
+    }
+
+    /// Checks a queue of waits, while nothing is filed. Returns the indexes of its waits.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an invariant is broken.
+    pub fn check_queue(&self, queue: &Rc<Queue>) -> Vec<u32> {
+        let next = |at: &u32| queue.waiters.get().after(self.waits[*at].in_queue);
+        let line: Vec<u32> = std::iter::successors(queue.waiters.get().first(), next).collect();
+        assert_eq!(queue.len.get(), line.len() as u64, "a queue counts its waits");
+        for wait in line.iter().map(|at| &self.waits[*at]) {
+            let is_its =
+                matches!(&wait.trap, Trap::Wait { queue: it, .. } if Rc::ptr_eq(it, queue));
+            assert!(is_its && wait.is_parked(), "a queue lists the waits that are parked in it");
+        }
+        assert!(line.is_empty() || queue.permits.get() == 0, "a queue with waits has no permit");
+        assert!(line.is_empty() || !queue.over.get(), "nobody waits for what has happened");
+        line
     }
 }
 

@@ -122,7 +122,7 @@ pub(crate) struct Tasks {
     rows: Vec<Option<KernelTask>>,
     alive: usize,
     /// The index of main, until main has ended.
-    pub(super) main: Option<TaskIndex>,
+    pub(crate) main: Option<TaskIndex>,
 }
 
 impl Index<TaskIndex> for Tasks {

@@ -42,6 +42,8 @@ impl All {
     fn check<M: Machine>(&self, core: &Core<M>) {
         if core.sched.log.shows_state {
             self.threads.tokens.check();
+            let busy = self.threads.busy();
+            assert_eq!(core.busy_threads, busy, "the core knows the threads with a job");
         }
     }
 }

@@ -197,7 +197,12 @@ impl Threads {
 
     /// Updates the core's number of threads that may ring the bell.
     fn count<M: Machine>(&self, core: &mut Core<M>) {
-        core.busy_threads = if self.retries { 0 } else { self.tokens.on_threads };
+        core.busy_threads = self.busy();
+    }
+
+    /// Returns the number of threads that may ring the bell. While none can be started, none does.
+    pub(super) fn busy(&self) -> usize {
+        if self.retries { 0 } else { self.tokens.on_threads }
     }
 
     fn set_retry<M: Machine>(&mut self, core: &mut Core<M>) {

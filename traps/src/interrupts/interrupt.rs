@@ -296,19 +296,19 @@ pub struct Fired {
     /// The reason of the cancellation.
     pub reason: &'static str,
     /// The places where something has happened: a wait took the source, or it became pending again.
-    pub(super) places: BTreeMap<ScopeId, Place>,
+    pub(crate) places: BTreeMap<ScopeId, Place>,
 }
 
 /// A place where a source is pending when it fires: the scope itself, or a branch inside it.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) is_pending: bool,
+pub(crate) struct Place {
+    pub(crate) is_pending: bool,
     /// A closing timeout has made it pending in this poll, and the post `RependNow` is not served
     /// yet. A trap that the same poll filed earlier must not take it.
-    pub(super) waits_for_post: bool,
+    pub(crate) waits_for_post: bool,
     /// The number of waits that have taken the source, here or further in, and have not given it
     /// back.
-    pub(super) taken: u32,
+    pub(crate) taken: u32,
 }
 
 impl Fired {
