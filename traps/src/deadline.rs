@@ -72,8 +72,8 @@ pub struct ConnectionDeadline {
     phase: Cell<&'static str>,
 }
 
-/// Makes a connection deadline, disarmed. Does not wait. Costs a slot of the kernel's table, so make
-/// one for each connection, not one for each request.
+/// Makes a connection deadline, disarmed. Does not wait. Costs a slot of the kernel's table, so
+/// make one for each connection, not one for each request.
 ///
 /// ```
 /// # testing::run(async {

@@ -13,10 +13,10 @@
 //! task that its own polls need.
 //!
 //! To read the source, begin in `traps/src/core/`: `protocol.rs` (traps, replies and posts),
-//! `table.rs` (tables, keys and lists), `records.rs` (waits, and the scopes around them), `gate.rs` (how traps and replies travel),
-//! `wait.rs` (the one future that traps). Then read any verb: [`sleep()`], [`spawn()`],
-//! [`timeout_after`]. The kernel answers them in its own `core/`. What may end a wait early is in
-//! `traps/src/interrupts/`.
+//! `table.rs` (tables, keys and lists), `records.rs` (waits, and the scopes around them), `gate.rs`
+//! (how traps and replies travel), `wait.rs` (the one future that traps). Then read any verb:
+//! [`sleep()`], [`spawn()`], [`timeout_after`]. The kernel answers them in its own `core/`. What
+//! may end a wait early is in `traps/src/interrupts/`.
 //!
 //! | for | there is |
 //! |---|---|

@@ -4,8 +4,8 @@
 //! ([`Sched::answer`]: the reply is written into the record of the wait, and the task is polled
 //! again at once) or *parks* the wait ([`Sched::park`]: the record stays marked as parked, and the
 //! task leaves the CPU). Before the arm is chosen, a trap that blocks, or is `Check`, takes the
-//! interrupt that is pending for it, if there is one; then it does nothing else. A handler never fails: every error
-//! is a reply.
+//! interrupt that is pending for it, if there is one; then it does nothing else. A handler never
+//! fails: every error is a reply.
 //!
 //! For example, `Trap::Io` is answered with `Ready` if the descriptor is known to be ready, and
 //! with `Busy` if another task waits for the same direction. Otherwise its descriptor is registered
@@ -120,8 +120,8 @@ pub(crate) const OVER: &str = "its_grace_is_over";
 impl<M: Machine> Core<M> {
     /// Handles a post: a message to the kernel that needs no reply.
     ///
-    /// The log lines of a post have as their cause the run of the task that posted, or else the last
-    /// line.
+    /// The log lines of a post have as their cause the run of the task that posted, or else the
+    /// last line.
     pub(crate) fn handle_post(&mut self, services: &mut impl Services<M>, post: Post) {
         // A post may write lines of its own, each the cause of the next. The posts after it still
         // come from the same run.

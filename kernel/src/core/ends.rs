@@ -54,7 +54,8 @@ impl<M: Machine> Core<M> {
         let waits = records.waits_of(task);
         let mut left: Vec<_> = waits.map(|(ticket, wait)| (wait.is_parked(), ticket)).collect();
         drop(records);
-        // Parked waits first. Otherwise an interrupt that goes back would end one of them for nothing.
+        // Parked waits first. Otherwise an interrupt that goes back would end one of them for
+        // nothing.
         left.sort_by_key(|(is_parked, _)| !is_parked);
         for (_, ticket) in left {
             let mut records = self.sched.gate.records();
@@ -72,7 +73,8 @@ impl<M: Machine> Core<M> {
         // The waits first: each may give back a permit or an interrupt, whose lines come before the
         // end of the task.
         self.release_all(index);
-        // Before the run is measured: the drop of an output that no handle takes counts as run time.
+        // Before the run is measured: the drop of an output that no handle takes counts as run
+        // time.
         self.drop_body(index, how, "output");
         debug_assert!(
             self.sched.gate.records().waits_of(index).next().is_none(),

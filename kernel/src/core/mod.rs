@@ -15,9 +15,9 @@
 //! | `ends.rs` | what ends because its future is gone: a wait, a task |
 //!
 //! [`Core`] is the scheduler ([`Sched`]) and the parts. A part gets the scheduler as an argument,
-//! and has no methods on `Core`. So `Core` keeps the steps that change several parts: a turn, a run,
-//! the trap table, interrupts and ends. How an interrupt
-//! reaches a wait is in `kernel/src/interrupts.rs`, the second reading.
+//! and has no methods on `Core`. So `Core` keeps the steps that change several parts: a turn, a
+//! run, the trap table, interrupts and ends. How an interrupt reaches a wait is in
+//! `kernel/src/interrupts.rs`, the second reading.
 
 use std::any::Any;
 use std::rc::Rc;

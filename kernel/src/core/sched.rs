@@ -28,11 +28,11 @@ pub(crate) struct Run {
     /// Whether the task's own waker was called during the run. The task then goes to the end of the
     /// ready queue.
     pub(crate) woken: bool,
-    /// Whether `suspend` has nothing left to log. Without a log, each wait that parks sets it; with a
-    /// log, the `block` line does.
+    /// Whether `suspend` has nothing left to log. Without a log, each wait that parks sets it; with
+    /// a log, the `block` line does.
     pub(crate) parked: bool,
-    /// For the log: whether an entry that the poll has filed after the trap that is being dispatched
-    /// will write a line of this task.
+    /// For the log: whether an entry that the poll has filed after the trap that is being
+    /// dispatched will write a line of this task.
     pub(crate) goes_on: bool,
     /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
     pub(crate) yields: Vec<(Ticket, bool)>,

@@ -1,12 +1,12 @@
 //! The timer heap: sleeps, the deadlines of timeout scopes, and two timers of the services.
 //!
 //! The heap is exact: a timer is never early. It is late only if the machine is late, if a run or a
-//! few skipped turns come between, or if the options set a timer slack. An entry names its owner (the wait of a sleep, or a scope), and the owner
-//! stores nothing about the entry. So setting a timer is one push, and cancelling one costs
-//! nothing: when the wait or the scope has ended, its entry is *stale*. Stale entries are
-//! dropped when they reach the top; a function that the kernel passes tells which they are. When
-//! half of the heap is stale, it is rebuilt from the other half, so beyond a few (`FEW`), stale
-//! entries take at most as much memory as live ones.
+//! few skipped turns come between, or if the options set a timer slack. An entry names its owner
+//! (the wait of a sleep, or a scope), and the owner stores nothing about the entry. So setting a
+//! timer is one push, and cancelling one costs nothing: when the wait or the scope has ended, its
+//! entry is *stale*. Stale entries are dropped when they reach the top; a function that the kernel
+//! passes tells which they are. When half of the heap is stale, it is rebuilt from the other half,
+//! so beyond a few (`FEW`), stale entries take at most as much memory as live ones.
 //!
 //! Most timeouts are set and never reached. The obvious heap removes a cancelled timer at once.
 //! That costs two sifts per timeout, and a table of positions.
@@ -183,8 +183,8 @@ impl Timers {
         is_time
     }
 
-    /// Sets the timers of the scopes that this poll has put on the gate's list, because their futures
-    /// pend.
+    /// Sets the timers of the scopes that this poll has put on the gate's list, because their
+    /// futures pend.
     #[inline]
     pub(crate) fn set_new(&mut self, gate: &Gate) {
         while let Some(scope) = gate.take_new_timer() {

@@ -121,8 +121,8 @@ impl<M: Machine> Core<M> {
         self.boot();
     }
 
-    /// Handles the posts that were made while the kernel did not run. They get a turn number of their
-    /// own, because the tasks that they make ready were ready before the first turn.
+    /// Handles the posts that were made while the kernel did not run. They get a turn number of
+    /// their own, because the tasks that they make ready were ready before the first turn.
     pub(crate) fn serve_between_runs(&mut self, services: &mut impl Services<M>) {
         self.sched.turn += u64::from(self.sched.gate.has_filed());
         self.serve(services);
@@ -189,9 +189,9 @@ impl<M: Machine> Core<M> {
         self.skipped.turns = 0;
         // For the log: the waits that guards have ended in this turn, if they turn out to be ready.
         self.handles.guarded.clear();
-        // The deadlines go before the arrivals, because a guard (a timeout that wins ties) must fire
-        // before a value of the same turn. A write that is ready at 5.000 s must not save a client
-        // whose deadline was 5.000 s.
+        // The deadlines go before the arrivals, because a guard (a timeout that wins ties) must
+        // fire before a value of the same turn. A write that is ready at 5.000 s must not save a
+        // client whose deadline was 5.000 s.
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
             self.handles.arrive(&mut self.sched, arrival);

@@ -4,8 +4,8 @@
 //! *trap* asks the kernel for something and gets one *reply*. A trap *answers* (the kernel replies
 //! at once and polls the same task again) or *blocks* (the task leaves the CPU until the reply
 //! exists). A *post* informs the kernel and gets no reply, so a `Drop` can make one. Nothing else
-//! passes between the two sides. A *wait* is the record of one trap, and its *ticket* is the name of
-//! the record. A *handle* is the name of a descriptor.
+//! passes between the two sides. A *wait* is the record of one trap, and its *ticket* is the name
+//! of the record. A *handle* is the name of a descriptor.
 //!
 //! For example, `sleep(1s)` files `Trap::Sleep { span: 1_000_000, until: 1.000000 }`, which blocks.
 //! One second later its reply is `Reply::Time(1.000000)`. If the future is dropped before that, it

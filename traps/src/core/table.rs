@@ -297,8 +297,8 @@ const IS_TASK: u32 = 1 << 31;
 
 impl ScopeId {
     /// Returns the name of the place in a task that is outside all its scopes. The table of scopes
-    /// has no row of this name. An enum of both would be longer, and a wait in no scope would need a
-    /// case of its own.
+    /// has no row of this name. An enum of both would be longer, and a wait in no scope would need
+    /// a case of its own.
     #[inline]
     #[must_use]
     pub const fn of(task: TaskRef) -> ScopeId {

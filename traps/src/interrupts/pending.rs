@@ -380,7 +380,8 @@ impl Records {
     pub(crate) fn take_bare(&mut self, scope: ScopeId, reading: Time) -> Option<Interrupt> {
         let fired = self.scopes.get(scope)?.fired.as_ref()?;
         // A sibling may have taken the interrupt at the source itself while it is still pending in
-        // a branch. Only `places_of` finds that, and it looks through all scopes, so it comes second.
+        // a branch. Only `places_of` finds that, and it looks through all scopes, so it comes
+        // second.
         let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
         if !self.is_bare(scope) || !is_pending() {
             return None;

@@ -105,7 +105,8 @@ pub struct SignalInbox {
     pub wanted: Cell<SignalSet>,
     /// The signals that have arrived and were not taken yet, at most one of each.
     pub kept: Cell<SignalSet>,
-    /// The signals that the system refused to report, with the error. At most one entry for each wait.
+    /// The signals that the system refused to report, with the error. At most one entry for each
+    /// wait.
     pub refused: RefCell<Vec<(Signal, io::Error)>>,
     /// The waits for a signal.
     pub queue: Rc<Queue>,
