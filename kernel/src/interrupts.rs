@@ -17,9 +17,11 @@
 //! the queue may outlive the kernel. Its log line follows, and then the end of its registration,
 //! which the line names. A combinator's waker is called last, because it may run any code.
 
+use std::cmp::Reverse;
+
 use traps::internal::Delivery;
-use traps::internal::interrupt::Fired;
-use traps::internal::protocol::{Reply, ScopeEvent, ScopeKind, ScopePost, Trap};
+use traps::internal::protocol::{Left, Reply, ScopeEvent, ScopeKind, ScopePost, Trap};
+use traps::internal::source::{Fired, Scope};
 use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
 use traps::{Interrupt, Time};
 
@@ -160,6 +162,30 @@ impl<M: Machine> Core<M> {
         }
         self.scans.reuse(due);
         self.between_events();
+    }
+
+    // ---- Scopes that are left ---------------------------------------------------------------
+
+    /// Closes the scopes that an ended task still has.
+    pub(crate) fn close_scopes_of(&mut self, index: TaskIndex) {
+        let records = self.sched.gate.records();
+        let mut scopes = Vec::new();
+        // Without this count, each task that ends would look through all scopes of the thread.
+        if records.tasks[index.0].open > 0 {
+            let left = records.scopes.iter().filter(|(_, scope)| scope.task == index);
+            let left = left.filter(|(_, it)| it.is_inner && it.kind != ScopeKind::Closed);
+            scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
+        }
+        drop(records);
+        // From the inside out, as a destructor would close them.
+        scopes.sort_unstable();
+        let task = self.sched.tasks.key(index);
+        for (Reverse(number), scope) in scopes {
+            let Some(closed) = self.sched.gate.records().close(scope) else { continue };
+            let Scope { kind, deadline, .. } = closed;
+            let event = ScopeEvent::Closed(Left::Other);
+            self.sched.log_scope(&ScopePost { task, number, kind, deadline, event });
+        }
     }
 
     // ---- Cancellation ----------------------------------------------------------------------

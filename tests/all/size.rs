@@ -10,7 +10,7 @@ use support::root;
 /// the parts of `net`. A sum may be [`ROOM`] percent above the number here. A change that makes a
 /// sum smaller updates the number.
 const TRAPS_AND_KERNEL: usize = 15_910;
-const FIRST_READING: usize = 2_790;
+const FIRST_READING: usize = 2_605;
 const READINGS: usize = 4_170;
 const HTTP: usize = 4_195;
 const WEB: usize = 1_202;
@@ -18,7 +18,7 @@ const SOCKETS: usize = 3_645;
 /// How much a sum may exceed the number here, in percent.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
-const FILES: usize = 90;
+const FILES: usize = 92;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.
@@ -51,8 +51,10 @@ const FIRST: [&str; 14] = [
     "kernel/src/core/ends.rs",
 ];
 /// The second reading: what may end a wait early.
-const SECOND: [&str; 5] = [
+const SECOND: [&str; 7] = [
     "traps/src/interrupts/mod.rs",
+    "traps/src/interrupts/source.rs",
+    "traps/src/interrupts/tree.rs",
     "traps/src/interrupts/interrupt.rs",
     "traps/src/interrupts/pending.rs",
     "traps/src/interrupts/scope.rs",

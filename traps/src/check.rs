@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use crate::core::gate::Gate;
 use crate::core::protocol::{ScopeKind, Trap};
-use crate::core::records::{Records, Scope, WaitState};
+use crate::core::records::{Records, WaitState};
 use crate::core::table::{Links, Queue, ScopeId, TaskIndex};
+use crate::interrupts::source::Scope;
 
 impl Records {
     /// Checks that the counts and the lists agree with the parents. Nothing may be filed. For

@@ -13,7 +13,7 @@
 //! task that its own polls need.
 //!
 //! To read the source, begin in `traps/src/core/`: `protocol.rs` (traps, replies and posts),
-//! `table.rs` (tables, keys and lists), `records.rs` (waits, and the scopes around them), `gate.rs`
+//! `table.rs` (tables, keys and lists), `records.rs` (tasks and waits), `gate.rs`
 //! (how traps and replies travel), `wait.rs` (the one future that traps). Then read any verb:
 //! [`sleep()`], [`spawn()`], [`timeout_after`]. The kernel answers them in its own `core/`. What
 //! may end a wait early is in `traps/src/interrupts/`.
@@ -100,7 +100,7 @@ pub mod internal {
         drop_of_task, drop_quietly, into_panic_message, panic_message, quietly,
     };
     pub use crate::interrupts::interrupt::Delivery;
-    pub use crate::interrupts::{interrupt, pending, scope};
+    pub use crate::interrupts::{interrupt, pending, scope, source};
     pub use crate::notes::note_cap;
     pub use crate::parts::{deadlines, liberty, signals, tape};
     pub use crate::signal::keep_statuses;

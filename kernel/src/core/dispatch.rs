@@ -19,9 +19,9 @@
 //! So no wake is lost between checking a condition and parking.
 
 use traps::internal::gate::Filed;
-use traps::internal::interrupt::Fired;
 use traps::internal::protocol::{End, NewTask, Post, Reply, Trap};
 use traps::internal::records::{TaskRecord, WaitState};
+use traps::internal::source::Fired;
 use traps::internal::table::{TaskId, TaskIndex, TaskRef, Ticket};
 
 #[cfg(doc)]

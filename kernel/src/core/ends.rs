@@ -1,12 +1,8 @@
 //! What ends because its future is gone: a wait, and a task with all that it has left.
 
-use std::cmp::Reverse;
-
-use traps::internal::protocol::{
-    End, Left, Reply, ScopeEvent, ScopeKind, ScopePost, ServicePost, Trap,
-};
-use traps::internal::records::{Scope, Wait, WaitState};
-use traps::internal::table::{ScopeId, TaskId, TaskIndex, TaskRef, Ticket};
+use traps::internal::protocol::{End, Reply, ServicePost, Trap};
+use traps::internal::records::{Wait, WaitState};
+use traps::internal::table::{TaskId, TaskIndex, Ticket};
 use traps::internal::{drop_locals, drop_of_task, drop_quietly};
 
 use super::Core;
@@ -134,29 +130,8 @@ impl<M: Machine> Core<M> {
         if has_waits {
             self.withdraw_all(index);
         }
-        let records = self.sched.gate.records();
-        let mut scopes = Vec::new();
-        if records.tasks[index.0].open > 0 {
-            let left = records.scopes.iter().filter(|(_, scope)| scope.task == index);
-            let left = left.filter(|(_, it)| it.is_inner && it.kind != ScopeKind::Closed);
-            scopes.extend(left.map(|(id, it)| (Reverse(it.number), id)));
-        }
-        drop(records);
-        // From the inside out, as a destructor would close them.
-        scopes.sort_unstable();
-        let task = self.sched.tasks.key(index);
-        for (Reverse(number), scope) in scopes {
-            self.close_left_scope(task, number, scope);
-        }
+        self.close_scopes_of(index);
         self.handles.undefer(&mut self.sched, index, Why::Exit);
-    }
-
-    /// Closes a scope that its future has left open.
-    fn close_left_scope(&mut self, task: TaskRef, number: u64, scope: ScopeId) {
-        let Some(closed) = self.sched.gate.records().close(scope) else { return };
-        let Scope { kind, deadline, .. } = closed;
-        let event = ScopeEvent::Closed(Left::Other);
-        self.sched.log_scope(&ScopePost { task, number, kind, deadline, event });
     }
 
     /// Passes on the content of a reply that was not read: readiness, a permit, or a job that has

@@ -317,7 +317,8 @@ impl ReadyQueue {
 
 #[cfg(test)]
 mod tests {
-    use traps::internal::records::{Scope, TaskRecord, Wait};
+    use traps::internal::records::{TaskRecord, Wait};
+    use traps::internal::source::Scope;
 
     use super::*;
 

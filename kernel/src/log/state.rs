@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 
 use traps::Time;
 use traps::internal::protocol::{Parked, ScopeKind, Trap};
-use traps::internal::records::{Records, Scope};
+use traps::internal::records::Records;
+use traps::internal::source::Scope;
 use traps::internal::table::{Direction, ScopeId, TaskIndex};
 
 use crate::core::Core;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `protocol.rs` | traps, replies and posts |
 //! | `table.rs` | tables with keys that name one row; lists and queues of waits |
-//! | `records.rs` | the records of waits and scopes |
+//! | `records.rs` | the records of tasks and waits |
 //! | `gate.rs` | the meeting place |
 //! | `wait.rs` | the one future that traps |
 //!

@@ -37,9 +37,8 @@ pub use crate::parts::log::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopePost,
 };
 
-pub use super::table::{
-    Descriptor, Direction, HandleId, ScopeId, ScopeKind, Site, TaskId, TaskRef, Ticket,
-};
+pub use super::table::{Descriptor, Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
+pub use crate::interrupts::source::ScopeKind;
 
 /// A request of a task to its kernel.
 ///

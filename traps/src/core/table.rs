@@ -329,40 +329,6 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The kind of a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeKind {
-    /// The scope around a whole task that was cancelled. The cancellation opens and fires it.
-    Task,
-    /// A connection deadline that has fired outside a guard. The scope is around the whole task,
-    /// and has the deadline's slot in the deadline table.
-    Deadline(u32),
-    /// A timeout, with or without a deadline.
-    Timeout,
-    /// The scope of a guard: a timeout that wins against a value of the same turn. If it has a
-    /// slot, its deadline is in that slot of the deadline table.
-    Guard {
-        /// The slot in the deadline table.
-        slot: Option<u32>,
-        /// The number of the connection deadline, as the log shows it.
-        number: u32,
-    },
-    /// One branch of a combinator.
-    Branch,
-    /// A shield, which holds back interrupts from scopes outside it.
-    Shield,
-    /// A closed scope that still contains waits or scopes. It has no effect.
-    Closed,
-}
-
-impl ScopeKind {
-    /// Returns whether the scope relabels the interrupts that leave it.
-    #[must_use]
-    pub fn is_timeout(self) -> bool {
-        matches!(self, ScopeKind::Timeout | ScopeKind::Guard { .. })
-    }
-}
-
 /// One direction of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {

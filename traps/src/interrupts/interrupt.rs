@@ -18,7 +18,6 @@
 //! from one that an inner call forgot to handle, which is the most common mistake with nested
 //! timeouts.
 
-use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -280,61 +279,5 @@ impl Interruptible for Interrupt {
     }
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
         Some(self)
-    }
-}
-
-/// A source of interrupts: the facts about a scope that has fired.
-#[derive(Debug, Default)]
-pub struct Fired {
-    /// The rank among all sources of this thread. A cancellation has the rank that it took when it
-    /// was asked for, because a poll may open branches between that and the kernel's answer.
-    pub order: u64,
-    /// The number of the `fire` or `cancel` line in the log.
-    pub line: u64,
-    /// The number of the task that asked for the cancellation.
-    pub by: Option<TaskId>,
-    /// The reason of the cancellation.
-    pub reason: &'static str,
-    /// The places where something has happened: a wait took the source, or it became pending again.
-    pub(crate) places: BTreeMap<ScopeId, Place>,
-}
-
-/// A place where a source is pending when it fires: the scope itself, or a branch inside it.
-#[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) is_pending: bool,
-    /// A closing timeout has made it pending in this poll, and the post `RependNow` is not served
-    /// yet. A trap that the same poll filed earlier must not take it.
-    pub(crate) waits_for_post: bool,
-    /// The number of waits that have taken the source, here or further in, and have not given it
-    /// back.
-    pub(crate) taken: u32,
-}
-
-impl Fired {
-    /// Makes the source of a deadline that has passed, with its rank and the number of its `fire`
-    /// line in the log.
-    #[must_use]
-    pub fn by_deadline(order: u64, line: u64) -> Fired {
-        Fired { order, line, ..Fired::default() }
-    }
-
-    /// Makes the source of a cancellation, with its rank, its reason, and the task that cancelled,
-    /// if there is one.
-    #[must_use]
-    pub fn by_cancel(order: u64, by: Option<TaskId>, reason: &'static str) -> Fired {
-        Fired { order, by, reason, ..Fired::default() }
-    }
-
-    pub(super) fn place(&mut self, at: ScopeId) -> &mut Place {
-        self.places.entry(at).or_insert(Place { is_pending: true, waits_for_post: false, taken: 0 })
-    }
-
-    pub(super) fn is_pending(&self, at: ScopeId) -> bool {
-        self.places.get(&at).is_none_or(|place| place.is_pending)
-    }
-
-    pub(super) fn is_open_to_traps(&self, at: ScopeId) -> bool {
-        self.places.get(&at).is_none_or(|place| place.is_pending && !place.waits_for_post)
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! | file | is |
 //! |---|---|
+//! | `source.rs` | the record of a scope, and what it gets when it fires |
+//! | `tree.rs` | how scopes open, close, and lie in each other |
 //! | `interrupt.rs` | the error of a wait that ended early, and how it travels upwards |
 //! | `pending.rs` | where a source is pending, and which wait takes its interrupt |
 //! | `scope.rs` | the futures that open scopes: timeouts, guards, branches, shields |
@@ -72,3 +74,5 @@
 pub mod interrupt;
 pub mod pending;
 pub mod scope;
+pub mod source;
+pub mod tree;

@@ -11,9 +11,9 @@
 
 use std::mem;
 
-use super::interrupt::{Delivery, Fired, Interrupt, Kind};
-use crate::core::protocol::ScopeKind;
-use crate::core::records::{Records, Scope, Wait};
+use super::interrupt::{Delivery, Interrupt, Kind};
+use super::source::{Fired, Scope, ScopeKind};
+use crate::core::records::{Records, Wait};
 use crate::core::table::{ScopeId, Site, TaskIndex, TaskRef, Ticket};
 use crate::parts::deadlines::DeadlineTable;
 use crate::time::Time;

@@ -30,9 +30,10 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::interrupt::{Interrupt, Interruptible};
+use super::source::Scope;
 use crate::core::gate::{self, GATE, Gate, in_task, is_listening, with};
 use crate::core::protocol::{Left, Note, Post, Rescoped, ScopeEvent, ScopeKind, ScopePost};
-use crate::core::records::{Records, Scope};
+use crate::core::records::Records;
 use crate::core::table::{ScopeId, Site, TaskRef};
 use crate::time::Time;
 

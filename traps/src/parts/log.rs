@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use crate::core::table::{Direction, HandleId, ScopeId, ScopeKind, Site, TaskId, TaskRef, Ticket};
+use crate::core::table::{Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::interrupts::interrupt::Kind;
+use crate::interrupts::source::ScopeKind;
 use crate::time::Time;
 
 /// A message for the log.

@@ -1,0 +1,212 @@
+//! The tree of scopes: how they open, close and move, and how a walk finds what is around a wait.
+//!
+//! A scope knows the scope around it. No record lists the content of a scope; a scope only counts
+//! it. **A wait, or a scope, is *in* the scope that polled it last.** So every question is answered
+//! by a walk from the inside out, and opening or closing a scope changes no list. A scope can close
+//! while it still contains something. Its record then stays, marked [`ScopeKind::Closed`], as a
+//! link to the outer scope, until it is empty.
+//!
+//! The obvious way is a tree with lists of children, which `fire` walks from the outside in. Each
+//! opening and closing then costs four more links, a closing scope has to move its content, and
+//! `fire` has to mark each branch in advance.
+
+use std::mem;
+
+use super::source::{Scope, ScopeKind};
+use crate::core::records::Records;
+use crate::core::table::{NONE, ScopeId, Site, TaskIndex};
+use crate::time::Time;
+
+/// The methods that open and close scopes.
+impl Records {
+    /// Opens a scope inside `parent`.
+    #[inline]
+    pub fn open(
+        &mut self,
+        parent: ScopeId,
+        kind: ScopeKind,
+        number: u64,
+        deadline: Time,
+        site: Site,
+    ) -> ScopeId {
+        debug_assert!(
+            parent.task().is_some() || self.is_open(parent),
+            "a scope is opened inside a task or an open scope"
+        );
+        let task = match parent.task() {
+            Some(task) => TaskIndex::of(task),
+            None => self.scopes[parent.index].task,
+        };
+        let scope = self.new_scope(task, kind, number, site);
+        let scope = Scope { parent, deadline, is_inner: true, ..scope };
+        // Counted so that `is_bare` looks through the scopes of the thread only if there is a
+        // shield at all.
+        self.shields += usize::from(kind == ScopeKind::Shield);
+        let scope = self.scopes.insert(scope);
+        self.tasks[task.0].open += 1;
+        if let Some(newest) = self.count_in(parent) {
+            newest.1 = scope.index;
+        }
+        scope
+    }
+
+    pub(crate) fn new_scope(
+        &self,
+        task: TaskIndex,
+        kind: ScopeKind,
+        number: u64,
+        site: Site,
+    ) -> Scope {
+        Scope {
+            kind,
+            has_timer: false,
+            is_inner: false,
+            number,
+            task,
+            parent: ScopeId::NONE,
+            // Every source so far fired before this scope was opened, and none of the later ones
+            // did.
+            order: self.order,
+            inside: 0,
+            newest: (NONE, NONE),
+            deadline: Time::NEVER,
+            site,
+            line: 0,
+            fired: None,
+        }
+    }
+
+    /// Records that a scope is polled inside `parent`, another scope than before. From now on it is
+    /// in `parent`.
+    pub(crate) fn move_scope(&mut self, scope: ScopeId, parent: ScopeId) {
+        let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
+        if let Some(newest) = self.count_in(parent) {
+            newest.1 = scope.index;
+        }
+        self.count_out(before);
+    }
+
+    /// Closes a scope. If it has fired and no wait has taken its interrupt, the interrupt is lost.
+    #[inline(always)]
+    pub fn close(&mut self, scope: ScopeId) -> Option<Scope> {
+        let found = self.scopes.get(scope).filter(|found| found.kind != ScopeKind::Closed)?;
+        // A wait or a scope that is still inside finds its outer scope through this row. So the row
+        // stays, marked Closed, until it is empty.
+        let is_empty = found.inside == 0;
+        let closed = if is_empty { self.scopes.remove(scope)? } else { self.close_occupied(scope) };
+        // The entry stays in the heap. To find it there would cost more than to skip it when it is
+        // due.
+        self.stale_timers += usize::from(closed.has_timer);
+        self.sources -= usize::from(closed.fired.is_some());
+        self.shields -= usize::from(closed.kind == ScopeKind::Shield);
+        if closed.is_inner {
+            self.tasks[closed.task.0].open -= 1;
+            // A row that stays is still inside its parent, and so keeps its parent.
+            if is_empty {
+                self.count_out(closed.parent);
+            }
+        } else {
+            self.close_around(scope, &closed);
+        }
+        Some(closed)
+    }
+
+    /// Replaces a scope that still contains waits or scopes by a row of the kind
+    /// [`ScopeKind::Closed`].
+    #[cold]
+    fn close_occupied(&mut self, scope: ScopeId) -> Scope {
+        let found = &self.scopes[scope.index];
+        debug_assert!(found.inside > 0, "a row stays only for what is in it");
+        let Scope { task, parent, inside, is_inner, site, .. } = *found;
+        let step = self.new_scope(task, ScopeKind::Closed, 0, site);
+        let step = Scope { parent, inside, is_inner, ..step };
+        mem::replace(&mut self.scopes[scope.index], step)
+    }
+
+    /// Takes a closed scope around a whole task out of the chain of parents.
+    #[cold]
+    fn close_around(&mut self, scope: ScopeId, closed: &Scope) {
+        let around = &mut self.tasks[closed.task.0].around;
+        if *around == scope.index {
+            *around = closed.parent.index;
+        }
+        let mut at = self.scopes.at(*around).map_or(ScopeId::NONE, |(at, _)| at);
+        // Nothing counts the scopes around a task. So walk from the innermost outwards to the one
+        // that has the closed scope as its parent, and let it skip that.
+        while let Some(inner) = self.scopes.get_mut(at) {
+            if inner.parent == scope {
+                inner.parent = closed.parent;
+            }
+            at = inner.parent;
+        }
+    }
+
+    /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
+    /// count what is in none of its scopes.
+    #[inline]
+    pub(crate) fn count_in(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
+        let scope = self.scopes.get_mut(scope)?;
+        scope.inside += 1;
+        Some(&mut scope.newest)
+    }
+
+    /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
+    pub(crate) fn count_out(&mut self, mut at: ScopeId) {
+        while let Some(scope) = self.scopes.get_mut(at) {
+            debug_assert!(scope.inside > 0, "what leaves a scope was counted in it");
+            scope.inside -= 1;
+            if scope.inside > 0 || scope.kind != ScopeKind::Closed {
+                return;
+            }
+            // The closed row was kept for its content alone. Without it, the row leaves its own
+            // parent in turn, which may be closed too.
+            let parent = scope.parent;
+            self.scopes.remove(at);
+            at = parent;
+        }
+    }
+}
+
+/// The methods that walk from a scope outwards.
+impl Records {
+    /// Iterates over `from` and the scopes around it, from the inside out. The scopes around the
+    /// whole task come last.
+    pub fn around(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        std::iter::successors(self.step(from), move |(_, scope)| self.step(scope.parent))
+    }
+
+    /// Returns the scope `at`. Outside all scopes of a task, returns the innermost scope around the
+    /// task, if there is one.
+    pub(crate) fn step(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
+        match at.task() {
+            Some(task) => self.scopes.at(self.tasks.get(task)?.around),
+            None => Some((at, self.scopes.get(at)?)),
+        }
+    }
+
+    /// Returns whether a scope is open.
+    #[must_use]
+    pub fn is_open(&self, scope: ScopeId) -> bool {
+        self.scopes.get(scope).is_some_and(|scope| scope.kind != ScopeKind::Closed)
+    }
+
+    /// Returns the number of the innermost open scope at or around `from`, as the log shows it. The
+    /// number 0 is the task itself.
+    #[must_use]
+    pub fn number_of(&self, from: ScopeId) -> u64 {
+        let mut open = self.around(from).filter(|(_, scope)| scope.kind != ScopeKind::Closed);
+        open.next().filter(|(_, scope)| scope.is_inner).map_or(0, |(_, scope)| scope.number)
+    }
+
+    /// Returns the number of the innermost open scope at or around `from` that has a line in the
+    /// log. The task may have opened others since, in the same poll.
+    #[must_use]
+    pub fn logged_number_of(&self, from: ScopeId) -> u64 {
+        let logged = self.around(from).find(|(_, scope)| scope.line != 0);
+        self.number_of(logged.map_or(ScopeId::NONE, |(scope, _)| scope))
+    }
+
+    pub(crate) fn is_inside(&self, at: ScopeId, scope: ScopeId) -> bool {
+        self.around(at).any(|(around, _)| around == scope)
+    }
+}
