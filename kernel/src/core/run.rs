@@ -125,6 +125,8 @@ impl<M: Machine> Core<M> {
     #[cold]
     fn begin_watched_run(&mut self, index: TaskIndex) {
         if self.sched.log.timed {
+            // Earlier runs of this turn have taken time. Without this reading, the log would show
+            // that time as taken by this run.
             self.sched.now = self.sched.machine.now();
             self.sched.run.since = self.sched.now;
         }

@@ -111,6 +111,7 @@ impl<M: Machine> Core<M> {
         self.refresh_flags(services);
         self.sched.now = self.sched.machine.now();
         self.main_ended = false;
+        // As after a wait, so that `mark_runs` takes a new mark.
         self.skipped.turns = 0;
         let last = self.longrun.since;
         self.mark_runs();
@@ -142,7 +143,8 @@ impl<M: Machine> Core<M> {
         self.wait(services)?;
         // Step 3.
         self.run_wakeup(services);
-        // Step 4, and the posts of the wakers that the steps so far have called.
+        // Step 4. Then the posts of the wakers that the steps so far have called, so that the tasks
+        // that they make ready still run in this turn.
         self.fire_timers(services);
         self.serve(services);
         // Step 5.
@@ -253,6 +255,7 @@ impl<M: Machine> Core<M> {
     fn mark_runs(&mut self) {
         // A turn that leaves out the wait continues the time of the turn before.
         if self.skipped.turns == 0 {
+            // From the last mark to the end of the last run: what the runs since then have taken.
             let busy = self.longrun.since.wrapping_sub(self.skipped.since);
             self.longrun.count_busy(&mut self.sched.machine, busy);
             self.skipped.since = self.sched.machine.mark();

@@ -5,7 +5,9 @@
 //! at once and polls the same task again) or *blocks* (the task leaves the CPU until the reply
 //! exists). A *post* informs the kernel and gets no reply, so a `Drop` can make one. Nothing else
 //! passes between the two sides. A *wait* is the record of one trap, and its *ticket* is the name
-//! of the record. A *handle* is the name of a descriptor.
+//! of the record. A *handle* is the name of a descriptor. A *scope* is a region of a task, such as
+//! a timeout, that can end the waits in it early. The error with which it ends them is an
+//! *interrupt*. Both are the second reading.
 //!
 //! For example, `sleep(1s)` files `Trap::Sleep { span: 1_000_000, until: 1.000000 }`, which blocks.
 //! One second later its reply is `Reply::Time(1.000000)`. If the future is dropped before that, it
