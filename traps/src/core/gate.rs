@@ -94,6 +94,11 @@ pub enum Filed {
 }
 
 /// The state that a kernel shares with its tasks.
+///
+/// It is no part of the [`Gate`], although a thread has one kernel at a time. A connection deadline
+/// can outlive its kernel, and then writes into the table of that kernel and not into the table of
+/// the next one. It also saves the look-up of the gate for each `arm`, of which a server makes one
+/// for each read.
 pub struct Shared {
     /// The number of the kernel, unique in the process.
     pub epoch: u32,
