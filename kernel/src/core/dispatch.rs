@@ -46,6 +46,7 @@ impl<M: Machine> Core<M> {
         // A `race` may have dropped the future in the same poll. Then no one wants the reply, and
         // the trap must have no effect.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
+        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap is dispatched once");
         // A copy, because the arms change the records. It costs a reference count at most.
         let trap = wait.trap.clone();
         // Mark the wait as parked here, at its only look-up. If its trap is answered below, the
@@ -191,6 +192,7 @@ impl<M: Machine> Core<M> {
                 Event::Trap { op, scope: None, outcome, cause: None, at: None }
             });
         }
+        debug_assert!(self.sched.find(task).is_none(), "a task is spawned once");
         let new = KernelTask { parent: by, body: Some(body), ..KernelTask::new(task, name) };
         let child = self.sched.tasks.add(task, new);
         self.sched.make_ready(child);

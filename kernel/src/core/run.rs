@@ -109,6 +109,7 @@ impl<M: Machine> Core<M> {
     fn begin_run(&mut self, index: TaskIndex, services: &mut impl Services<M>) {
         let task = &mut self.sched.tasks[index];
         debug_assert!(task.state == TaskState::Ready, "the queue holds ready tasks");
+        debug_assert!(self.sched.run.task.is_none(), "one task has the CPU");
         task.state = TaskState::Running;
         task.runs = task.runs.wrapping_add(1);
         let run = &mut self.sched.run;

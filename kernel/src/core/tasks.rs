@@ -153,6 +153,7 @@ impl Tasks {
         if row >= self.rows.len() {
             self.rows.resize_with(row + 1, || None);
         }
+        debug_assert!(self.rows[row].is_none(), "a row has one task");
         self.rows[row] = Some(task);
         self.alive += 1;
         index

@@ -31,6 +31,7 @@ const KEPT: [&str; 9] =
 impl<M: Machine> Sched<M> {
     /// Writes the `run` line of a task to the log.
     pub(crate) fn log_run(&mut self, index: TaskIndex) {
+        debug_assert!(self.run.task == Some(index), "a run has its line when it has the CPU");
         // The list of answers goes back at the end, so that a run of a traced task allocates
         // nothing once it has grown.
         let rare = self.tasks[index].rare();
@@ -61,6 +62,7 @@ impl<M: Machine> Sched<M> {
     /// of the scope that has fired.
     #[cold]
     pub(crate) fn log_answer(&mut self, task: TaskIndex, ticket: Ticket) {
+        debug_assert!(!self.is_parked(ticket), "an answer is written before its line");
         let (trap, site) = self.trap_of(ticket);
         let (op, outcome) = (self.op(&trap), self.outcome_of(ticket));
         let records = self.gate.records();
@@ -153,6 +155,8 @@ impl<M: Machine> Sched<M> {
     /// Logs the `wake` line of a wait that has ended with a reply.
     #[cold]
     pub(crate) fn log_wake(&mut self, task: TaskIndex, ticket: Ticket) {
+        let state = self.tasks[task].state;
+        debug_assert!(state != TaskState::Parked, "a task is ready before its line says so");
         let ((trap, _), outcome) = (self.trap_of(ticket), self.outcome_of(ticket));
         let op = match (&trap, &outcome) {
             // The handle is closed: its direction says nothing any more.
@@ -236,6 +240,7 @@ impl<M: Machine> Sched<M> {
     /// Logs a timer or a connection deadline that fires. `cause` is the log line that set the
     /// timer.
     pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) {
+        debug_assert!(deadline <= self.now, "nothing fires early");
         let event = Event::Fire { timer, deadline, cause };
         emit_for!(self, KERNEL, event, words::late(deadline, self.now));
     }

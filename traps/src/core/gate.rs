@@ -97,8 +97,7 @@ pub enum Filed {
 ///
 /// It is no part of the [`Gate`], although a thread has one kernel at a time. A connection deadline
 /// can outlive its kernel, and then writes into the table of that kernel and not into the table of
-/// the next one. It also saves the look-up of the gate for each `arm`, of which a server makes one
-/// for each read.
+/// the next one. A server arms a deadline for each request, and so needs no look-up of the gate.
 pub struct Shared {
     /// The number of the kernel, unique in the process.
     pub epoch: u32,

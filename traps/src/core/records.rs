@@ -136,6 +136,8 @@ impl Records {
 
     /// Removes a task that has neither waits nor scopes in it any more, with the scopes around it.
     pub fn remove_task(&mut self, task: TaskRef) {
+        let record = &self.tasks[task.index];
+        debug_assert!(record.waits.first().is_none() && record.open == 0, "nothing is left in it");
         while let Some((around, _)) = self.step(ScopeId::of(task)) {
             self.close(around);
         }

@@ -80,6 +80,7 @@ impl Records {
     /// in `parent`.
     pub(crate) fn move_scope(&mut self, scope: ScopeId, parent: ScopeId) {
         let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
+        debug_assert!(before != parent, "a scope moves to another parent");
         if let Some(newest) = self.count_in(parent) {
             newest.1 = scope.index;
         }
