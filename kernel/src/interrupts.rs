@@ -27,7 +27,7 @@ use traps::{Interrupt, Time};
 
 use crate::core::Core;
 use crate::core::tasks::TaskState;
-use crate::core::waits::call;
+use crate::core::waits::call_waker;
 use crate::log::lines::{emit, emit_for};
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
@@ -123,7 +123,7 @@ impl<M: Machine> Core<M> {
             drop(records);
             self.handles.stop_waiting(&mut self.sched, handle, direction);
         }
-        call(waker);
+        call_waker(waker);
     }
 
     /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`

@@ -18,7 +18,7 @@ use traps::{Signal, Time};
 
 use crate::core::dispatch::OVER;
 use crate::core::sched::Sched;
-use crate::core::timers::{Service, lives};
+use crate::core::timers::{ServiceTimer, lives};
 use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
 use crate::log::lines::{announce, emit};
@@ -362,7 +362,7 @@ impl<M: Machine> Kernel<M> {
             pending: scopes().filter(|(id, it)| it.fired.is_some() && !it.was_taken(*id)).count(),
             turns: core.sched.turn,
             rings: core.wakeup.inbox.queue.rings(),
-            polls: core.polls,
+            polls: core.machine_waits,
             registers: core.handles.changes[0],
             unregisters: core.handles.changes[1],
             traps: core.sched.traps,
@@ -648,7 +648,7 @@ impl<M: Machine> Kernel<M> {
             ended = self.turn(&mut nobody);
         }
         let Kernel { core, services, .. } = self;
-        core.timers.set_service(Service::Phase, Time::NEVER);
+        core.timers.set_service(ServiceTimer::Phase, Time::NEVER);
         if core.sched.tasks.alive() > 0 {
             let tasks = core.sched.tasks.alive() as u64;
             announce!(core.sched, KERNEL, Event::Phase(Phase::Drop { tasks }));

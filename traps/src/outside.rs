@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::combine::Either;
 use crate::core::gate::{self, Outside};
-use crate::core::protocol::{Parked, Trap};
+use crate::core::protocol::{ParkedOn, Trap};
 use crate::core::table::{Site, Ticket};
 use crate::core::wait::Call;
 use crate::interrupts::interrupt::Interrupt;
@@ -109,7 +109,7 @@ pub fn outside<R>(what: &'static str, register: R) -> WaitOutside<R>
 where
     R: FnMut(OutsideWaker) -> bool,
 {
-    WaitOutside { wait: OutsideCall::here(Parked::Outside(what)), register }
+    WaitOutside { wait: OutsideCall::here(ParkedOn::Outside(what)), register }
 }
 
 /// The future of [`outside()`].
@@ -174,7 +174,7 @@ where
 #[derive(Debug)]
 pub(crate) struct OutsideCall {
     call: Call,
-    pub(crate) what: Parked,
+    pub(crate) what: ParkedOn,
     /// Whether a virtual clock stands still during the wait.
     pub(crate) external: bool,
     /// The wait whose waker was registered. A wait that was filed again, because another task polls
@@ -184,11 +184,11 @@ pub(crate) struct OutsideCall {
 
 impl OutsideCall {
     #[track_caller]
-    pub(crate) fn here(what: Parked) -> OutsideCall {
+    pub(crate) fn here(what: ParkedOn) -> OutsideCall {
         OutsideCall::from(what, Location::caller())
     }
 
-    pub(crate) fn from(what: Parked, site: Site) -> OutsideCall {
+    pub(crate) fn from(what: ParkedOn, site: Site) -> OutsideCall {
         OutsideCall { call: Call::from(site), what, external: false, known: None }
     }
 

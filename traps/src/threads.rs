@@ -24,7 +24,7 @@ use std::{fmt, mem};
 
 use crate::combine::Either;
 use crate::core::gate;
-use crate::core::protocol::{LimiterCore, NewJob, Parked, Post, Reply, ServicePost, Trap, Work};
+use crate::core::protocol::{LimiterCore, NewJob, ParkedOn, Post, Reply, ServicePost, Trap, Work};
 use crate::core::table::Site;
 use crate::core::wait::{self, Call};
 use crate::error::{Error, caught};
@@ -178,7 +178,7 @@ impl<T: 'static> Future for RunInThread<T> {
                 kernel.jobs.get()
             })
             .unwrap_or_else(|| gate::refuse_outside_a_task(site));
-            Trap::Park { what: Parked::Job(number), external: false }
+            Trap::Park { what: ParkedOn::Job(number), external: false }
         });
         let Poll::Ready(reply) = polled else {
             if !mem::replace(is_submitted, true) {
@@ -421,7 +421,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
         }
         if state.source == SourceState::Asks {
             return Either::Right(NextState::Wait(OutsideCall::from(
-                Parked::Outside("item"),
+                ParkedOn::Outside("item"),
                 site,
             )));
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
-use crate::core::protocol::{Parked, Reply, ScopeKind, Trap};
+use crate::core::protocol::{ParkedOn, Reply, ScopeKind, Trap};
 use crate::core::table::Site;
 use crate::core::wait::Call;
 use crate::error::Error;
@@ -385,7 +385,7 @@ impl<F: Future> Future for Foreign<F> {
             return Poll::Ready(Ok(value));
         }
         let external = *this.external;
-        let trap = || Trap::Park { what: Parked::Foreign, external };
+        let trap = || Trap::Park { what: ParkedOn::Foreign, external };
         this.call.poll(cx, trap).map(|reply| match reply {
             Reply::Interrupt(interrupt) => Err(interrupt),
             other => other.wrong(),

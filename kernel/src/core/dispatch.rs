@@ -2,10 +2,10 @@
 //!
 //! [`Core::dispatch`] has one arm for each trap. An arm either *answers* the trap
 //! ([`Sched::answer`]: the reply is written into the record of the wait, and the task is polled
-//! again at once) or *parks* the wait ([`Sched::park`]: the record stays marked as parked, and the
-//! task leaves the CPU). Before the arm is chosen, a trap that blocks, or is `Check`, takes the
-//! interrupt that is pending for it, if there is one; then it does nothing else. A handler never
-//! fails: every error is a reply.
+//! again at once) or *parks* the wait ([`Sched::park`]: its line is written, and the task leaves
+//! the CPU; `dispatch` has marked the record as parked before it chose the arm). Before the arm is
+//! chosen, a trap that blocks, or is `Check`, takes the interrupt that is pending for it, if there
+//! is one; then it does nothing else. A handler never fails: every error is a reply.
 //!
 //! For example, `Trap::Io` is answered with `Ready` if the descriptor is known to be ready, and
 //! with `Busy` if another task waits for the same direction. Otherwise its descriptor is registered
@@ -95,7 +95,7 @@ impl<M: Machine> Core<M> {
             Trap::Join { task: child, .. } => {
                 self.sched.enqueue_join(child, ticket);
                 self.sched.park(task, ticket, None);
-                // A post of the same poll, a `cancel` for example, may have ended the task since
+                // A post of the same poll, a `drop` for example, may have ended the task since
                 // the trap was filed. Park first all the same, so that the log shows a wait and its
                 // end as always.
                 self.sched.complete_if_ended(child, ticket);
@@ -119,11 +119,11 @@ impl<M: Machine> Core<M> {
 pub(crate) const OVER: &str = "its_grace_is_over";
 
 impl<M: Machine> Core<M> {
-    /// Handles a post: a message to the kernel that needs no reply.
+    /// Handles a post.
     ///
-    /// The log lines of a post have as their cause the run of the task that posted, or else the
-    /// last line.
-    pub(crate) fn handle_post(&mut self, services: &mut impl Services<M>, post: Post) {
+    /// In the log, the cause of a post is the run of the task that posted. If no task runs, a waker
+    /// or a destructor has posted, and the cause is the last line, which tells why that was called.
+    pub(super) fn handle_post(&mut self, services: &mut impl Services<M>, post: Post) {
         // A post may write lines of its own, each the cause of the next. The posts after it still
         // come from the same run.
         let cause = self.sched.log.cause;
@@ -201,7 +201,8 @@ impl<M: Machine> Core<M> {
         });
     }
 
-    /// Ends a task by dropping its future, in whatever state it is. A running task stays.
+    /// Ends a task by dropping its future, unless the task is running. A running task stays; who
+    /// asked for the drop finds it alive.
     pub(crate) fn drop_task(
         &mut self,
         services: &mut impl Services<M>,

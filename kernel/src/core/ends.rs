@@ -7,7 +7,7 @@ use traps::internal::{drop_locals, drop_of_task, drop_quietly};
 
 use super::Core;
 use super::tasks::{KernelTask, TaskState};
-use super::waits::call;
+use super::waits::call_waker;
 use crate::log::KERNEL;
 use crate::log::lines::{announce, emit, emit_for};
 use crate::machine::Machine;
@@ -15,7 +15,7 @@ use crate::trace::{Event, Exit, Why};
 
 impl<M: Machine> Core<M> {
     /// Withdraws a wait: undoes it if it is parked, and takes back its reply if it was not read. A
-    /// trap that the kernel has not dispatched is withdrawn at the gate.
+    /// trap that is dropped before its dispatch is withdrawn at the gate.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) {
         let records = self.sched.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
@@ -31,7 +31,8 @@ impl<M: Machine> Core<M> {
                 self.handles.stop_waiting(&mut self.sched, handle, direction);
             }
         }
-        // Repend first: it walks outwards through closed scopes that only this record keeps.
+        // Repend first, because it walks outwards from the scope of this wait. A scope that has
+        // closed is there only as long as this record is in it.
         if let Some(interrupt) = interrupt {
             self.repend(&interrupt);
         }
@@ -60,11 +61,11 @@ impl<M: Machine> Core<M> {
             self.withdraw(ticket);
             // A combinator in another task has the future now, and polls it again only if it is
             // woken.
-            call(waker);
+            call_waker(waker);
         }
     }
 
-    /// Ends a task: wakes the tasks that join it, and removes everything that belongs to it.
+    /// Ends a task: removes everything that belongs to it, and then wakes the tasks that join it.
     pub(crate) fn end_task(&mut self, index: TaskIndex, how: End<'_>) {
         // The waits first: each may give back a permit or an interrupt, whose lines come before the
         // end of the task.
@@ -112,7 +113,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Stores the result of a task for its handle, and drops the body of the task. A panic in the
-    /// drop is a `warn` line.
+    /// drop is a `warn` line, which says `what` was dropped.
     pub(super) fn drop_body(&mut self, index: TaskIndex, how: End<'_>, what: &str) {
         let Some(mut body) = self.sched.tasks[index].body.take() else { return };
         let id = TaskId(self.sched.tasks.id(index));

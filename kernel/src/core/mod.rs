@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `turn.rs` | the loop |
 //! | `run.rs` | how one task runs |
-//! | `dispatch.rs` | the trap table; messages that need no reply |
+//! | `dispatch.rs` | the trap table; the table of posts |
 //! | `sched.rs` | the scheduler, which nearly every step works on |
 //! | `waits.rs` | how a wait ends with a reply |
 //! | `tasks.rs` | the tasks, and the queue of those that are ready |
@@ -39,7 +39,7 @@ use crate::parts::wake_queue::WakeQueue;
 use crate::parts::wakers::{Inbox, Message, SpareWaker};
 use crate::parts::wakes::Wakeup;
 use sched::Sched;
-use timers::{Service, Timers};
+use timers::{ServiceTimer, Timers};
 
 pub(crate) mod dispatch;
 mod ends;
@@ -61,7 +61,8 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) handles: Handles,
     /// The kernel's own task, which handles the messages of other threads.
     pub(crate) wakeup: Wakeup,
-    /// The scans of the table of connection deadlines.
+    /// The scans of the table of connection deadlines. These are not in the timer heap, because a
+    /// server moves each one with every request, and a store in a table is cheaper.
     pub(crate) scans: Scans,
     /// The waker for the polls of tasks that have no waker of their own.
     pub(crate) spare: SpareWaker,
@@ -72,7 +73,7 @@ pub(crate) struct Core<M: Machine> {
     /// The hook for tests, which sees each trap before its dispatch.
     pub(crate) hook: TrapHook,
     /// The number of waits on the machine so far.
-    pub(crate) polls: u64,
+    pub(crate) machine_waits: u64,
     /// The time by which a wait of the machine must end even if no timer is due. Set by
     /// `run_until_quiescent`.
     pub(crate) bound: Option<Time>,
@@ -96,7 +97,7 @@ pub(crate) trait Services<M: Machine> {
     /// Handles a message of another thread.
     fn message(&mut self, core: &mut Core<M>, message: Message);
     /// Handles a timer of a service that is due.
-    fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time);
+    fn timer(&mut self, core: &mut Core<M>, timer: ServiceTimer, deadline: Time);
     /// Handles a post of a task to a service.
     fn post(&mut self, core: &mut Core<M>, post: ServicePost);
     /// Returns whether a service watches each run.
@@ -116,8 +117,7 @@ impl<M: Machine> Core<M> {
         let gate = Gate::of_this_thread();
         let epoch = new_epoch();
         let inbox = Inbox { epoch, queue: Arc::new(WakeQueue::new(machine.bell())) };
-        let clock = machine.thread_clock();
-        let (clock, wall) = (Box::new(clock), machine.wall_clock());
+        let (clock, wall) = (Box::new(machine.thread_clock()), machine.wall_clock());
         let outside = Arc::new(inbox.clone());
         let shared = Rc::new(Shared::new(epoch, clock, wall, keep_statuses, outside));
         let claim = gate.claim(&shared);
@@ -131,7 +131,7 @@ impl<M: Machine> Core<M> {
             longrun: Longrun::new(options.longrun),
             skipped: Skipped::default(),
             hook: TrapHook::default(),
-            polls: 0,
+            machine_waits: 0,
             bound: None,
             busy_threads: 0,
             main_ended: false,
@@ -147,6 +147,7 @@ impl<M: Machine> Core<M> {
 #[derive(Default)]
 pub(crate) struct Skipped {
     pub(super) turns: u32,
-    /// The reading of the machine's cheap clock when the kernel last asked for arrivals.
+    /// The reading of the machine's cheap clock before the first run after the kernel last asked
+    /// for arrivals.
     pub(super) since: u64,
 }

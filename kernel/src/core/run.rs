@@ -54,7 +54,7 @@ impl<M: Machine> Core<M> {
         self.sched.ready.begin_turn();
         // A simulated machine may shuffle the tasks, so that tests find programs that rely on this
         // order.
-        self.sched.machine.order(&mut self.sched.ready.now);
+        self.sched.machine.order(&mut self.sched.ready.this_turn);
         loop {
             // One `catch_unwind` for the whole turn is cheaper than one for each poll.
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(services, main)));
@@ -88,14 +88,17 @@ impl<M: Machine> Core<M> {
             // The task may have read the clock.
             self.sched.now = self.sched.now.max(self.sched.gate.now());
             if polled.is_ready() {
-                // The last poll may have filed traps whose futures were moved out, into the output
-                // for example. This task will never read the replies.
+                // The body is over, but a future that has filed a trap may live on, in the output
+                // for example. No run of this task will read the reply.
                 self.sched.gate.end_poll();
                 self.sched.gate.drop_traps();
             }
+            // A scope that opened in this poll and pends has its deadline on a list at the gate.
             self.timers.set_new(self.sched.gate);
             self.serve(services);
             if polled.is_ready() {
+                // Its yields end with it, and the next run begins with an empty list.
+                self.sched.run.yields.clear();
                 return self.end_task(index, End::Output);
             }
             if self.suspend(index) {
@@ -114,7 +117,7 @@ impl<M: Machine> Core<M> {
         task.runs = task.runs.wrapping_add(1);
         let run = &mut self.sched.run;
         (run.task, run.since) = (Some(index), self.sched.now);
-        (run.again, run.woken, run.parked) = (false, false, false);
+        (run.again, run.woken, run.block_logged) = (false, false, false);
         self.sched.gate.begin_run(self.options.budget);
         if self.sched.run.is_watched {
             self.begin_watched_run(index);
@@ -162,8 +165,8 @@ impl<M: Machine> Core<M> {
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(key));
-        // The gate compares wakers by address. With a wait it stores only one that is not this one,
-        // so only that of a combinator.
+        // The gate compares wakers by address. A wait stores only a waker that is not the task's
+        // own, which is that of a combinator.
         self.sched.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.sched.run.is_polling = true;
@@ -193,7 +196,7 @@ impl<M: Machine> Core<M> {
         while self.sched.gate.has_filed() {
             match (self.sched.gate.take_only_trap(), self.sched.run.task) {
                 (Some(ticket), Some(task)) => self.dispatch(task, ticket),
-                // The poll that filed it has panicked.
+                // A panic has cut off the run that filed it.
                 (Some(_), None) => {}
                 (None, _) => self.serve_list(services),
             }
@@ -214,7 +217,7 @@ impl<M: Machine> Core<M> {
                         self.sched.log.listening && !rest.as_slice().iter().all(is_quiet);
                     self.dispatch(task, ticket);
                 }
-                // The poll that filed it has panicked.
+                // A panic has cut off the run that filed it.
                 (Filed::Trap(_), None) => {}
             }
         }
@@ -239,9 +242,9 @@ impl<M: Machine> Core<M> {
         let task = &mut self.sched.tasks[index];
         task.state = TaskState::Parked;
         task.since = self.sched.now;
-        let parked = mem::take(&mut self.sched.run.parked);
-        if !parked || self.sched.run.woken || self.options.policy == Policy::NextSleep {
-            self.suspend_unusually(index, parked);
+        let is_logged = mem::take(&mut self.sched.run.block_logged);
+        if !is_logged || self.sched.run.woken || self.options.policy == Policy::NextSleep {
+            self.suspend_unusually(index, is_logged);
         }
         self.longrun.measure(&mut self.sched);
         if !self.sched.run.yields.is_empty() {
@@ -254,11 +257,11 @@ impl<M: Machine> Core<M> {
     /// Finishes the parking of a task in a less common case: the task has no `block` line or was
     /// woken while it ran, or the policy acts when a task parks.
     #[cold]
-    fn suspend_unusually(&mut self, index: TaskIndex, parked: bool) {
+    fn suspend_unusually(&mut self, index: TaskIndex, is_logged: bool) {
         // The task was woken while it ran. That counts as a wake right after it has parked: nothing
         // is lost, and it goes to the end of the queue.
         let woken = mem::take(&mut self.sched.run.woken);
-        if !parked && self.sched.log.listening {
+        if !is_logged && self.sched.log.listening {
             // The task parks on several waits, on waits of earlier runs, or on wakers.
             let tickets = self.sched.parked(index, |_, _| ()).len() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
@@ -275,17 +278,17 @@ impl<M: Machine> Core<M> {
     }
 
     /// Ends the task whose poll has panicked.
-    pub(super) fn end_by_panic(
-        &mut self,
-        services: &mut impl Services<M>,
-        panic: Box<dyn Any + Send>,
-    ) {
+    fn end_by_panic(&mut self, services: &mut impl Services<M>, panic: Box<dyn Any + Send>) {
         let index = self.sched.run.task.expect("a task was being polled");
         // The poll has not come back, so nobody has looked whether it kept the waker. A kept waker
         // names this task, and must not be lent to the next.
         if self.spare.was_kept() {
             self.spare = SpareWaker::new(&self.wakeup.inbox);
         }
+        // The poll may have read the clock, and no later line may be earlier than that.
+        self.sched.now = self.sched.now.max(self.sched.gate.now());
+        // Its yields end with it, and the next run begins with an empty list.
+        self.sched.run.yields.clear();
         let message = panic_message(&*panic).to_owned();
         announce!(
             self.sched,
@@ -307,7 +310,8 @@ impl<M: Machine> Core<M> {
     }
 }
 
-/// Returns whether a filed entry writes no log line for its task before the task is parked.
+/// Returns whether a filed entry writes no log line for its task before the task is parked. These
+/// two write none at all, or only after the `block` line.
 fn is_quiet(filed: &Filed) -> bool {
     matches!(filed, Filed::Post(Post::Woken(_) | Post::Service(_)))
 }

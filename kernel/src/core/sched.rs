@@ -28,17 +28,17 @@ pub(crate) struct Run {
     /// Whether the task's own waker was called during the run. The task then goes to the end of the
     /// ready queue.
     pub(crate) woken: bool,
-    /// Whether `suspend` has nothing left to log. Without a log, each wait that parks sets it; with
-    /// a log, the `block` line does.
-    pub(crate) parked: bool,
-    /// For the log: whether an entry that the poll has filed after the trap that is being
-    /// dispatched will write a line of this task.
+    /// Whether the `block` line of the present run is written. Without a log, a wait that parks
+    /// sets it, because there is no line to write.
+    pub(crate) block_logged: bool,
+    /// For the log: whether the trap that is being dispatched is followed by an entry of the same
+    /// poll that writes a line of this task.
     pub(crate) goes_on: bool,
     /// The waits that end when the task leaves the CPU, each with whether it is a sleep.
     pub(crate) yields: Vec<(Ticket, bool)>,
     /// Whether the task's future is being polled, so that a panic belongs to the task.
     pub(super) is_polling: bool,
-    /// Whether task 1 is handling messages.
+    /// Whether task 1, which handles the messages of other threads, has the CPU. For the log.
     pub(crate) messages: bool,
     /// Whether each run is watched: by a log, a hook or the watchdog.
     pub(crate) is_watched: bool,

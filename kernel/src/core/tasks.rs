@@ -4,10 +4,10 @@
 //! task's own polls need: its number, its waits and the scopes around it
 //! ([`TaskRecord`](traps::internal::records::TaskRecord)). The half here has its state, its name,
 //! its future, and the list of the waits for its end. The obvious way is one table for both. But a
-//! future is user code, and comes back to the gate while it is polled, so the kernel cannot poll it
-//! in a table of the gate: each poll would have to take it out and put it back. The output of a
-//! task is in a cell that its handle shares. So a task that has ended is gone at once, even if its
-//! handle is still there. A task is in one of three states:
+//! future is user code, and its poll borrows the tables of the gate. So the kernel cannot poll it
+//! in such a table: each poll would have to take it out and put it back. The output of a task is in
+//! a cell that its handle shares. So a task that has ended is gone at once, even if its handle is
+//! still there. A task is in one of three states:
 //!
 //! ```text
 //!             make_ready                  run_task
@@ -56,7 +56,8 @@ pub(crate) enum TaskState {
 /// are in [`Rare`].
 pub(crate) struct KernelTask {
     pub(crate) state: TaskState,
-    /// The serial number of the task's key.
+    /// The serial number of the task's key. The table of the gate has it too, but a wake compares
+    /// it without a borrow of that.
     pub(crate) serial: u32,
     /// The name of the task.
     pub(crate) name: Cow<'static, str>,
@@ -67,7 +68,7 @@ pub(crate) struct KernelTask {
     pub(crate) parent: u64,
     /// The waits for the end of this task.
     pub(crate) joins: List,
-    /// The time at which the task became ready or parked.
+    /// The time at which the task became ready or parked, whichever was last.
     pub(crate) since: Time,
     /// The number of times that the task has had the CPU.
     pub(crate) runs: u32,
@@ -164,18 +165,21 @@ impl Tasks {
         self.main == Some(index)
     }
 
-    /// Removes a task that has ended, and all that is around it. Returns the kernel's half of it,
+    /// Removes a task that has ended, and the scopes around it. Returns the kernel's half of it,
     /// to be dropped.
     pub(crate) fn remove(&mut self, index: TaskIndex) -> KernelTask {
         if self.is_main(index) {
             self.main = None;
         }
-        self.gate.records().remove_task(self.key(index));
+        let (key, mut records) = (self.key(index), self.gate.records());
+        records.close_around_task(key);
+        records.remove_task(key);
+        drop(records);
         self.alive -= 1;
         self.rows[index.0 as usize].take().expect("a task ends once")
     }
 
-    /// Returns the index of a task, or `None` if it has ended.
+    /// Returns the index of a task, or `None` if it has ended or its spawn is not handled yet.
     #[inline]
     pub(crate) fn find(&self, task: TaskRef) -> Option<TaskIndex> {
         let found = self.rows.get(task.index as usize)?.as_ref()?;
@@ -250,10 +254,10 @@ impl Tasks {
 #[derive(Default)]
 pub(crate) struct ReadyQueue {
     /// The tasks of this turn. The first `taken` of them have run.
-    pub(super) now: Vec<TaskIndex>,
+    pub(super) this_turn: Vec<TaskIndex>,
     taken: usize,
     /// The tasks of the next turn.
-    next: Vec<TaskIndex>,
+    next_turn: Vec<TaskIndex>,
     /// The turn of the last run, for the view of the state.
     pub(crate) ran_in: Option<u64>,
 }
@@ -261,57 +265,57 @@ pub(crate) struct ReadyQueue {
 impl ReadyQueue {
     #[inline]
     pub(crate) fn push(&mut self, task: TaskIndex) {
-        debug_assert!(self.next.last() != Some(&task), "a task is in the queue once");
-        self.next.push(task);
+        debug_assert!(self.next_turn.last() != Some(&task), "a task is in the queue once");
+        self.next_turn.push(task);
     }
 
     /// Starts a turn, in which all tasks that are ready now will run.
     #[inline]
-    pub(crate) fn begin_turn(&mut self) {
-        debug_assert!(self.taken <= self.now.len(), "no more have run than were ready");
+    pub(super) fn begin_turn(&mut self) {
+        debug_assert!(self.taken <= self.this_turn.len(), "no more have run than were ready");
         // If main ended during the last turn, tasks of that turn are left. They run before those of
         // the next.
         let taken = mem::take(&mut self.taken);
         // The usual case swaps two buffers, so no turn allocates.
-        if taken == self.now.len() {
-            self.now.clear();
-            mem::swap(&mut self.now, &mut self.next);
+        if taken == self.this_turn.len() {
+            self.this_turn.clear();
+            mem::swap(&mut self.this_turn, &mut self.next_turn);
         } else {
             // Main ended during the last turn.
-            self.now.drain(..taken);
-            self.now.append(&mut self.next);
+            self.this_turn.drain(..taken);
+            self.this_turn.append(&mut self.next_turn);
         }
     }
 
     /// Takes the next task of this turn.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskIndex> {
-        let task = *self.now.get(self.taken)?;
+        let task = *self.this_turn.get(self.taken)?;
         self.taken += 1;
         Some(task)
     }
 
     /// Returns the tasks of this turn that have not run, and the tasks of the next turn.
     pub(crate) fn parts(&self) -> (&[TaskIndex], &[TaskIndex]) {
-        (&self.now[self.taken..], &self.next)
+        (&self.this_turn[self.taken..], &self.next_turn)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.taken == self.now.len() && self.next.is_empty()
+        self.taken == self.this_turn.len() && self.next_turn.is_empty()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = TaskIndex> {
-        self.now[self.taken..].iter().chain(&self.next).copied()
+        self.this_turn[self.taken..].iter().chain(&self.next_turn).copied()
     }
 
     /// Removes a task that ends while it is ready. Searches from the end, because tasks are dropped
     /// newest first.
     pub(crate) fn remove(&mut self, task: TaskIndex) {
         let is_it = |ready: &TaskIndex| *ready == task;
-        if let Some(place) = self.next.iter().rposition(is_it) {
-            self.next.remove(place);
-        } else if let Some(place) = self.now[self.taken..].iter().rposition(is_it) {
-            self.now.remove(self.taken + place);
+        if let Some(place) = self.next_turn.iter().rposition(is_it) {
+            self.next_turn.remove(place);
+        } else if let Some(place) = self.this_turn[self.taken..].iter().rposition(is_it) {
+            self.this_turn.remove(self.taken + place);
         }
     }
 }

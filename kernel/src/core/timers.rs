@@ -2,11 +2,11 @@
 //!
 //! The heap is exact: a timer is never early. It is late only if the machine is late, if a run or a
 //! few skipped turns come between, or if the options set a timer slack. An entry names its owner
-//! (the wait of a sleep, or a scope), and the owner stores nothing about the entry. So setting a
-//! timer is one push, and cancelling one costs nothing: when the wait or the scope has ended, its
-//! entry is *stale*. Stale entries are dropped when they reach the top; a function that the kernel
-//! passes tells which they are. When half of the heap is stale, it is rebuilt from the other half,
-//! so beyond a few (`FEW`), stale entries take at most as much memory as live ones.
+//! (the wait of a sleep, or a scope), and the owner does not know the place of the entry. So
+//! setting a timer is one push, and cancelling one costs nothing: when the wait or the scope has
+//! ended, its entry is *stale*. Stale entries are dropped when they reach the top ([`lives`] tells
+//! which they are). When half of the heap is stale, it is rebuilt from the other half, so beyond a
+//! few (`FEW`), stale entries take at most as much memory as live ones.
 //!
 //! Most timeouts are set and never reached. The obvious heap removes a cancelled timer at once.
 //! That costs two sifts per timeout, and a table of positions.
@@ -28,12 +28,12 @@ pub(crate) enum Owner {
     /// The deadline of a scope.
     Scope(ScopeId),
     /// A timer of a service.
-    Service(Service),
+    Service(ServiceTimer),
 }
 
 /// The purpose of a service's timer. A service has at most one timer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Service {
+pub(crate) enum ServiceTimer {
     /// A new attempt to start threads for queued jobs.
     Retry,
     /// The end of a phase of a shutdown.
@@ -92,8 +92,7 @@ pub(crate) struct Timers {
 
 impl Default for Timers {
     fn default() -> Timers {
-        // Room for 256, so that a kernel with few timers sweeps before its heap grows: stale
-        // entries alone never make it allocate.
+        // Room for 256, so that a kernel with few timers usually sweeps before its heap grows.
         let heap = BinaryHeap::with_capacity(16 * FEW);
         Timers { heap, services: [Time::NEVER; 2], sleeps: 0 }
     }
@@ -102,7 +101,7 @@ impl Default for Timers {
 impl Timers {
     /// Sets the timer of a sleep.
     #[inline]
-    pub(crate) fn set_sleep(&mut self, at: Time, sleep: Ticket) {
+    pub(super) fn set_sleep(&mut self, at: Time, sleep: Ticket) {
         self.sleeps += 1;
         debug_assert!(self.sleeps < SCOPE, "the highest bit is that of scopes");
         let (index, serial) = (sleep.index, sleep.serial());
@@ -112,7 +111,7 @@ impl Timers {
     /// Sets the timer of a scope. `number` is the number of the scope, which orders scopes with the
     /// same deadline.
     #[inline]
-    pub(crate) fn set_scope(&mut self, at: Time, scope: ScopeId, number: u64) {
+    fn set_scope(&mut self, at: Time, scope: ScopeId, number: u64) {
         debug_assert!(number < SCOPE, "the highest bit is that of scopes");
         let (index, serial) = (scope.index, scope.serial());
         // The highest bit puts scopes behind sleeps of the same deadline: a sleep that ends at the
@@ -121,7 +120,7 @@ impl Timers {
     }
 
     /// Sets the timer of a service, or cancels it with [`Time::NEVER`].
-    pub(crate) fn set_service(&mut self, service: Service, at: Time) {
+    pub(crate) fn set_service(&mut self, service: ServiceTimer, at: Time) {
         self.services[service as usize] = at;
     }
 
@@ -151,7 +150,7 @@ impl Timers {
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Owner)> {
         let first = self.first();
         let [retry, phase] = self.services;
-        let service = if retry <= phase { Service::Retry } else { Service::Phase };
+        let service = if retry <= phase { ServiceTimer::Retry } else { ServiceTimer::Phase };
         // Of equal times, tasks go first, because a service may end the kernel.
         let at = retry.min(phase);
         if first.min(at) > now || first.min(at) == Time::NEVER {
@@ -164,15 +163,16 @@ impl Timers {
         }
     }
 
-    /// Returns the deadline on top of the heap, or [`Time::NEVER`] if the heap is empty.
+    /// Returns the deadline on top of the heap, stale or not, or [`Time::NEVER`] if the heap is
+    /// empty.
     #[inline]
     fn first(&self) -> Time {
         self.heap.peek().map_or(Time::NEVER, |Reverse(entry)| entry.at)
     }
 
     /// Rebuilds the heap without its stale entries, if they may be more than half of it. `stale` is
-    /// the number of owners that have ended since the last rebuild. There are at most that many
-    /// stale entries, because some were dropped at the top.
+    /// the number of owners that have ended since the last rebuild. It is an upper bound of the
+    /// stale entries: those that were dropped at the top are still counted.
     #[inline]
     pub(crate) fn sweep(&mut self, stale: usize, lives: impl Fn(Owner) -> bool) -> bool {
         // Half of the heap at least, so that a rebuild costs O(1) for each stale timer.
@@ -186,7 +186,7 @@ impl Timers {
     /// Sets the timers of the scopes that this poll has put on the gate's list, because their
     /// futures pend.
     #[inline]
-    pub(crate) fn set_new(&mut self, gate: &Gate) {
+    pub(super) fn set_new(&mut self, gate: &Gate) {
         while let Some(scope) = gate.take_new_timer() {
             let mut records = gate.records();
             // The scope may have closed in the same poll. Its row may still be there, as a link
@@ -202,7 +202,7 @@ impl Timers {
 
     /// Removes the stale timers from the heap, if there are many.
     #[inline]
-    pub(crate) fn sweep_stale(&mut self, records: &mut Records) {
+    pub(super) fn sweep_stale(&mut self, records: &mut Records) {
         if self.sweep(records.stale_timers, |owner| lives(records, owner)) {
             records.stale_timers = 0;
         }
@@ -234,7 +234,7 @@ impl Timers {
     /// shutdown.
     pub(crate) fn count_of_tasks(&self, lives: impl Fn(Owner) -> bool) -> usize {
         let fires = |Reverse(it): &&Reverse<Entry>| it.at != Time::NEVER && lives(it.owner());
-        let retry = self.services[Service::Retry as usize];
+        let retry = self.services[ServiceTimer::Retry as usize];
         usize::from(retry != Time::NEVER) + self.heap.iter().filter(fires).count()
     }
 }
@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn ties_go_to_sleeps_before_timeouts_and_then_by_order_of_opening() {
         let mut timers = Timers::default();
-        timers.set_service(Service::Phase, us(5));
-        timers.set_service(Service::Retry, us(5));
+        timers.set_service(ServiceTimer::Phase, us(5));
+        timers.set_service(ServiceTimer::Retry, us(5));
         timers.set_scope(us(5), ScopeId::new(1, 0), 2);
         timers.set_scope(us(5), ScopeId::new(9, 0), 1);
         timers.set_sleep(us(5), sleep(4));
@@ -276,8 +276,8 @@ mod tests {
             (5, Owner::Sleep(sleep(4))),
             (5, Owner::Scope(ScopeId::new(9, 0))),
             (5, Owner::Scope(ScopeId::new(1, 0))),
-            (5, Owner::Service(Service::Retry)),
-            (5, Owner::Service(Service::Phase)),
+            (5, Owner::Service(ServiceTimer::Retry)),
+            (5, Owner::Service(ServiceTimer::Phase)),
         ];
         assert_eq!(pop_all(&mut timers, 5), order);
     }

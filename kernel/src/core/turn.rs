@@ -5,8 +5,9 @@
 //!
 //! 1. **Wait.** Ask the machine (epoll, or the simulator) for events. Block only if no task is
 //!    ready.
-//! 2. **Arrivals.** At most once a tick, fire the connection deadlines that are due. Then wake the
-//!    tasks whose descriptors are ready, and deliver signals.
+//! 2. **Arrivals.** At most once a tick of the deadline table (0.3 s for example), fire the
+//!    connection deadlines that are due. Then wake the tasks whose descriptors are ready, and
+//!    deliver signals.
 //! 3. **Wake queue.** Handle the messages that other threads have sent.
 //! 4. **Timers.** Fire the sleeps and timeouts that are due.
 //! 5. **Run.** Poll each task that is ready now, once (`run.rs`).
@@ -115,8 +116,9 @@ impl<M: Machine> Core<M> {
         self.skipped.turns = 0;
         let last = self.longrun.since;
         self.mark_runs();
-        // The time since the last `Kernel::run` is no run time of a task. But the thread may have
-        // used the CPU in it, so it counts toward the next reading of the CPU time.
+        // From the end of the last run of the last `Kernel::run` until now, the thread may have
+        // used the CPU, though no task ran. So this time counts toward the next reading of the CPU
+        // time.
         let busy = self.longrun.since.wrapping_sub(last);
         self.longrun.count_busy(&mut self.sched.machine, busy);
         self.boot();
@@ -139,7 +141,7 @@ impl<M: Machine> Core<M> {
     ) -> Result<(), Failure> {
         debug_assert!(self.sched.run.task.is_none(), "no task runs between two turns");
         self.sched.turn += 1;
-        // Steps 1 and 2, with the connection deadlines that are due between them.
+        // Steps 1 and 2.
         self.wait(services)?;
         // Step 3.
         self.run_wakeup(services);
@@ -153,7 +155,8 @@ impl<M: Machine> Core<M> {
         Ok(())
     }
 
-    /// Updates whether the log is on, and whether runs are watched. Once a turn is often enough.
+    /// Updates whether the log is on, and whether runs are watched. Once for each wait is often
+    /// enough.
     pub(crate) fn refresh_flags(&mut self, services: &impl Services<M>) {
         self.sched.log.refresh_flags();
         // Scopes make a post only while tasks listen, and the hook needs these posts.
@@ -177,7 +180,7 @@ impl<M: Machine> Core<M> {
         let sleeps = !busy && self.wakeup.inbox.queue.fall_asleep();
         let until = self.until(sleeps);
         let mut arrivals = mem::take(&mut self.arrivals);
-        self.polls += 1;
+        self.machine_waits += 1;
         let before = self.sched.now;
         let waited = self.sched.machine.wait(until, &mut arrivals);
         // An awake kernel looks at the queue in each turn, so pushes need not ring.
@@ -189,7 +192,8 @@ impl<M: Machine> Core<M> {
         self.sched.now = self.sched.machine.now();
         debug_assert!(self.sched.now >= before, "the clock does not go back");
         self.skipped.turns = 0;
-        // For the log: the waits that guards have ended in this turn, if they turn out to be ready.
+        // For the log: the waits that deadlines end in this turn, with a line if their descriptor
+        // turns out to be ready.
         self.handles.guarded.clear();
         // The deadlines go before the arrivals, because a guard (a timeout that wins ties) must
         // fire before a value of the same turn. A write that is ready at 5.000 s must not save a
@@ -208,7 +212,8 @@ impl<M: Machine> Core<M> {
         arrivals.bell = false;
         self.arrivals = arrivals;
         if let Err(error) = waited {
-            // A failed wait ends `Kernel::run`. What is due by now still fires first.
+            // A failed wait ends `Kernel::run`. What is due by now still fires first, because the
+            // time has passed. After a hang nothing is due.
             self.fire_timers(services);
             return Err(Failure::Machine(error));
         }
@@ -228,7 +233,7 @@ impl<M: Machine> Core<M> {
         if self.sched.gate.has_filed() {
             return WaitLimit::Now;
         }
-        // `Kernel::turn` has dropped the stale timers at the top of the heap, so the soonest one is
+        // The loop in `kernel.rs` has called `next_live` before this turn, so the soonest timer is
         // live. With the slack, timers that are due soon after share one turn.
         let timer = self.timers.soonest().map(|at| at + self.options.timer_slack);
         let scan = self.scans.next(&self.sched.shared.deadlines);
@@ -244,7 +249,7 @@ impl<M: Machine> Core<M> {
     #[inline]
     fn skips(&mut self) -> bool {
         self.skipped.turns += 1;
-        // `longrun` has read the cheap clock at the end of the last run, so do not read it again.
+        // If `longrun` measures, it has read the cheap clock at the end of the last run.
         let measured = self.longrun.measures();
         let mark = if measured { self.longrun.since } else { self.sched.machine.mark() };
         self.skipped.turns <= SKIPPED && self.skipped.since == mark
@@ -284,6 +289,7 @@ impl<M: Machine> Core<M> {
                     let (timer, cause) = (Timer::Scope(found.number), found.line);
                     drop(records);
                     self.sched.log_fire(timer, deadline, cause);
+                    // The second reading: ends the waits in the scope.
                     self.fire(scope);
                 }
                 Owner::Service(which) => services.timer(self, which, deadline),
@@ -305,7 +311,7 @@ impl<M: Machine> Core<M> {
     #[inline]
     pub(crate) fn run_wakeup(&mut self, services: &mut impl Services<M>) {
         // Task 1 has its first run without a message, so that each log shows it once.
-        if !self.wakeup.is_parked || self.wakeup.has_messages(M::IS_TAPED, self.sched.turn) {
+        if !self.wakeup.has_run || self.wakeup.has_messages(M::IS_TAPED, self.sched.turn) {
             self.move_messages(services);
         }
     }

@@ -1,4 +1,4 @@
-//! How a wait parks and ends with a reply, and how its task becomes ready.
+//! How the wait of any trap parks and ends with a reply, and how its task becomes ready.
 //!
 //! A parked wait ends once. Either its event writes a reply into the record ([`Sched::complete`]),
 //! or an interrupt is written there (`Core::deliver`). Both make the task ready, and the task
@@ -9,7 +9,7 @@ use std::mem;
 use std::rc::Rc;
 use std::task::Waker;
 
-use traps::internal::protocol::{Parked, Post, Reply, ServicePost, Trap};
+use traps::internal::protocol::{ParkedOn, Post, Reply, ServicePost, Trap};
 use traps::internal::records::WaitState;
 use traps::internal::table::{List, Queue, TaskIndex, TaskRef, Ticket};
 use traps::internal::{drop_quietly, quietly};
@@ -35,7 +35,7 @@ impl<M: Machine> Sched<M> {
             self.log_answer(task, ticket);
         }
         self.run.again = true;
-        call(waker);
+        call_waker(waker);
     }
 
     /// Lets a wait stay parked, as its dispatch has marked it. `reg` is the change that the wait
@@ -46,7 +46,7 @@ impl<M: Machine> Sched<M> {
         if self.log.listening {
             self.log_wait(task, ticket, reg);
         } else {
-            self.run.parked = true;
+            self.run.block_logged = true;
         }
     }
 
@@ -62,7 +62,7 @@ impl<M: Machine> Sched<M> {
             self.log_wake(task, ticket);
         }
         // Last, because a waker is user code: it may drop this wait, or panic.
-        call(waker);
+        call_waker(waker);
         true
     }
 
@@ -82,8 +82,8 @@ impl<M: Machine> Sched<M> {
         Some((wait.task, wait.waker.take()))
     }
 
-    /// Makes a parked task ready. The next log line must be the reason. If the task is
-    /// running, it is polled again after this poll.
+    /// Makes a parked task ready. If the task is running, it is polled again after this poll. The
+    /// caller must write the reason as the next log line: its number is stored here as the cause.
     #[inline]
     pub(crate) fn make_ready(&mut self, index: TaskIndex) {
         let task = &mut self.tasks[index];
@@ -107,7 +107,7 @@ impl<M: Machine> Sched<M> {
 
     /// Ends the yields and the sleeps of zero length of the task that leaves the CPU.
     #[inline]
-    pub(crate) fn end_yields(&mut self) {
+    pub(super) fn end_yields(&mut self) {
         // Taken, because completing a wait needs all of the scheduler. The memory goes back for the
         // next run.
         let mut yields = mem::take(&mut self.run.yields);
@@ -150,7 +150,7 @@ impl<M: Machine> Sched<M> {
             let mut records = self.gate.records();
             let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
             drop(records);
-            call(waker);
+            call_waker(waker);
         }
     }
 
@@ -191,7 +191,7 @@ impl<M: Machine> Sched<M> {
             Trap::Wait { queue, .. } => self.gate.records().dequeue(queue, ticket),
             Trap::Park { what, external } => {
                 self.external -= usize::from(*external);
-                if let Parked::Job(job) = what {
+                if let ParkedOn::Job(job) = what {
                     self.post_to_services(ServicePost::Abandon(*job));
                 }
             }
@@ -204,7 +204,7 @@ impl<M: Machine> Sched<M> {
     // ---- Queues ----------------------------------------------------------------------------
 
     /// Appends a wait to the list of waits for the end of a task, if the task has not ended.
-    pub(crate) fn enqueue_join(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(super) fn enqueue_join(&mut self, task: TaskRef, ticket: Ticket) {
         if let Some(task) = self.find(task) {
             let (joins, mut records) = (&mut self.tasks[task].joins, self.gate.records());
             joins.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
@@ -212,14 +212,14 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Ends a join that has just parked, if the joined task has ended.
-    pub(crate) fn complete_if_ended(&mut self, task: TaskRef, ticket: Ticket) {
+    pub(super) fn complete_if_ended(&mut self, task: TaskRef, ticket: Ticket) {
         if self.find(task).is_none() {
-            self.by_last_line(|core| _ = core.complete(ticket, Reply::Done));
+            self.by_last_line(|sched| _ = sched.complete(ticket, Reply::Done));
         }
     }
 
     /// Ends the waits for the end of a task, in the order in which they were filed.
-    pub(crate) fn end_joins(&mut self, mut joins: List) {
+    pub(super) fn end_joins(&mut self, mut joins: List) {
         while let Some(first) = joins.first() {
             let mut records = self.gate.records();
             joins.remove(&mut records.waits, first, |wait| &mut wait.in_queue);
@@ -230,24 +230,24 @@ impl<M: Machine> Sched<M> {
     }
 
     /// Appends a wait to a queue.
-    pub(crate) fn enqueue(&mut self, queue: &Queue, ticket: Ticket) {
+    pub(super) fn enqueue(&mut self, queue: &Queue, ticket: Ticket) {
         // Numbers in the order of first use, so that the log does not depend on addresses.
         self.log.names.number(queue);
-        let (mut line, mut records) = (queue.waiters.get(), self.gate.records());
-        line.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
-        queue.waiters.set(line);
+        let (mut list, mut records) = (queue.waiters.get(), self.gate.records());
+        list.push(&mut records.waits, ticket.index, |wait| &mut wait.in_queue);
+        queue.waiters.set(list);
         queue.len.set(queue.len.get() + 1);
     }
 
     /// Wakes a wait that has just parked in `queue`, if its event has happened or a permit is
     /// stored. It may have happened between the task's check and now.
     #[inline]
-    pub(crate) fn grant_if_available(&mut self, queue: &Rc<Queue>) {
+    pub(super) fn grant_if_available(&mut self, queue: &Rc<Queue>) {
         debug_assert!(queue.len.get() > 0, "the new wait is in the queue");
         if queue.over.get() {
-            self.by_last_line(|core| _ = core.wake(queue, u64::MAX));
+            self.by_last_line(|sched| _ = sched.wake(queue, u64::MAX));
         } else if queue.take_permit() {
-            self.by_last_line(|core| core.give_permit(queue, true));
+            self.by_last_line(|sched| sched.give_permit(queue, true));
         }
     }
 
@@ -264,6 +264,7 @@ impl<M: Machine> Sched<M> {
         // All that wait now, if `n` is larger.
         let most = n.min(queue.len.get());
         for _ in 0..most {
+            // The wakers of the waits before may have emptied the queue.
             let Some(first) = queue.waiters.get().first() else { break };
             let mut records = self.gate.records();
             let ticket = records.waits.key(first);
@@ -286,7 +287,7 @@ impl<M: Machine> Sched<M> {
 
 /// Calls the waker that a combinator has set for a wait, if there is one.
 #[inline]
-pub(crate) fn call(waker: Option<Waker>) {
+pub(crate) fn call_waker(waker: Option<Waker>) {
     if let Some(waker) = waker {
         quietly(|| waker.wake());
     }

@@ -103,7 +103,7 @@ impl<M: Machine> Sched<M> {
         }
         let number = self.log.number(ticket, inside);
         let wait = LoggedWait { ticket: number, reg, scope, at: words::site(site) };
-        self.run.parked |= leaves;
+        self.run.block_logged |= leaves;
         if leaves {
             let ran = self.ran(task);
             emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
@@ -362,7 +362,7 @@ impl<M: Machine> Sched<M> {
         inside: impl Fn(TaskIndex, &mut String) -> std::fmt::Result,
     ) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        let leaves = self.run.parked && self.log.listening;
+        let leaves = self.run.block_logged && self.log.listening;
         match self.run.task.filter(|_| !leaves) {
             Some(task) if self.tasks.state(task) == Some(TaskState::Running) => {
                 writeln!(text, "cpu {}", self.tasks.id(task))?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use traps::Time;
-use traps::internal::protocol::{Parked, ScopeKind, Trap};
+use traps::internal::protocol::{ParkedOn, ScopeKind, Trap};
 use traps::internal::records::Records;
 use traps::internal::source::Scope;
 use traps::internal::table::{Direction, ScopeId, TaskIndex};
@@ -174,7 +174,7 @@ impl<M: Machine> Core<M> {
         for (ticket, task, trap) in waits {
             let queue = match &trap {
                 Trap::Wait { queue, .. } => Some(queue),
-                Trap::Park { what: Parked::Universal(..), .. } => None,
+                Trap::Park { what: ParkedOn::Universal(..), .. } => None,
                 _ => continue,
             };
             let op = self.sched.log.names.op_of(&trap);

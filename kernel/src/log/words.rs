@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use traps::internal::protocol::{Left, Parked, Reply, ScopeKind, Trap};
+use traps::internal::protocol::{Left, ParkedOn, Reply, ScopeKind, Trap};
 use traps::internal::table::{self as names, HandleId, Label, Queue};
 use traps::{Interrupt, Time};
 
@@ -70,7 +70,7 @@ impl Names {
     pub(crate) fn number_object(&mut self, trap: &Trap) {
         match trap {
             Trap::Wait { queue, .. } => self.number(queue),
-            Trap::Park { what: Parked::Universal(_, id), .. } => {
+            Trap::Park { what: ParkedOn::Universal(_, id), .. } => {
                 let number = self.universal.entry(*id).or_insert(self.queues + 1);
                 self.queues = self.queues.max(*number);
             }
@@ -89,10 +89,10 @@ impl Names {
             Trap::Join { id, .. } => Op::Join { task: id.0 },
             Trap::Wait { queue, .. } => self.op_of_queue(queue),
             &Trap::Park { what, external } => match what {
-                Parked::Foreign => Op::Foreign { external },
-                Parked::Outside(what) => Op::Outside { what: what.into(), external },
-                Parked::Job(job) => Op::Offload { job },
-                Parked::Universal(act, id) => {
+                ParkedOn::Foreign => Op::Foreign { external },
+                ParkedOn::Outside(what) => Op::Outside { what: what.into(), external },
+                ParkedOn::Job(job) => Op::Offload { job },
+                ParkedOn::Universal(act, id) => {
                     let number = self.universal.get(&id).copied().unwrap_or(0);
                     Op::primitive(act.word(), "".into(), number)
                 }

@@ -17,8 +17,8 @@ pub(crate) struct Wakeup {
     pub(crate) inbox: Inbox,
     /// Whether the task exists, because the kernel has begun its first run.
     pub(crate) has_begun: bool,
-    /// Whether the task has run once and waits for the bell.
-    pub(crate) is_parked: bool,
+    /// Whether the task has had its first run. From then on it waits for the bell.
+    pub(crate) has_run: bool,
     /// The number of the task's last log line.
     pub(crate) line: Seq,
     messages: Vec<Message>,
@@ -33,7 +33,7 @@ impl Wakeup {
         Wakeup {
             inbox,
             has_begun: false,
-            is_parked: false,
+            has_run: false,
             line: 0,
             messages: Vec::new(),
             wakes: 0,
@@ -61,7 +61,7 @@ impl Wakeup {
             messages = taped(sched.turn, messages);
         }
         let (alias, direction) = (sched.log.names.bell(), Direction::Read);
-        if mem::replace(&mut self.is_parked, true) {
+        if mem::replace(&mut self.has_run, true) {
             emit_for!(sched, KERNEL, Event::Arrive(Arrival::Io { alias, direction }));
             let (op, cause) = (Op::Io { alias, direction }, sched.log.cause);
             self.line = emit_for!(sched, WAKEUP, Event::Wake { op, ticket: None, cause });

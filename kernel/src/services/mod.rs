@@ -11,7 +11,7 @@ use traps::internal::table::TaskIndex;
 use traps::{Signal, Time};
 use watchdog::Watchdog;
 
-use crate::core::timers::Service;
+use crate::core::timers::ServiceTimer;
 use crate::core::{Core, Services};
 use crate::log::KERNEL;
 use crate::log::lines::emit_for;
@@ -78,10 +78,10 @@ impl<M: Machine> Services<M> for All {
         self.check(core);
     }
 
-    fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time) {
+    fn timer(&mut self, core: &mut Core<M>, timer: ServiceTimer, deadline: Time) {
         match timer {
-            Service::Retry => self.threads.retry(core),
-            Service::Phase => self.shutdown.end_phase(core, deadline),
+            ServiceTimer::Retry => self.threads.retry(core),
+            ServiceTimer::Phase => self.shutdown.end_phase(core, deadline),
         }
     }
 

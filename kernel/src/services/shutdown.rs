@@ -11,7 +11,7 @@ use traps::{Signal, Time};
 
 use crate::core::Core;
 use crate::core::dispatch::OVER;
-use crate::core::timers::Service;
+use crate::core::timers::ServiceTimer;
 use crate::log::KERNEL;
 use crate::log::lines::{announce, emit};
 use crate::machine::Machine;
@@ -87,7 +87,7 @@ impl Shutdown {
         core.sched.wake(&shared.until_closing, u64::MAX);
         let (holds, until) = (shared.holds.get(), core.sched.now + core.options.drain);
         self.line = announce!(core.sched, KERNEL, Event::Phase(Phase::Drain { holds, until }));
-        core.timers.set_service(Service::Phase, until);
+        core.timers.set_service(ServiceTimer::Phase, until);
     }
 
     /// Handles the timer at the end of a phase.
@@ -135,7 +135,7 @@ impl Shutdown {
         self.line = announce!(core.sched, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
         self.stage = Stage::Cleanup;
         self.until = core.sched.now + core.options.grace;
-        core.timers.set_service(Service::Phase, self.until);
+        core.timers.set_service(ServiceTimer::Phase, self.until);
         self.cancel_newer(core);
         let (tasks, until) = (core.sched.tasks.alive() as u64, self.until);
         announce!(core.sched, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));

@@ -51,7 +51,7 @@ use traps::internal::{Caller, ThreadContext, drop_quietly, quietly};
 use crate::core::Core;
 use crate::core::sched::Sched;
 use crate::core::tasks::Tasks;
-use crate::core::timers::Service;
+use crate::core::timers::ServiceTimer;
 use crate::log::lines::{announce, emit, emit_for};
 use crate::log::{KERNEL, WAKEUP, words};
 use crate::machine::{Deliver, JobView, Machine, Parcel};
@@ -185,7 +185,7 @@ impl Threads {
                 format!("no thread could be started: {error}; it is tried again every 100 ms")
             }
             (Ok(()), true) => {
-                core.timers.set_service(Service::Retry, Time::NEVER);
+                core.timers.set_service(ServiceTimer::Retry, Time::NEVER);
                 self.retries = false;
                 "jobs find threads again".to_owned()
             }
@@ -206,7 +206,7 @@ impl Threads {
     }
 
     fn set_retry<M: Machine>(&mut self, core: &mut Core<M>) {
-        core.timers.set_service(Service::Retry, core.sched.now + THREAD_PAUSE);
+        core.timers.set_service(ServiceTimer::Retry, core.sched.now + THREAD_PAUSE);
         self.retries = true;
     }
 
@@ -337,7 +337,7 @@ impl Threads {
     /// Drops the jobs that will never run, at the end of a shutdown: those that no thread has
     /// begun, and those that a script would have ended later.
     pub(crate) fn drop_queued<M: Machine>(&mut self, core: &mut Core<M>) {
-        core.timers.set_service(Service::Retry, Time::NEVER);
+        core.timers.set_service(ServiceTimer::Retry, Time::NEVER);
         self.retries = false;
         let queued = self.pool.close();
         let whole =

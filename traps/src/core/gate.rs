@@ -4,8 +4,8 @@
 //! records of all waits and scopes, and the list of what the task has filed in this poll. One round
 //! trip takes five steps:
 //!
-//! 1. The kernel begins a poll ([`Gate::begin_poll`]): it names the task, and no scope is in force
-//!    but those around the whole task.
+//! 1. The kernel begins a poll ([`Gate::begin_poll`]): it names the task. The scope in force is the
+//!    task itself.
 //! 2. The task files traps and posts, which stay in program order. The newest trap is in a cell of
 //!    its own, because most polls file one trap and nothing else.
 //! 3. The poll returns. The kernel takes what was filed ([`Gate::take_only_trap`],
@@ -61,9 +61,10 @@ pub struct Gate {
     /// The identity of the current task's waker, read without touching its reference count.
     pub(crate) waker: Cell<(*const (), *const ())>,
     pub(crate) budget: Cell<u32>,
-    /// The wait from which the task has returned in this run, for `longrun` lines: the log's word
-    /// and the call site of the first wait whose reply the first poll has read. `None` while that
-    /// poll has read none. Here and not in each task, because few runs are long.
+    /// For `longrun` lines: the wait from which the task came into this run. It is the first wait
+    /// whose reply the first poll of the run has read: the log's word and the call site. `None`
+    /// until then. An empty word means that the first poll has read no reply, so a waker has woken
+    /// the task. Here and not in each task, because few runs are long.
     pub(crate) came: Cell<Option<(&'static str, Option<Site>)>>,
     /// The number of times that a task woke itself in its own poll. A task that has just woken
     /// itself is not waiting.
@@ -80,8 +81,9 @@ pub struct Gate {
     pub(crate) filed: RefCell<Vec<Filed>>,
     /// Whether `filed` is not empty, to be asked without a borrow.
     pub(crate) any_filed: Cell<bool>,
-    /// The largest serial number of a key that was made before the kernel. Every key of the kernel
-    /// has a larger one, whatever it names.
+    /// A fence between two kernels of the thread: the largest serial number of a key that was made
+    /// before this kernel. Every key of the kernel has a larger one, whatever it names, until 2^32
+    /// keys of a kind were made.
     before: Cell<u32>,
 }
 
@@ -102,11 +104,11 @@ pub struct Shared {
     /// The number of the kernel, unique in the process.
     pub epoch: u32,
     /// The kernel clock.
-    pub clock: Box<dyn Fn() -> Time>,
+    pub(crate) clock: Box<dyn Fn() -> Time>,
     /// The time of day.
-    pub wall: Box<dyn Fn() -> SystemTime>,
+    pub(crate) wall: Box<dyn Fn() -> SystemTime>,
     /// Lets children of the process keep their exit statuses until they are waited for.
-    pub keep_statuses: fn() -> io::Result<()>,
+    pub(crate) keep_statuses: fn() -> io::Result<()>,
     /// The connection deadlines.
     pub deadlines: DeadlineTable,
     /// The inbox through which any thread can end a wait of the kernel's tasks.
@@ -124,7 +126,7 @@ pub struct Shared {
     /// The number of the newest scope.
     pub scopes: Cell<u64>,
     /// The number of the newest job.
-    pub jobs: Cell<u64>,
+    pub(crate) jobs: Cell<u64>,
 }
 
 /// An inbox through which any thread can end a wait in a kernel. The kernel implements this trait.
@@ -168,7 +170,7 @@ thread_local! {
     pub(crate) static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
     /// Whether the running kernel wants its tasks to file every event. This is not in the gate,
     /// because every read and write checks it.
-    pub(crate) static LISTENING: Cell<bool> = const { Cell::new(false) };
+    static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls `look` with the gate of this thread. Returns `None` if no kernel was ever made on it.
@@ -470,7 +472,7 @@ impl Gate {
     }
 
     /// Records that the next poll is not the first one of the run. What it reads are answers to
-    /// traps of this run.
+    /// traps of this run, so they do not tell from which wait the task came.
     #[inline]
     pub fn keep_polling(&self) {
         if self.came.get().is_none() {

@@ -45,8 +45,8 @@ pub use crate::interrupts::source::ScopeKind;
 /// A request of a task to its kernel.
 ///
 /// A trap **answers** (the same task is polled again at once) or **blocks** (the task parks until
-/// the reply exists). Any blocking trap can be answered with [`Reply::Interrupt`]. So can
-/// [`Trap::Check`], which exists for this.
+/// the reply exists). Any blocking trap can get the reply [`Reply::Interrupt`]. So can
+/// [`Trap::Check`], which exists for this. To spawn is a post, and no trap ([`Post::Spawn`]).
 #[derive(Clone, Debug)]
 pub enum Trap {
     /// *Answers* with a reading of the kernel clock.
@@ -85,13 +85,14 @@ pub enum Trap {
     Wait {
         /// The queue.
         queue: Rc<Queue>,
-        /// Whether the queue keeps the permit if the reply is dropped unread and no one else waits.
+        /// If the reply is dropped unread, its permit goes to the next waiter. If there is none,
+        /// the queue stores the permit if this is `true`, and loses it otherwise.
         keep: bool,
     },
     /// *Blocks* until the ticket of the wait is unparked, perhaps by another thread.
     Park {
         /// The object of the wait.
-        what: Parked,
+        what: ParkedOn,
         /// Whether something outside the kernel will end the wait. If so, a virtual clock stands
         /// still until then.
         external: bool,
@@ -115,10 +116,10 @@ impl Trap {
                 Label::Queue => queue.primitive.get().map_or("wait", |primitive| primitive.kind),
             },
             Trap::Park { what, .. } => match what {
-                Parked::Job(_) => "offload",
-                Parked::Foreign => "foreign",
-                Parked::Outside(_) => "outside",
-                Parked::Universal(act, _) => act.word(),
+                ParkedOn::Job(_) => "offload",
+                ParkedOn::Foreign => "foreign",
+                ParkedOn::Outside(_) => "outside",
+                ParkedOn::Universal(act, _) => act.word(),
             },
         }
     }
@@ -126,7 +127,7 @@ impl Trap {
 
 /// The object for which a parked task waits, in the words of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parked {
+pub enum ParkedOn {
     /// A foreign future: a future that waits on a waker alone and makes no traps.
     Foreign,
     /// An action that any thread can take, in one word for the log.
@@ -152,7 +153,11 @@ impl Act {
     /// Returns the word of the log for the operation.
     #[must_use]
     pub fn word(self) -> &'static str {
-        ["queue_put", "queue_get", "event_wait"][self as usize]
+        match self {
+            Act::Put => "queue_put",
+            Act::Get => "queue_get",
+            Act::Event => "event_wait",
+        }
     }
 }
 
@@ -211,9 +216,8 @@ pub enum Post {
     Woken(TaskRef),
     /// The task read this interrupt but did not act on it. Makes it pending again.
     Repend(Interrupt),
-    /// A deadline has fired, and a timeout inside it has now closed. The interrupt of the deadline
-    /// is pending again for traps that are filed after this post, and not for earlier ones (second
-    /// reading).
+    /// Makes the interrupt of `source` pending at `place`, for traps that are filed after this post
+    /// (second reading). Posted when a timeout has closed inside a deadline that has fired.
     RependNow {
         /// The scope that has fired.
         source: ScopeId,

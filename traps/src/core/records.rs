@@ -17,7 +17,7 @@
 use std::mem;
 use std::task::Waker;
 
-use super::protocol::{Reply, Trap};
+use super::protocol::{Reply, ScopeKind, Trap};
 use super::table::{
     Links, List, NONE, OfScope, OfTask, OfWait, Queue, ScopeId, Site, Table, TaskIndex, TaskRef,
     Ticket,
@@ -95,8 +95,8 @@ pub struct TaskRecord {
     waits: List,
     /// The number of open scopes in the task.
     pub open: u32,
-    /// The index of the innermost scope around the whole task, or [`NONE`]. Most tasks have none:
-    /// such a scope is opened when it fires.
+    /// The index of the innermost scope around the whole task, or [`NONE`]. Most tasks have none: a
+    /// cancellation opens one.
     pub(crate) around: u32,
     /// Whether the task is polled when the shutdown begins.
     pub watches_shutdown: bool,
@@ -111,7 +111,7 @@ pub struct Records {
     pub waits: Table<OfWait, Wait>,
     /// The scopes.
     pub scopes: Table<OfScope, Scope>,
-    /// The number of open scopes that have fired.
+    /// The number of open scopes that have fired. While it is 0, no interrupt can be pending.
     pub sources: usize,
     /// The number of open shields.
     pub(crate) shields: usize,
@@ -123,7 +123,7 @@ pub struct Records {
 
 impl Records {
     /// Adds a task.
-    pub fn add_task(&mut self, number: u64, site: Site) -> TaskRef {
+    pub(crate) fn add_task(&mut self, number: u64, site: Site) -> TaskRef {
         self.tasks.insert(TaskRecord {
             number,
             site,
@@ -134,13 +134,11 @@ impl Records {
         })
     }
 
-    /// Removes a task that has neither waits nor scopes in it any more, with the scopes around it.
+    /// Removes a task that has neither waits nor scopes any more.
     pub fn remove_task(&mut self, task: TaskRef) {
         let record = &self.tasks[task.index];
-        debug_assert!(record.waits.first().is_none() && record.open == 0, "nothing is left in it");
-        while let Some((around, _)) = self.step(ScopeId::of(task)) {
-            self.close(around);
-        }
+        debug_assert!(record.waits.first().is_none(), "the waits of a task end before it");
+        debug_assert!(record.open == 0 && record.around == NONE, "its scopes close before it");
         self.tasks.remove(task);
     }
 
@@ -156,8 +154,34 @@ impl Records {
                 queue.len.set(0);
             }
         }
+        // `order` goes on, as the serial numbers do.
         (self.sources, self.shields, self.stale_timers) = (0, 0, 0);
         (self.tasks.clear(), self.waits.clear(), self.scopes.clear())
+    }
+
+    /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
+    /// count what is in none of its scopes.
+    #[inline]
+    pub(crate) fn count_in(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
+        let scope = self.scopes.get_mut(scope)?;
+        scope.inside += 1;
+        Some(&mut scope.newest)
+    }
+
+    /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
+    pub(crate) fn count_out(&mut self, mut at: ScopeId) {
+        while let Some(scope) = self.scopes.get_mut(at) {
+            debug_assert!(scope.inside > 0, "what leaves a scope was counted in it");
+            scope.inside -= 1;
+            if scope.inside > 0 || scope.kind != ScopeKind::Closed {
+                return;
+            }
+            // The closed row was kept for its content alone. Without it, the row leaves its own
+            // parent in turn, which may be closed too.
+            let parent = scope.parent;
+            self.scopes.remove(at);
+            at = parent;
+        }
     }
 
     /// Adds a wait that a task files in `scope`.
@@ -176,8 +200,8 @@ impl Records {
         if let Some(newest) = self.count_in(scope) {
             newest.0 = ticket.index;
         }
-        let waits = &mut self.tasks[task.0].waits;
-        waits.push(&mut self.waits, ticket.index, |wait| &mut wait.beside);
+        let list = &mut self.tasks[task.0].waits;
+        list.push(&mut self.waits, ticket.index, |wait| &mut wait.beside);
         ticket
     }
 
@@ -185,8 +209,8 @@ impl Records {
     #[inline(always)]
     pub fn remove_wait(&mut self, ticket: Ticket) -> Option<Wait> {
         let Wait { task, scope, .. } = *self.waits.get(ticket)?;
-        let waits = &mut self.tasks[task.0].waits;
-        waits.remove(&mut self.waits, ticket.index, |wait| &mut wait.beside);
+        let list = &mut self.tasks[task.0].waits;
+        list.remove(&mut self.waits, ticket.index, |wait| &mut wait.beside);
         self.count_out(scope);
         self.waits.remove(ticket)
     }
@@ -204,9 +228,9 @@ impl Records {
 
     /// Takes a wait out of its queue, wherever it is in the queue.
     pub fn dequeue(&mut self, queue: &Queue, ticket: Ticket) {
-        let mut line = queue.waiters.get();
-        line.remove(&mut self.waits, ticket.index, |wait| &mut wait.in_queue);
-        queue.waiters.set(line);
+        let mut list = queue.waiters.get();
+        list.remove(&mut self.waits, ticket.index, |wait| &mut wait.in_queue);
+        queue.waiters.set(list);
         queue.len.set(queue.len.get() - 1);
     }
 
@@ -223,9 +247,9 @@ impl Records {
 
     /// Iterates over the waits of a task, in the order in which they were filed.
     pub fn waits_of(&self, task: TaskIndex) -> impl Iterator<Item = (Ticket, &Wait)> {
-        let waits = self.tasks[task.0].waits;
-        let next = move |at: &u32| waits.after(self.waits[*at].beside);
-        let indexes = std::iter::successors(waits.first(), next);
+        let list = self.tasks[task.0].waits;
+        let next = move |at: &u32| list.after(self.waits[*at].beside);
+        let indexes = std::iter::successors(list.first(), next);
         indexes.map(|at| (self.waits.key(at), &self.waits[at]))
     }
 
@@ -241,7 +265,6 @@ mod tests {
     use std::panic::Location;
 
     use super::*;
-    use crate::interrupts::source::ScopeKind;
     use crate::time::Time;
 
     #[test]

@@ -31,7 +31,7 @@ use slab::Slab;
 
 /// The name of a row of a table: its index and a serial number. The key of a removed row matches
 /// nothing. Serial numbers repeat after 2^32 rows, so a key that is kept longer may name another
-/// row. Keys are ordered by age.
+/// row. Until then, keys are ordered by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<K> {
     // Not zero, so that an optional key takes no more room.
@@ -48,7 +48,7 @@ impl<K> Key<K> {
     pub const fn new(index: u32, serial: u32) -> Key<K> {
         let serial = match NonZeroU32::new(serial) {
             Some(serial) => serial,
-            // Only `NONE` is made with 0.
+            // Outside of tests, only `NONE` is made with 0.
             None => NonZeroU32::MAX,
         };
         Key { index, serial, kind: PhantomData }
@@ -100,7 +100,7 @@ impl<K: Copy, T> Table<K, T> {
     ///
     /// Panics if there are 2^31 rows.
     #[inline(always)]
-    pub fn insert(&mut self, row: T) -> Key<K> {
+    pub(crate) fn insert(&mut self, row: T) -> Key<K> {
         // Not 0, so that an optional key takes no more room. After 2^32 rows the numbers begin
         // again, at 1.
         self.last = self.last.wrapping_add(1).max(1);
@@ -126,7 +126,7 @@ impl<K: Copy, T> Table<K, T> {
 
     /// Removes a row, and returns it.
     #[inline]
-    pub fn remove(&mut self, key: Key<K>) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: Key<K>) -> Option<T> {
         // Compare the serial numbers first. A stale key would otherwise remove the row that has the
         // index now.
         self.get(key)?;
@@ -180,7 +180,7 @@ impl<K, T> std::ops::IndexMut<u32> for Table<K, T> {
 }
 
 /// The end of a list, and the index of no row.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The neighbours of a row in a list. The list is circular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Default for Links {
 /// A function that finds the links of a list in a row.
 type LinksOf<T> = fn(&mut T) -> &mut Links;
 
-/// A list through rows of a table, oldest first: the index of its first row, or [`NONE`].
+/// A list through rows of a table, oldest first: the index of its first row, or `NONE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List(u32);
 
@@ -279,7 +279,8 @@ pub type Ticket = Key<OfWait>;
 pub type ScopeId = Key<OfScope>;
 /// The name of a task, which may have ended.
 pub type TaskRef = Key<OfTask>;
-/// The row of a task that has not ended. If a task may have ended, use its [`TaskRef`].
+/// The index of a task that has not ended, in both tables. If a task may have ended, use its
+/// [`TaskRef`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskIndex(pub u32);
 
@@ -296,16 +297,17 @@ impl TaskIndex {
 const IS_TASK: u32 = 1 << 31;
 
 impl ScopeId {
-    /// Returns the name of the place in a task that is outside all its scopes. The table of scopes
-    /// has no row of this name. An enum of both would be longer, and a wait in no scope would need
-    /// a case of its own.
+    /// Returns the name of the place in a task that is outside all its scopes. Its highest bit is
+    /// set, so it names a task, and no row of the table of scopes. An enum of both would be longer,
+    /// and a wait in no scope would need a case of its own.
     #[inline]
     #[must_use]
     pub const fn of(task: TaskRef) -> ScopeId {
         Key { index: task.index | IS_TASK, serial: task.serial, kind: PhantomData }
     }
 
-    /// Returns the task, if this is the place outside all scopes of a task.
+    /// Returns the task, if this is the place outside all scopes of a task. For [`Key::NONE`],
+    /// which has the bit too, it is a task that is in no table.
     #[inline]
     #[must_use]
     pub const fn task(self) -> Option<TaskRef> {
@@ -359,11 +361,11 @@ pub struct Queue {
     pub len: Cell<u64>,
     /// The number of kept permits.
     pub permits: Cell<u32>,
-    /// Whether the awaited event has happened, so that a wait is woken as soon as it has parked.
+    /// Set by an event that happens once. From then on, a wait ends as soon as it has parked.
     pub over: Cell<bool>,
     /// The purpose of the queue, for the log.
     pub label: Cell<Label>,
-    /// The number of a user's queue in the log of a kernel, and the number of the kernel.
+    /// For the log: the number of the queue, and the epoch of the kernel that gave it.
     pub number: Cell<(u64, u32)>,
     /// The primitive that is built on the queue, if it has one.
     pub primitive: OnceCell<Box<Primitive>>,
@@ -394,7 +396,7 @@ pub enum Label {
 impl Queue {
     /// Makes an empty queue for this purpose.
     #[must_use]
-    pub fn labelled(label: Label) -> Queue {
+    pub(crate) fn labelled(label: Label) -> Queue {
         Queue { label: Cell::new(label), ..Queue::default() }
     }
 

@@ -43,7 +43,7 @@ pub(crate) enum Collected {
     Pending,
     /// The trap must be filed again: the wait belongs to another task, or is gone, or is now polled
     /// in a scope where an interrupt is pending.
-    Elsewhere,
+    Refile,
 }
 
 /// Files a trap of the task that is being polled.
@@ -72,7 +72,7 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected
     let reader = gate.scope.get();
     match records.waits.get(ticket) {
         // The future has moved to another task, where nothing would wake it.
-        Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Collected::Elsewhere,
+        Some(wait) if !records.is_open_to(wait, TaskIndex::of(task)) => Collected::Refile,
         Some(wait) if wait.is_done() => {
             let taken = records.remove_wait(ticket);
             let Some(Wait { trap, state: WaitState::Done(mut reply), scope, waker, .. }) = taken
@@ -94,9 +94,9 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected
             drop(waker);
             Collected::Reply(reply)
         }
-        // An interrupt that is pending is only looked for when a trap is filed. So file it again.
+        // A pending interrupt is only looked for when a trap is dispatched. So file it again.
         Some(wait) if wait.scope != reader && records.pending(reader, false).is_some() => {
-            Collected::Elsewhere
+            Collected::Refile
         }
         Some(wait) => {
             // The wait goes on, in the scope that polls it now.
@@ -109,11 +109,11 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Collected
             gate.keep_waker(ticket, cx.waker());
             Collected::Pending
         }
-        None => Collected::Elsewhere,
+        None => Collected::Refile,
     }
 }
 
-/// Withdraws a trap whose future was dropped.
+/// Withdraws a trap whose future was dropped, or has moved and files it again.
 pub(crate) fn withdraw(ticket: Ticket) {
     let Some(gate) = GATE.get() else { return };
     let mut records = gate.records.borrow_mut();
@@ -155,16 +155,16 @@ impl Gate {
     }
 }
 
-/// Makes an interrupt pending again. Its operation has succeeded although the interrupt was read,
-/// so the next trap must get it.
+/// Makes an interrupt pending again. The verb that has read it returns a success, because what the
+/// verb waits for has happened as well. So the next trap must get the interrupt.
 pub(crate) fn unread(interrupt: &Interrupt) {
     if gate::task().is_some() {
         post(Post::Repend(interrupt.clone()));
     }
 }
 
-/// Returns whether the task that is being polled may read the reply to a wait, now or once the
-/// reply exists.
+/// Returns whether the task that is being polled may read the reply to a wait
+/// ([`Records::is_open_to`](super::records::Records::is_open_to)).
 pub(crate) fn is_here(ticket: Ticket) -> bool {
     let Some((gate, task)) = GATE.get().and_then(|gate| Some((gate, gate.task.get()?))) else {
         return false;
@@ -223,7 +223,7 @@ impl Call {
                 }
                 Collected::Pending => return Poll::Pending,
                 // Withdraw it there, and go on to file it here.
-                Collected::Elsewhere => self.abandon(),
+                Collected::Refile => self.abandon(),
             }
         }
         self.ticket = Some(file(trap(), self.site, cx));

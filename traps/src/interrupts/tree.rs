@@ -14,14 +14,14 @@ use std::mem;
 
 use super::source::{Scope, ScopeKind};
 use crate::core::records::Records;
-use crate::core::table::{NONE, ScopeId, Site, TaskIndex};
+use crate::core::table::{NONE, ScopeId, Site, TaskIndex, TaskRef};
 use crate::time::Time;
 
 /// The methods that open and close scopes.
 impl Records {
     /// Opens a scope inside `parent`.
     #[inline]
-    pub fn open(
+    pub(crate) fn open(
         &mut self,
         parent: ScopeId,
         kind: ScopeKind,
@@ -141,47 +141,29 @@ impl Records {
             at = inner.parent;
         }
     }
-
-    /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
-    /// count what is in none of its scopes.
-    #[inline]
-    pub(crate) fn count_in(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
-        let scope = self.scopes.get_mut(scope)?;
-        scope.inside += 1;
-        Some(&mut scope.newest)
-    }
-
-    /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
-    pub(crate) fn count_out(&mut self, mut at: ScopeId) {
-        while let Some(scope) = self.scopes.get_mut(at) {
-            debug_assert!(scope.inside > 0, "what leaves a scope was counted in it");
-            scope.inside -= 1;
-            if scope.inside > 0 || scope.kind != ScopeKind::Closed {
-                return;
-            }
-            // The closed row was kept for its content alone. Without it, the row leaves its own
-            // parent in turn, which may be closed too.
-            let parent = scope.parent;
-            self.scopes.remove(at);
-            at = parent;
-        }
-    }
 }
 
 /// The methods that walk from a scope outwards.
 impl Records {
     /// Iterates over `from` and the scopes around it, from the inside out. The scopes around the
     /// whole task come last.
-    pub fn around(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+    pub(crate) fn around(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
         std::iter::successors(self.step(from), move |(_, scope)| self.step(scope.parent))
     }
 
     /// Returns the scope `at`. Outside all scopes of a task, returns the innermost scope around the
     /// task, if there is one.
-    pub(crate) fn step(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
+    fn step(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
         match at.task() {
             Some(task) => self.scopes.at(self.tasks.get(task)?.around),
             None => Some((at, self.scopes.get(at)?)),
+        }
+    }
+
+    /// Closes the scopes around a whole task, which has ended.
+    pub fn close_around_task(&mut self, task: TaskRef) {
+        while let Some((around, _)) = self.step(ScopeId::of(task)) {
+            self.close(around);
         }
     }
 

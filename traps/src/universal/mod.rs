@@ -29,7 +29,7 @@ use std::{fmt, mem};
 #[cfg(all(test, loom))]
 use self::model_tests::{Mutex, Thread, park, thread};
 use crate::combine::Either;
-use crate::core::protocol::{Act, Parked};
+use crate::core::protocol::{Act, ParkedOn};
 use crate::core::{gate, wait};
 use crate::error::{Error, Rejected};
 use crate::interrupts::interrupt::Interrupt;
@@ -630,7 +630,8 @@ impl<T, R> Waiting<T, R> {
         operation: Operation<T>,
         finish: Finish<T, R>,
     ) -> Waiting<T, R> {
-        let (budget, wait) = (Some(budget()), OutsideCall::here(Parked::Universal(what, queue.1)));
+        let (budget, wait) =
+            (Some(budget()), OutsideCall::here(ParkedOn::Universal(what, queue.1)));
         Waiting { queue: queue.clone(), operation, budget, wait, finish }
     }
 
@@ -651,8 +652,8 @@ impl<T, R> Waiting<T, R> {
     /// ```
     pub fn external(mut self) -> Waiting<T, R> {
         self.wait.external = true;
-        if let Parked::Universal(act, _) = self.wait.what {
-            self.wait.what = Parked::Outside(act.word());
+        if let ParkedOn::Universal(act, _) = self.wait.what {
+            self.wait.what = ParkedOn::Outside(act.word());
         }
         self
     }
