@@ -10,8 +10,8 @@ use support::root;
 /// the parts of `net`. A sum may be [`ROOM`] percent above the number here. A change that makes a
 /// sum smaller updates the number.
 const TRAPS_AND_KERNEL: usize = 15_910;
-const FIRST_READING: usize = 2_605;
-const READINGS: usize = 4_170;
+const FIRST_READING: usize = 2_636;
+const READINGS: usize = 4_141;
 const HTTP: usize = 4_195;
 const WEB: usize = 1_202;
 const SOCKETS: usize = 3_645;
@@ -63,9 +63,9 @@ const SECOND: [&str; 7] = [
 /// The third reading: what the log is told.
 const THIRD: [&str; 1] = ["kernel/src/log/lines.rs"];
 /// Lines of comments inside the bodies of the readings, in percent of their lines of code.
-const COMMENTS: usize = 5;
+const COMMENTS: usize = 7;
 /// Assertions in 1,000 lines of code of the readings.
-const ASSERTIONS: usize = 12;
+const ASSERTIONS: usize = 14;
 
 const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
 

@@ -42,11 +42,10 @@ impl<M: Machine> Core<M> {
             self.before_dispatch(task, ticket);
         }
         let mut records = self.sched.gate.records();
-        let is_any_pending = records.sources > 0;
+        let has_any_fired = records.sources > 0;
         // A `race` may have dropped the future in the same poll. Then no one wants the reply, and
         // the trap must have no effect.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
-        debug_assert!(matches!(wait.state, WaitState::Filed), "a trap is dispatched once");
         // A copy, because the arms change the records. It costs a reference count at most.
         let trap = wait.trap.clone();
         // Mark the wait as parked here, at its only look-up. If its trap is answered below, the
@@ -55,7 +54,7 @@ impl<M: Machine> Core<M> {
         drop(records);
         self.sched.traps += 1;
         // Usually no scope has fired. Then this test is all that interrupts cost a trap.
-        if is_any_pending && let Some(interrupt) = self.pending_for(ticket, &trap) {
+        if has_any_fired && let Some(interrupt) = self.pending_for(ticket, &trap) {
             return self.sched.answer(task, ticket, Reply::Interrupt(interrupt));
         }
         match trap {

@@ -1,10 +1,10 @@
-//! The warning of a deadlock, when its last task begins to wait. [`crate::view`] finds the
-//! deadlocks of a kernel that hangs.
+//! Who holds what, and the warning of a deadlock, when its last task begins to wait.
+//! [`crate::view`] finds the deadlocks of a kernel that hangs.
 
 use std::collections::BTreeSet;
 
 use traps::internal::protocol::Trap;
-use traps::internal::table::{TaskIndex, TaskRef, Ticket};
+use traps::internal::table::{Queue, TaskIndex, TaskRef, Ticket};
 
 use crate::core::sched::Sched;
 use crate::core::tasks::TaskState;
@@ -13,6 +13,14 @@ use crate::machine::Machine;
 use crate::parts::wakers::SpareWaker;
 
 impl<M: Machine> Sched<M> {
+    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
+    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
+        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
+        let number = |task: &TaskRef| Some(self.tasks.id(self.find(*task)?));
+        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
+        numbers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Returns what to warn of if `task` begins a wait, with the ticket `ticket`, and if the chain
     /// of holders leads back to the task. `None` unless each wait of the chain is the only one of
     /// its task and has no deadline. Unlike `circles` of the view, looks through all holders of a

@@ -1,9 +1,8 @@
 //! The lines that the core writes: what each decision looks like in the log.
 //!
-//! Nothing here decides anything. The core calls these methods where it has decided.
+//! The core calls these methods where it has decided something. They change nothing that a program
+//! could see: the log, its numbers and, in a timed log, the reading of the clock.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::mem;
 
 use traps::Interrupt;
@@ -12,13 +11,10 @@ use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::records::WaitState;
-use traps::internal::table::{
-    Primitive as Described, Queue, ScopeId, Site, TaskIndex, TaskRef, Ticket,
-};
+use traps::internal::table::{Primitive, Queue, ScopeId, Site, TaskIndex, Ticket};
 
 use crate::core::sched::Sched;
 use crate::core::tasks::TaskState;
-use crate::log::form::word;
 use crate::log::{KERNEL, words};
 use crate::machine::Machine;
 use crate::trace::{Answered, Event, LoggedWait, Moved, Op, Outcome, Reg, Seq, Timed, Timer};
@@ -45,8 +41,8 @@ impl<M: Machine> Sched<M> {
         self.tasks[index].rare().answered = answered;
     }
 
-    /// Returns the time for which a task has had the CPU, for a timed trace. Returns `None` for a
-    /// task that does not run.
+    /// Reads the clock, and returns the time for which the running task has had the CPU. Returns
+    /// `None` without a reading if the trace is not timed, or for a task that does not run.
     pub(crate) fn ran(&mut self, index: TaskIndex) -> Option<Timed> {
         // Only a timed log pays for a reading of the clock. The stable log must be the same on each
         // machine.
@@ -86,14 +82,16 @@ impl<M: Machine> Sched<M> {
         debug_assert!(self.is_parked(ticket), "a wait has its line when it has parked");
         let op = self.op(&trap);
         let records = self.gate.records();
-        // The wait ends right after this line, and the task does not leave the CPU for it.
+        // If the event has come, the wait ends right after this line, and the task does not leave
+        // the CPU for it.
         let has_come = match &trap {
             Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
             Trap::Join { task, .. } => records.tasks.get(*task).is_none(),
             _ => false,
         };
         let goes_on = has_come || self.run.goes_on || self.run.again || self.gate.has_filed();
-        // `block` means that the task leaves the CPU, so a run has at most one, as its last line.
+        // `block` means that the task leaves the CPU, so a run has at most one. After it, only a
+        // service writes a line of the run: `offload`.
         let leaves = !goes_on && records.is_only(task, ticket);
         let inside = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
@@ -123,19 +121,11 @@ impl<M: Machine> Sched<M> {
         op
     }
 
-    /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
-    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
-        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
-        let number = |task: &TaskRef| Some(self.tasks.id(self.find(*task)?));
-        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
-        numbers.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
     /// Logs that a task wakes the first `n` waits in a queue, before it wakes them. The line of a
     /// wake that reaches no task is the only trace of it.
     #[cold]
     pub(crate) fn log_notify(&mut self, queue: &Queue, n: u64) {
-        let is_kept = |it: &Described| KEPT.contains(&it.kind);
+        let is_kept = |it: &Primitive| KEPT.contains(&it.kind);
         if queue.primitive.get().is_some_and(|it| is_kept(it)) {
             return;
         }
@@ -347,83 +337,32 @@ impl<M: Machine> Sched<M> {
     }
 }
 
-/// The part of the state that is shown after each line: who has the CPU and who is ready.
-impl<M: Machine> Sched<M> {
-    /// Shows the part of the state about the CPU to the observers.
-    #[cold]
-    pub(crate) fn show_state(&self) {
-        let text = self.state(|_, _| Ok(())).expect("a string takes all text");
-        self.log.show(&text, false);
-    }
-
-    /// Writes who runs, who is ready, and each task with what `inside` adds.
-    pub(crate) fn state(
-        &self,
-        inside: impl Fn(TaskIndex, &mut String) -> std::fmt::Result,
-    ) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        let leaves = self.run.block_logged && self.log.listening;
-        match self.run.task.filter(|_| !leaves) {
-            Some(task) if self.tasks.state(task) == Some(TaskState::Running) => {
-                writeln!(text, "cpu {}", self.tasks.id(task))?;
-            }
-            _ if self.run.messages => writeln!(text, "cpu 1")?,
-            _ => {}
-        }
-        let (now, next) = self.ready.parts();
-        let is_first = self.ready.ran_in != Some(self.log.turn);
-        let (now, next): (Vec<TaskIndex>, Vec<TaskIndex>) = match is_first {
-            true => (now.iter().chain(next).copied().collect(), Vec::new()),
-            false => (now.to_vec(), next.to_vec()),
-        };
-        for (word, tasks) in [("ready", now), ("next", next)] {
-            if !tasks.is_empty() {
-                let numbers: Vec<_> =
-                    tasks.iter().map(|task| self.tasks.id(*task).to_string()).collect();
-                writeln!(text, "{word} {}", numbers.join(" "))?;
-            }
-        }
-        for index in self.tasks.newest_first(0).into_iter().rev() {
-            let task = &self.tasks[index];
-            let (state, since) = match task.state {
-                TaskState::Running if !leaves => ("running", self.run.since),
-                TaskState::Running => ("parked", self.now),
-                TaskState::Ready => ("ready", task.since),
-                TaskState::Parked => ("parked", task.since),
-            };
-            writeln!(text, "{} {} {state} since={since}", self.tasks.id(index), word(&task.name))?;
-            inside(index, &mut text)?;
-        }
-        Ok(text)
-    }
-}
-
 /// Logs an event of a task, if there is an observer. Returns the number of the log line, or 0.
 macro_rules! emit {
-    ($kernel:expr, $task:expr, $event:expr) => {
-        $crate::log::lines::emit!($kernel, $task, $event, None)
+    ($sched:expr, $task:expr, $event:expr) => {
+        $crate::log::lines::emit!($sched, $task, $event, None)
     };
-    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
-        $crate::log::lines::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
+    ($sched:expr, $task:expr, $event:expr, $timed:expr) => {
+        $crate::log::lines::emit_for!($sched, $sched.tasks.label($task), $event, $timed)
     };
 }
 pub(crate) use emit;
 
 /// Logs an event like `emit`, for a number and a name, such as [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
-    ($kernel:expr, $who:expr, $event:expr) => {
-        $crate::log::lines::emit_for!($kernel, $who, $event, None)
+    ($sched:expr, $who:expr, $event:expr) => {
+        $crate::log::lines::emit_for!($sched, $who, $event, None)
     };
-    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
-        if $kernel.log.listening {
+    ($sched:expr, $who:expr, $event:expr, $timed:expr) => {
+        if $sched.log.listening {
             let line = $crate::log::apart(|| {
                 let event = $event;
                 let timed = $timed;
-                let when = ($kernel.now, $kernel.turn);
-                $kernel.log.write(when, $who, event, timed)
+                let when = ($sched.now, $sched.turn);
+                $sched.log.write(when, $who, event, timed)
             });
-            if $kernel.log.shows_state {
-                $kernel.show_state();
+            if $sched.log.shows_state {
+                $sched.show_state();
             }
             line
         } else {
@@ -435,12 +374,12 @@ pub(crate) use emit_for;
 
 /// Logs an event that may be wanted even if no observer wants every event, such as a warning.
 macro_rules! announce {
-    ($kernel:expr, $who:expr, $event:expr) => {{
+    ($sched:expr, $who:expr, $event:expr) => {{
         let event = $event;
-        let when = ($kernel.now, $kernel.turn);
-        let line = $kernel.log.write(when, $who, event, None);
-        if $kernel.log.shows_state {
-            $kernel.show_state();
+        let when = ($sched.now, $sched.turn);
+        let line = $sched.log.write(when, $who, event, None);
+        if $sched.log.shows_state {
+            $sched.show_state();
         }
         line
     }};

@@ -19,9 +19,64 @@ use traps::internal::source::Scope;
 use traps::internal::table::{Direction, ScopeId, TaskIndex};
 
 use crate::core::Core;
+use crate::core::sched::Sched;
+use crate::core::tasks::TaskState;
 use crate::core::timers::{Owner, lives};
+use crate::log::form::word;
 use crate::machine::Machine;
 use crate::trace::Op;
+
+/// The part of the state that is shown after each line: who has the CPU and who is ready.
+impl<M: Machine> Sched<M> {
+    /// Shows the part of the state about the CPU to the observers.
+    #[cold]
+    pub(crate) fn show_state(&self) {
+        let text = self.state(|_, _| Ok(())).expect("a string takes all text");
+        self.log.show(&text, false);
+    }
+
+    /// Writes who runs, who is ready, and each task with what `inside` adds.
+    pub(crate) fn state(
+        &self,
+        inside: impl Fn(TaskIndex, &mut String) -> std::fmt::Result,
+    ) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let leaves = self.run.block_logged && self.log.listening;
+        match self.run.task.filter(|_| !leaves) {
+            Some(task) if self.tasks.state(task) == Some(TaskState::Running) => {
+                writeln!(text, "cpu {}", self.tasks.id(task))?;
+            }
+            _ if self.run.messages => writeln!(text, "cpu 1")?,
+            _ => {}
+        }
+        let (now, next) = self.ready.parts();
+        // Before the first run of a turn, all ready tasks will run in it.
+        let is_first = self.ready.ran_in != Some(self.log.turn);
+        let (now, next): (Vec<TaskIndex>, Vec<TaskIndex>) = match is_first {
+            true => (now.iter().chain(next).copied().collect(), Vec::new()),
+            false => (now.to_vec(), next.to_vec()),
+        };
+        for (word, tasks) in [("ready", now), ("next", next)] {
+            if !tasks.is_empty() {
+                let numbers: Vec<_> =
+                    tasks.iter().map(|task| self.tasks.id(*task).to_string()).collect();
+                writeln!(text, "{word} {}", numbers.join(" "))?;
+            }
+        }
+        for index in self.tasks.newest_first(0).into_iter().rev() {
+            let task = &self.tasks[index];
+            let (state, since) = match task.state {
+                TaskState::Running if !leaves => ("running", self.run.since),
+                TaskState::Running => ("parked", self.now),
+                TaskState::Ready => ("ready", task.since),
+                TaskState::Parked => ("parked", task.since),
+            };
+            writeln!(text, "{} {} {state} since={since}", self.tasks.id(index), word(&task.name))?;
+            inside(index, &mut text)?;
+        }
+        Ok(text)
+    }
+}
 
 impl<M: Machine> Core<M> {
     /// Shows the whole state to the observers that want it, because no event is being handled. If
