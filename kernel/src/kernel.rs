@@ -42,6 +42,22 @@ use crate::view::{Counters, Outstanding, TaskTable, TaskView, hangs};
 /// kernel then belongs to no kernel, and does nothing.
 ///
 /// Tasks that have not ended when main ends stay parked, and continue in the next run.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+/// use traps::{sleep, spawn};
+///
+/// let mut kernel = Kernel::new(Sim::new());
+/// kernel.run(async {
+///     let child = sleep(Duration::from_secs(2));
+///     spawn("child", child).detached().await;
+/// }).unwrap();
+/// assert_eq!(kernel.tasks()[0].name, "child"); // main has not waited for it
+/// kernel.run(sleep(Duration::from_secs(5))).unwrap().unwrap(); // it ends in this run
+/// assert!(kernel.is_quiescent());
+/// kernel.shutdown().unwrap();
+/// ```
 pub struct Kernel<M: Machine> {
     pub(crate) core: Core<M>,
     pub(crate) services: All,
@@ -81,6 +97,23 @@ impl<M: Machine> Kernel<M> {
 
     /// Passes every event from now on to `activation`. Without the feature `trace` it gets no
     /// events. If it panics, it ends the run with its panic, and this kernel can only be dropped.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use kernel::trace::{Event, Line};
+    /// use kernel::{Kernel, Sim};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// let fired = Rc::new(Cell::new(0));
+    /// let count = fired.clone();
+    /// kernel.observe(move |line: &Line<'_>| {
+    ///     if let Event::Fire { .. } = line.event {
+    ///         count.set(count.get() + 1);
+    ///     }
+    /// });
+    /// kernel.run(traps::sleep(Duration::from_secs(1))).unwrap().unwrap();
+    /// assert_eq!(fired.get(), 1);
+    /// ```
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.core.sched.log.add(Box::new(activation));
         self.core.refresh_flags(&self.services);
@@ -99,6 +132,22 @@ impl<M: Machine> Kernel<M> {
     /// In a [recording](Kernel::record_to) kernel, the first call also writes the lines into the
     /// record, if it comes before the first run: a record has the log from its first line, or not
     /// at all. If only the record is to have the log, `out` is [`io::sink`].
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use kernel::{Kernel, Sim};
+    ///
+    /// let (mut log, out) = std::io::pipe()?; // or `std::io::stdout()`, or a file
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.trace_to(out);
+    /// kernel.run(traps::yield_now())?.unwrap();
+    /// drop(kernel); // and with it `out`
+    /// let mut text = String::new();
+    /// log.read_to_string(&mut text)?;
+    /// assert!(text.starts_with("#trace v3 clock=virtual seed=0 tick=0.3s"));
+    /// assert!(text.contains("main     block    yield"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trace_to(&mut self, out: impl io::Write + 'static) {
         let Core { sched: Sched { machine, log, .. }, options, wakeup, .. } = &mut self.core;
         let is_first = !mem::replace(&mut log.is_recorded, true) && !wakeup.has_begun;
@@ -151,6 +200,19 @@ impl<M: Machine> Kernel<M> {
     /// # Panics
     ///
     /// Panics in the same cases as [`Kernel::run`].
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use kernel::{Kernel, RunError, Sim};
+    ///
+    /// /// Runs `main` on a new simulated machine. In its log, main has the site of this call.
+    /// #[track_caller]
+    /// fn simulate<F: Future>(main: F) -> Result<F::Output, RunError> {
+    ///     Kernel::new(Sim::new()).run_from(main, Location::caller())
+    /// }
+    ///
+    /// assert_eq!(simulate(async { 42 }).unwrap(), 42);
+    /// ```
     pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, RunError> {
         if self.services.shutdown.is_closing() {
             return Err(RunError::Shut);
@@ -201,6 +263,28 @@ impl<M: Machine> Kernel<M> {
     /// # Panics
     ///
     /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use kernel::{Kernel, RunError, Sim};
+    /// use traps::{sleep, spawn, yield_now};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// let is_clean = Rc::new(Cell::new(false));
+    /// let cleans = is_clean.clone();
+    /// let server = async move {
+    ///     assert!(sleep(Duration::MAX).await.is_err()); // cancelled by the shutdown
+    ///     sleep(Duration::from_secs(1)).await.unwrap(); // the clean-up may wait
+    ///     cleans.set(true);
+    /// };
+    /// kernel.run(async {
+    ///     spawn("server", server).detached().await;
+    ///     yield_now().await // so that the server runs
+    /// }).unwrap().unwrap();
+    /// kernel.shutdown().unwrap();
+    /// assert!(is_clean.get());
+    /// assert!(matches!(kernel.run(async {}), Err(RunError::Shut)));
+    /// ```
     pub fn shutdown(&mut self) -> Result<(), RunError> {
         self.shutdown_because("shutdown")
     }
@@ -327,6 +411,18 @@ impl<M: Machine> Kernel<M> {
 
     /// Returns a snapshot of the jobs that have not ended, ordered by number. A job with a token,
     /// abandoned or not, has held the token [since](JobView::since).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{run_in_thread, timeout_after};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let mut kernel = Kernel::new(Sim::new().jobs_take(3 * second));
+    /// let late = kernel.run(timeout_after(second, run_in_thread(|| 42))).unwrap();
+    /// assert!(late.is_err());
+    /// assert_eq!(kernel.jobs()[0].state, "abandoned"); // its thread is still busy
+    /// ```
     #[must_use]
     pub fn jobs(&self) -> Vec<JobView> {
         self.services.threads.views(&self.core.sched.tasks)
@@ -334,6 +430,16 @@ impl<M: Machine> Kernel<M> {
 
     /// Returns the counters: counts of the things that the kernel holds now, and of its events so
     /// far. O(waits and scopes of this thread).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.run(traps::sleep(Duration::from_secs(1))).unwrap().unwrap();
+    /// let counters = kernel.counters();
+    /// assert_eq!((counters.traps, counters.timers), (1, 0)); // one trap so far, no timer now
+    /// ```
     #[must_use]
     pub fn counters(&self) -> Counters {
         let Kernel { core, services, .. } = self;
@@ -374,6 +480,21 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Counts the events that could still happen. O(waits and scopes of this thread).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{sleep, spawn, yield_now};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.run(async {
+    ///     spawn("child", sleep(Duration::from_secs(60))).detached().await;
+    ///     yield_now().await // so that the child runs
+    /// }).unwrap().unwrap();
+    /// let outstanding = kernel.outstanding();
+    /// assert_eq!((outstanding.ready, outstanding.timers), (0, 1));
+    /// assert!(!outstanding.is_nothing());
+    /// ```
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
         Outstanding::of(&self.core, &self.counters())
@@ -391,6 +512,21 @@ impl<M: Machine> Kernel<M> {
     /// spawns count as traps.
     ///
     /// For tests that interrupt a program.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Injected, Kernel, Sim};
+    /// use traps::sleep;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.before_each_trap(|trap| (trap.number == 2).then_some(Injected::Cancellation));
+    /// let ended = kernel.run(async {
+    ///     sleep(second).await?;
+    ///     sleep(second).await // the second trap
+    /// });
+    /// assert!(ended.unwrap().unwrap_err().is_cancelled());
+    /// ```
     pub fn before_each_trap(
         &mut self,
         hook: impl FnMut(&TrapSeen<'_>) -> Option<Injected> + 'static,
@@ -409,6 +545,25 @@ impl<M: Machine> Kernel<M> {
     /// The hook does not get the items of [`iterate_in_thread`](traps::iterate_in_thread()): an
     /// item waits for the next call, or is dropped with its source. The only exception is the panic
     /// of an iterator whose source is gone.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{run_in_thread, sleep, timeout_after};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let mut kernel = Kernel::new(Sim::new().jobs_take(3 * second));
+    /// let late = Rc::new(Cell::new(0));
+    /// let keeps = late.clone();
+    /// kernel.on_orphan(move |orphan| {
+    ///     keeps.set(*orphan.outcome.unwrap().downcast::<i32>().unwrap());
+    /// });
+    /// kernel.run(async {
+    ///     assert!(timeout_after(second, run_in_thread(|| 42)).await.is_err());
+    ///     sleep(9 * second).await // the job ends in this time
+    /// }).unwrap().unwrap();
+    /// assert_eq!(late.get(), 42);
+    /// ```
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.services.threads.on_orphan = Some(Box::new(hook));
     }
@@ -420,6 +575,21 @@ impl<M: Machine> Kernel<M> {
     /// that does not leave the CPU delays the hook. Hooks are for reports: if only a hook could
     /// wake a kernel, the run ends with [`RunError::Hang`]. To wait for a signal in a task, use
     /// [`traps::signals`](traps::signals()).
+    ///
+    /// ```
+    /// use std::{cell::RefCell, rc::Rc, time::Duration};
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{Signal, Time};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let sim = Sim::new().signal_at(Time::ZERO + second, Signal::User1);
+    /// let mut kernel = Kernel::new(sim);
+    /// let report = Rc::new(RefCell::new(String::new()));
+    /// let writes = report.clone();
+    /// kernel.on_signal(Signal::User1, move |tasks| *writes.borrow_mut() = tasks.to_string());
+    /// kernel.run(traps::sleep(2 * second)).unwrap().unwrap();
+    /// assert!(report.borrow().starts_with("1 task at 1.000000"));
+    /// ```
     pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
         self.services.signals.add_hook(signal, Box::new(hook));
     }
@@ -431,6 +601,19 @@ impl<M: Machine> Kernel<M> {
     ///
     /// The watchdog's thread calls the hook while the kernel may be stuck, so the hook must not
     /// wait for the kernel. Dropping the kernel waits for the hook. A panic in it is caught.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use kernel::{Kernel, Options, Sim};
+    ///
+    /// let options = Options::new().watchdog(Some(Duration::from_millis(1)));
+    /// let mut kernel = Kernel::with_options(Sim::new(), options);
+    /// let (sender, reports) = mpsc::channel();
+    /// kernel.on_stuck(move |stuck| _ = sender.send(stuck.name.clone()));
+    /// // A task must not block its thread. This one does, until the watchdog has seen it.
+    /// let name = kernel.run(async { reports.recv_timeout(Duration::from_secs(60)) });
+    /// assert_eq!(name.unwrap().unwrap(), "main");
+    /// ```
     pub fn on_stuck(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
         self.services.watchdog.set_hook(hook);
     }
@@ -455,6 +638,19 @@ impl<M: Machine> Kernel<M> {
     /// # Panics
     ///
     /// Panics if a panic has stopped this kernel; see [`Kernel::run`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{sleep, spawn};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.run(async { spawn("child", sleep(minute)).detached().await }).unwrap();
+    /// assert!(!kernel.run_until_quiescent(minute / 2).unwrap()); // the child still sleeps
+    /// assert!(kernel.run_until_quiescent(minute).unwrap());
+    /// assert_eq!(kernel.tasks(), []);
+    /// ```
     pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, RunError> {
         if self.services.shutdown.is_closing() {
             return Err(RunError::Shut);

@@ -132,6 +132,23 @@ impl Kernel<Taped> {
     /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the
     /// shutdown returns [`RunError::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
+    ///
+    /// ```
+    /// use kernel::{Kernel, Options, RunError};
+    ///
+    /// let path = std::env::temp_dir().join(format!("stopped-{}.record", std::process::id()));
+    /// let mut kernel = Kernel::record_to(&path, Options::new())?;
+    /// kernel.run(traps::yield_now())?.unwrap();
+    /// kernel.shutdown()?;
+    /// drop(kernel);
+    ///
+    /// let mut kernel = Kernel::replay(&path, Options::new())?;
+    /// kernel.stop_at(3);
+    /// let Err(RunError::Stopped(report)) = kernel.run(traps::yield_now()) else { panic!() };
+    /// assert!(report.starts_with("the replay has stopped at line #0003"));
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop_at(&mut self, line: u64) {
         self.core.sched.log.until = line;
         self.observe(move |event: &Line<'_>| {

@@ -283,6 +283,24 @@ fn waits_for_tasks_alone(task: &TaskView) -> bool {
 /// id name state  parked in since    until    site
 ///  2 main parked sleep     0.000000 1.000000 examples/hello.rs:16
 /// ```
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+/// use traps::{sleep, spawn};
+///
+/// let second = Duration::from_secs(1);
+/// let mut kernel = Kernel::new(Sim::new());
+/// kernel.run(async {
+///     spawn("child", sleep(60 * second)).detached().await;
+///     sleep(second).await
+/// }).unwrap().unwrap();
+/// let table = kernel.task_table();
+/// let child = &table.tasks[0];
+/// assert_eq!(child.parked[0].trap, "sleep");
+/// assert_eq!(child.parked[0].until, Some(child.since + 60 * second));
+/// assert!(table.to_string().starts_with("1 task at 1.000000"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskTable {

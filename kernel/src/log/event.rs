@@ -16,6 +16,24 @@ use traps::time::Time;
 use super::form::*;
 
 /// A line of the log.
+///
+/// ```
+/// use std::{cell::RefCell, rc::Rc, time::Duration};
+/// use kernel::trace::Line;
+/// use kernel::{Kernel, Sim};
+///
+/// let mut kernel = Kernel::new(Sim::new());
+/// let log = Rc::new(RefCell::new(Vec::new()));
+/// let keeps = log.clone();
+/// kernel.observe(move |line: &Line<'_>| {
+///     keeps.borrow_mut().push((line.seq, line.event.verb(), line.event.cause()));
+/// });
+/// kernel.run(traps::sleep(Duration::from_secs(1))).unwrap().unwrap();
+/// let log = log.borrow();
+/// let (_, _, cause) = log.iter().find(|(_, verb, _)| *verb == "fire").unwrap();
+/// let (_, verb, _) = log.iter().find(|(seq, _, _)| Some(*seq) == *cause).unwrap();
+/// assert_eq!(*verb, "block"); // the timer fired because the task had blocked
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line<'a> {
     /// The kernel time.
@@ -702,6 +720,11 @@ const VERSION: &str = "v3";
 /// Returns the two lines at the head of every trace: the facts of the trace, and the names of the
 /// columns. There is no line end after the second line. `clock` is `virtual` or `real`. `tick` is
 /// the tick of the table of connection deadlines.
+///
+/// ```
+/// let header = kernel::trace::header("virtual", 7, std::time::Duration::from_millis(300));
+/// assert!(header.starts_with("#trace v3 clock=virtual seed=7 tick=0.3s\n"));
+/// ```
 #[must_use]
 pub fn header(clock: &str, seed: u64, tick: Duration) -> String {
     let columns = "# time       turn    seq  id task     verb     detail";
@@ -710,6 +733,11 @@ pub fn header(clock: &str, seed: u64, tick: Duration) -> String {
 }
 
 /// Returns the lines of `--list-traps`: all traps that a task can make.
+///
+/// ```
+/// let traps = kernel::trace::listed();
+/// assert!(traps.iter().any(|line| line.contains("sleep")));
+/// ```
 #[must_use]
 pub fn listed() -> Vec<String> {
     include_str!("traps.txt").lines().map(str::to_owned).collect()

@@ -118,6 +118,16 @@ impl Sim {
     }
 
     /// Makes a machine whose clock starts at `time`, for tests of code near the end of time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::Time;
+    ///
+    /// let start = Time::ZERO + Duration::from_secs(1 << 40); // some 35,000 years
+    /// let mut kernel = Kernel::new(Sim::starting_at(start));
+    /// assert_eq!(kernel.run(traps::clock()).unwrap(), start);
+    /// ```
     #[must_use]
     pub fn starting_at(time: Time) -> Sim {
         let sim = Sim::new();
@@ -152,6 +162,31 @@ impl Sim {
     /// a trace shows. Only later steps are affected: the order of earlier steps of the script was
     /// drawn already. With 0 the steps keep the order of the script, which is the default. Timers
     /// with the same deadline keep their own order, which is the same on all machines.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::io::{Direction, Io, Scripted};
+    /// use traps::{Error, TaskGroup, Time};
+    ///
+    /// let at = Time::ZERO + Duration::from_secs(1);
+    /// let first = |seed| {
+    ///     let sim = Sim::new().seed(seed); // before the steps that it orders
+    ///     let sim = sim.ready_at(at, 1, Direction::Read).ready_at(at, 2, Direction::Read);
+    ///     let first = Kernel::new(sim).run(async {
+    ///         let mut group = TaskGroup::<u32, Error>::new();
+    ///         for number in [1, 2] {
+    ///             let socket = Io::new(Scripted(number));
+    ///             let reads = async move { socket.readable().await.map(|()| number) };
+    ///             group.spawn("reader", reads).await;
+    ///         }
+    ///         group.join_any().await
+    ///     });
+    ///     first.unwrap().unwrap().unwrap()
+    /// };
+    /// assert_eq!(first(0), 1); // the order of the script
+    /// assert!((1..9).any(|seed| first(seed) == 2));
+    /// ```
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Sim {
         self.seed = seed;
@@ -181,6 +216,19 @@ impl Sim {
     }
 
     /// Sends a signal at `time`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{Signal, Time, wait_signal};
+    ///
+    /// let at = Time::ZERO + Duration::from_secs(5);
+    /// let mut kernel = Kernel::new(Sim::new().signal_at(at, Signal::Hangup));
+    /// let got = kernel.run(async {
+    ///     (wait_signal(&[Signal::Hangup]).await, traps::clock().await)
+    /// });
+    /// assert_eq!(got.unwrap(), (Ok(Signal::Hangup), at));
+    /// ```
     #[must_use]
     pub fn signal_at(self, time: Time, signal: Signal) -> Sim {
         self.step(time, Step::Signal(signal))
@@ -229,6 +277,19 @@ impl Sim {
 
     /// Makes each job take the time that `span` returns for it, on the virtual clock. `span` is
     /// called when the job gets its token. If it returns `None`, the job runs on a real thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    /// use traps::{Either, race, run_in_thread};
+    ///
+    /// // The first job takes a minute, each other job a second.
+    /// let sim = Sim::new().job_spans(|job| {
+    ///     Some(Duration::from_secs(if job.number == 1 { 60 } else { 1 }))
+    /// });
+    /// let won = Kernel::new(sim).run(race(run_in_thread(|| "slow"), run_in_thread(|| "quick")));
+    /// assert_eq!(won.unwrap(), Either::Right(Ok("quick")));
+    /// ```
     #[must_use]
     pub fn job_spans(mut self, span: impl FnMut(&JobView) -> Option<Duration> + 'static) -> Sim {
         self.job_spans = Some(Box::new(span));
@@ -508,6 +569,12 @@ impl SimClock {
     }
 
     /// Reads the clock.
+    ///
+    /// ```
+    /// let clock = kernel::Sim::new().clock();
+    /// clock.advance(std::time::Duration::from_secs(1));
+    /// assert_eq!(clock.now().as_micros(), 1_000_000);
+    /// ```
     #[must_use]
     pub fn now(&self) -> Time {
         Time::from_micros(self.0.load(Ordering::Acquire))

@@ -24,6 +24,24 @@ use super::{Arrivals, Bell, IoEvent, Real, WaitLimit};
 
 /// Linux with a tape. [`Kernel::record_to`](crate::Kernel::record_to) makes it so that it records,
 /// and [`Kernel::replay`](crate::Kernel::replay) so that it plays a record.
+///
+/// ```
+/// use kernel::{Kernel, Options, recorded_program};
+/// use traps::wall_clock;
+///
+/// let path = std::env::temp_dir().join(format!("trapline-{}.record", std::process::id()));
+/// let mut kernel = Kernel::record_to(&path, Options::new())?;
+/// let recorded = kernel.run(async { wall_clock() })?;
+/// kernel.shutdown()?;
+/// drop(kernel);
+///
+/// let mut kernel = Kernel::replay(&path, Options::new())?;
+/// assert_eq!(kernel.run(async { wall_clock() })?, recorded); // the time of day of the record
+/// kernel.shutdown()?;
+/// assert!(!recorded_program(&path)?.is_empty());
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Taped {
     /// `None` while a record is played.

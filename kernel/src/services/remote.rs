@@ -112,6 +112,17 @@ impl Remote {
     /// # Errors
     ///
     /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
+    ///
+    /// ```
+    /// use kernel::{Kernel, Sim};
+    /// use traps::Error;
+    ///
+    /// let kernel = Kernel::new(Sim::new());
+    /// let remote = kernel.remote();
+    /// assert_eq!(remote.wake(), Ok(()));
+    /// drop(kernel);
+    /// assert_eq!(remote.wake(), Err(Error::Gone));
+    /// ```
     pub fn wake(&self) -> Result<(), Error> {
         self.send(Message::Turn)
     }
@@ -122,6 +133,16 @@ impl Remote {
     /// # Errors
     ///
     /// Returns [`Error::Gone`] if the kernel was shut down or dropped.
+    ///
+    /// ```
+    /// use kernel::{Kernel, RunError, Sim};
+    /// use traps::shutdown;
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// kernel.remote().shut_down("upgrade").unwrap();
+    /// kernel.run(shutdown::begun()).unwrap().unwrap(); // main sees it, and ends by itself
+    /// assert!(matches!(kernel.run(async {}), Err(RunError::Shut)));
+    /// ```
     pub fn shut_down(&self, reason: &'static str) -> Result<(), Error> {
         self.send(Message::ShutDown(reason))
     }
@@ -133,6 +154,21 @@ impl Remote {
 
 /// A task that another thread spawned. It can be joined or cancelled. If this handle is dropped,
 /// the task continues. A panic in the `Drop` of an output that is not taken goes no further.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+/// use traps::sleep;
+///
+/// let mut kernel = Kernel::new(Sim::new());
+/// let remote = kernel.remote(); // usually for another thread
+/// let mut guest = remote.spawn("guest", || sleep(Duration::from_secs(60)));
+/// assert!(!guest.has_ended());
+/// guest.cancel_because("no longer needed").unwrap();
+/// kernel.run(sleep(Duration::from_secs(1))).unwrap().unwrap();
+/// let ended = guest.join().unwrap(); // a thread may also use `join_timeout`
+/// assert_eq!(ended.unwrap_err().reason(), "no longer needed");
+/// ```
 pub struct RemoteTask<T> {
     /// The channel for the task's output, or for the message of its panic.
     end: Receiver<Result<T, String>>,
