@@ -120,6 +120,16 @@ impl ConnectionDeadline {
 
     /// Names the phase that the deadline limits from now on. `word` is the `phase=` of the
     /// following `arm` lines in the log. The call costs one store.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let ran = testing::run(async {
+    ///     let deadline = traps::connection_deadline().await;
+    ///     deadline.phase("head");
+    ///     deadline.arm(Duration::from_secs(5));
+    /// });
+    /// assert!(ran.trace.contains("phase=head"));
+    /// ```
     #[inline]
     pub fn phase(&self, word: &'static str) {
         self.phase.set(word);

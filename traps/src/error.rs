@@ -228,6 +228,29 @@ impl Interrupt {
     /// Returns whether the interrupted code is over: a timeout further in has closed, or another
     /// task was cancelled and passed its interrupt on. Such an interrupt is only the news of an
     /// end: the code that gets it can continue.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{sleep, spawn, timeout_after};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let late = timeout_after(second, sleep(9 * second)).await.unwrap_err();
+    /// assert!(late.has_left()); // its timeout has closed
+    ///
+    /// let mut child = spawn("child", sleep(9 * second)).await;
+    /// child.cancel().await?;
+    /// assert!(child.join().await?.unwrap_err().has_left()); // the child is over
+    ///
+    /// let itself = async {
+    ///     let ended = sleep(9 * second).await.unwrap_err();
+    ///     assert!(!ended.has_left()); // the timeout is still open around this block
+    ///     Err::<(), _>(ended)
+    /// };
+    /// assert!(timeout_after(second, itself).await.is_err());
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.delivery().passed || self.is_cancelled() && !self.is_own_cancellation()

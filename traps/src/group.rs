@@ -845,6 +845,23 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> Spawner<T, E> {
     }
 
     /// Spawns a daemon, like [`TaskGroup::spawn_daemon`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<_, Error>::new();
+    /// let spawner = group.spawner();
+    /// let opens_a_log = async move {
+    ///     spawner.spawn_daemon("flusher", sleep(Duration::MAX)).await;
+    ///     Ok("open")
+    /// };
+    /// group.spawn("opener", opens_a_log).await;
+    /// assert_eq!(group.join().await?, ["open"]); // the join has cancelled the daemon
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn spawn_daemon(
         &self,
@@ -934,6 +951,22 @@ impl Member {
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, Time, clock, sleep};
+    ///
+    /// # testing::run(async {
+    /// let second = Duration::from_secs(1);
+    /// let mut group = TaskGroup::<_, Error>::new();
+    /// let first = group.spawn("first", async move { Ok(sleep(second).await.map(|_| 1)?) }).await;
+    /// group.spawn("second", async move { Ok(sleep(2 * second).await.map(|_| 2)?) }).await;
+    /// first.wait().await?;
+    /// assert_eq!(clock().await, Time::ZERO + second);
+    /// assert_eq!(group.join().await?, [1, 2]); // the wait has taken no output
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
         WaitForEnd::new(self.task, self.id, Location::caller())
@@ -944,6 +977,20 @@ impl Member {
     /// # Errors
     ///
     /// Returns the interrupt that ended the wait. The request to cancel stays in force.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<_, Error>::new();
+    /// let slow = group.spawn("slow", async { Ok(sleep(Duration::MAX).await.map(|_| 1)?) }).await;
+    /// group.spawn("quick", async { Ok(2) }).await;
+    /// slow.cancel().await?;
+    /// assert_eq!(group.join().await?, [2]); // a cancelled member has no output
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
         self.cancel_because("")
@@ -968,6 +1015,19 @@ impl Member {
 
     /// Cancels the member without waiting. The log and the interrupt show `reason`, unless it is
     /// empty. *A post*.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use traps::{Error, TaskGroup, sleep};
+    ///
+    /// # testing::run(async {
+    /// let mut group = TaskGroup::<(), Error>::new();
+    /// let slow = group.spawn("slow", async { Ok(sleep(Duration::MAX).await.map(drop)?) }).await;
+    /// slow.cancel_now("enough"); // also from a `Drop`, which cannot wait
+    /// assert_eq!(group.join().await?, []);
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     pub fn cancel_now(&self, reason: &'static str) {
         task::cancel(self.task, reason);
     }

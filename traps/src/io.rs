@@ -217,6 +217,22 @@ impl<S: Source> Io<S> {
     /// # Errors
     ///
     /// Returns the errors of [`readable`](Io::readable).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kernel::Sim;
+    /// use traps::io::{Direction, Io, Scripted};
+    /// use traps::{Error, Time, clock, timeout_after};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let sim = Sim::new().ready_at(Time::ZERO + second, 7, Direction::Write);
+    /// # testing::Setup::new().sim(sim).run(async {
+    /// let socket = Io::new(Scripted(7));
+    /// timeout_after(5 * second, socket.writable()).await?;
+    /// assert_eq!(clock().await, Time::ZERO + second);
+    /// # Ok::<(), Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[track_caller]
     pub fn writable(&self) -> Ready<'_, S> {
         self.ready(Direction::Write, Location::caller())
@@ -224,6 +240,44 @@ impl<S: Source> Io<S> {
 
     /// Waits for readiness in one direction. This is for a wrapper: it passes the location of its
     /// own caller, which the log then shows as `at=`.
+    ///
+    /// ```
+    /// use std::io::{ErrorKind, Read, Write};
+    /// use std::os::unix::net::UnixStream;
+    /// use std::panic::Location;
+    /// use traps::Error;
+    /// use traps::io::{Direction, Io};
+    ///
+    /// /// Reads some bytes. The log has the site of this call, and the number of bytes.
+    /// #[track_caller]
+    /// fn read(
+    ///     socket: &Io<UnixStream>,
+    ///     buffer: &mut [u8],
+    /// ) -> impl Future<Output = Result<usize, Error>> {
+    ///     let site = Location::caller();
+    ///     async move {
+    ///         loop {
+    ///             match (&mut &**socket).read(buffer) {
+    ///                 Ok(bytes) => {
+    ///                     socket.note(Direction::Read, bytes);
+    ///                     return Ok(bytes);
+    ///                 }
+    ///                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+    ///                     socket.ready(Direction::Read, site).await?;
+    ///                 }
+    ///                 Err(error) => return Err(error.into()),
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let (ours, mut theirs) = UnixStream::pair()?;
+    /// ours.set_nonblocking(true)?;
+    /// theirs.write_all(b"hello")?;
+    /// let (socket, mut buffer) = (Io::new(ours), [0; 16]);
+    /// assert_eq!(kernel::run(read(&socket, &mut buffer))??, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }

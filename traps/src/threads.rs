@@ -264,6 +264,18 @@ impl Limiter {
 
     /// Makes a source like [`iterate_in_thread`](crate::iterate_in_thread()), with each item within
     /// this limit.
+    ///
+    /// ```
+    /// use traps::threads::Limiter;
+    ///
+    /// # testing::run(async {
+    /// let disk = Limiter::new("disk", 1);
+    /// let mut lines = disk.iterate_in_thread(["one", "two"].into_iter());
+    /// assert_eq!(lines.next().await?, Some("one"));
+    /// assert_eq!(disk.in_use(), 0); // between two items the source has no token
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[must_use]
     pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
         &self,
@@ -273,6 +285,25 @@ impl Limiter {
     }
 
     /// Returns the number of tokens that jobs have now. Abandoned jobs count.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kernel::Sim;
+    /// use traps::threads::Limiter;
+    /// use traps::{join_all, spawn, yield_now};
+    ///
+    /// let sim = Sim::new().jobs_take(Duration::from_secs(1)); // on the virtual clock
+    /// # testing::Setup::new().sim(sim).run(async {
+    /// let disk = Limiter::new("disk", 2);
+    /// let uses = disk.clone();
+    /// let jobs = async move { join_all((0..5).map(|n| uses.run_in_thread(move || n))).await };
+    /// let mut reader = spawn("reader", jobs).await;
+    /// yield_now().await?; // the reader asks for its five jobs
+    /// assert_eq!((disk.in_use(), disk.waiting()), (2, 3));
+    /// assert_eq!(reader.join().await?.len(), 5);
+    /// # Ok::<(), traps::Error>(())
+    /// # }).output.unwrap();
+    /// ```
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.0.in_use.get()

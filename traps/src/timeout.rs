@@ -367,6 +367,33 @@ pin_project! {
 impl<F> Foreign<F> {
     /// States that something outside the kernel will wake the future. A virtual clock stands still
     /// until then.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use std::future::poll_fn;
+    /// use std::sync::mpsc;
+    /// use std::task::Poll;
+    /// use std::thread;
+    /// use traps::{foreign, timeout_after};
+    ///
+    /// # testing::run(async {
+    /// let (sender, result) = mpsc::channel();
+    /// let mut sender = Some(sender);
+    /// let value = poll_fn(|cx| {
+    ///     if let Some(sender) = sender.take() {
+    ///         let waker = cx.waker().clone();
+    ///         thread::spawn(move || {
+    ///             sender.send(42).unwrap();
+    ///             waker.wake();
+    ///         });
+    ///     }
+    ///     result.try_recv().map_or(Poll::Pending, Poll::Ready)
+    /// });
+    /// // Without `external`, the clock would jump to the deadline before the thread is done.
+    /// let value = timeout_after(Duration::from_secs(1), foreign(value).external()).await;
+    /// assert_eq!(value, Ok(42));
+    /// # });
+    /// ```
     pub fn external(mut self) -> Foreign<F> {
         self.external = true;
         self

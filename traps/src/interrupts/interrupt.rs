@@ -41,6 +41,24 @@ pub enum Kind {
 /// The error of a wait that ended early: a cancellation or a timeout, on its way up by `?`.
 ///
 /// The interrupt itself is one allocation. Finding its way out costs a few more.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{Kind, Time, current_task, sleep, spawn, timeout_after};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let late = timeout_after(second, sleep(9 * second)).await.unwrap_err();
+/// assert_eq!((late.kind(), late.deadline()), (Kind::TaskTimeout, Some(Time::ZERO + second)));
+///
+/// let mut child = spawn("child", sleep(9 * second)).await;
+/// child.cancel_because("too slow").await?;
+/// let ended = child.join().await?.unwrap_err();
+/// assert!(ended.is_cancelled());
+/// assert_eq!((ended.by(), ended.reason()), (Some(current_task()), "too slow"));
+/// # Ok::<(), traps::Error>(())
+/// # }).output.unwrap();
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Interrupt(Box<Delivery>);
 

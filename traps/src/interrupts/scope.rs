@@ -372,6 +372,22 @@ pub(crate) fn relabel<T, E: Interruptible>(
 ///
 /// The crate's own [`join`](crate::join), [`join_all`](crate::join_all) and [`race`](crate::race)
 /// do this for each child. In a foreign `join!`, write it for each child.
+///
+/// ```
+/// # use std::time::Duration;
+/// use futures_util::future;
+/// use traps::{branch, sleep, timeout_after};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let both = async {
+///     let (one, two) = future::join(branch(sleep(9 * second)), branch(sleep(9 * second))).await;
+///     assert!(one.is_err() && two.is_err()); // the timeout has ended both sleeps
+///     one
+/// };
+/// assert!(timeout_after(second, both).await.is_err());
+/// # });
+/// ```
 #[track_caller]
 pub fn branch<F: Future>(future: F) -> Branch<F> {
     Branch { scoped: Scoped::new(Limit::Never, ScopeKind::Branch, Location::caller(), future) }
@@ -382,6 +398,21 @@ pub fn branch<F: Future>(future: F) -> Branch<F> {
 /// for a clean-up that must end.
 ///
 /// [`check_cancellation`](crate::check_cancellation()) returns the interrupt that is held back.
+///
+/// ```
+/// # use std::time::Duration;
+/// use traps::{Time, clock, shield, sleep, timeout_after};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let late = timeout_after(second, async {
+///     shield(sleep(5 * second)).await.unwrap(); // the deadline passes in this time
+///     sleep(second).await // and ends this sleep at once
+/// });
+/// assert!(late.await.is_err());
+/// assert_eq!(clock().await, Time::ZERO + 5 * second);
+/// # });
+/// ```
 #[track_caller]
 pub fn shield<F: Future>(future: F) -> Shield<F> {
     shield_from(Location::caller(), future)

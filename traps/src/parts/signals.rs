@@ -54,6 +54,7 @@ impl fmt::Display for Signal {
 /// let set: SignalSet = [Signal::Terminate, Signal::Hangup].into_iter().collect();
 /// assert!(set.contains(Signal::Hangup) && !set.contains(Signal::User1));
 /// assert!(set.without(Signal::Hangup).iter().eq([Signal::Terminate]));
+/// assert!(set.with(Signal::User1).contains(Signal::User1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SignalSet(u8);
