@@ -275,6 +275,16 @@ fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
 /// # Errors
 ///
 /// Returns the error of the file, and `InvalidData` if it is no record.
+///
+/// ```
+/// use kernel::{Kernel, Options, recorded_command};
+///
+/// let path = std::env::temp_dir().join(format!("command-{}.record", std::process::id()));
+/// Kernel::record_to(&path, Options::new())?.shutdown()?;
+/// assert!(recorded_command(&path)?.into_iter().eq(std::env::args_os().skip(1)));
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
     Ok(recorded_arguments(path.as_ref())?.skip(1).collect())
 }
