@@ -15,7 +15,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::*;
 
-/// Ends the wait of a machine, from any thread.
+/// A function that ends the wait of a machine, from any thread.
 pub(super) type Bell = Arc<dyn Fn() + Send + Sync>;
 /// No handle has this number.
 const BELL: Token = Token(usize::MAX);
@@ -28,11 +28,11 @@ pub enum Arrival {
 }
 
 pub trait Machine {
-    /// Its name in the first line of the log.
+    /// Returns the name of the machine for the first line of the log.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
-    /// Waits until this time, or until something arrives. Without a time, waits for arrivals alone.
-    /// `outside` says that a thread is at work, and will ring.
+    /// Waits until this time, or until an event arrives. Without a time, waits for events alone.
+    /// `outside` is set if a thread is at work, which will ring.
     fn wait(
         &mut self,
         until: Option<Time>,
@@ -45,7 +45,7 @@ pub trait Machine {
     fn bell(&self) -> Bell;
 }
 
-/// Linux.
+/// Linux, with its real clock.
 pub struct Real {
     start: Instant,
     poll: Poll,
@@ -108,15 +108,15 @@ impl Machine for Real {
 
     fn bell(&self) -> Bell {
         let waker = self.waker.clone();
-        // It fails only if the poller is gone, and then no thread waits.
+        // This fails only if the poller is gone, and then no thread waits.
         Arc::new(move || _ = waker.wake())
     }
 }
 
-/// A clock that jumps to the next time that is due, and a script of arrivals.
+/// A simulated machine. Its clock jumps to the next due time, and a script says what arrives.
 pub struct Sim {
     now: Time,
-    /// When which descriptor becomes ready; the number keeps the order of the script.
+    /// The readiness of descriptors, by time. The number keeps the order of the script.
     script: BTreeMap<(Time, usize), (RawFd, Direction)>,
     registered: BTreeMap<RawFd, HandleId>,
     bell: Bell,
@@ -152,8 +152,8 @@ impl Machine for Sim {
         outside: bool,
         arrivals: &mut Vec<Arrival>,
     ) -> io::Result<()> {
-        // A thread takes no time on this clock, which does not move until the thread has rung.
-        // While tasks are ready, ignore the bell: the thread may have ended, or not.
+        // A thread takes no time on this clock, which stands still until the thread has rung.
+        // While tasks are ready, ignore the bell, because the real thread may or may not have rung.
         let is_idle = until.is_none_or(|until| until > self.now);
         let rung = match outside {
             true => is_idle && self.rung.recv().is_ok(),

@@ -40,7 +40,7 @@ pub fn parse(input: &[u8]) -> Option<(Response, usize)> {
         _ if !is_old && all("host").count() != 1 => {
             return Some((refuse("400 Bad Request"), length));
         }
-        // Bodies are beyond the course. Without the body, the next request cannot be found.
+        // Bodies are beyond the course. Until a body is read, the next request cannot be found.
         _ if has_body => return Some((refuse("413 Content Too Large"), length)),
         (Some("GET" | "HEAD"), Some("/")) => ("200 OK", "Hello from the course.\n"),
         (Some("GET" | "HEAD"), _) => ("404 Not Found", "There is nothing here.\n"),

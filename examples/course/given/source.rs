@@ -17,10 +17,10 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Something with a descriptor in non-blocking mode.
+/// A type that has a descriptor in non-blocking mode.
 pub trait Source: 'static {
     fn descriptor(&self) -> RawFd;
-    /// The letter of its name in the log.
+    /// Returns the first letter of its name in the log.
     fn kind(&self) -> char;
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A duration, in the unit that fits it.
+/// Returns a duration in the unit that fits it.
 pub(super) fn span(span: Duration) -> String {
     let micros = span.as_nanos().div_ceil(1000);
     let (value, unit) = match micros {
@@ -16,7 +16,7 @@ pub(super) fn span(span: Duration) -> String {
     format!("{value}{unit}")
 }
 
-/// A time without the padding of its column.
+/// Returns a time without the padding of its column.
 pub(super) fn time_of(time: Time) -> String {
     time.to_string().trim_start().to_owned()
 }

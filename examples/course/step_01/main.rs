@@ -1,12 +1,12 @@
 //! Step 1: two futures take turns.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
 use kernel::{Kernel, yield_now};
 
-/// Says its name three times, and lets the other go first each time.
+/// Prints `name` three times, and lets the other task run after each time.
 async fn say(name: &str) {
     for count in 1..=3 {
         println!("{name} {count}");

@@ -1,6 +1,6 @@
 //! Step 2: a task that sleeps longer wakes later.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, sleep};
 
-/// Sorts by sleeping.
+/// Prints `millis` after this many milliseconds: the sleeps sort the numbers.
 async fn say(millis: u64) {
     sleep(Duration::from_millis(millis)).await;
     println!("{millis}");

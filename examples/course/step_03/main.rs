@@ -1,6 +1,6 @@
 //! Step 3: the same run on a virtual clock, in no time.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Machine, Real, Sim, sleep};
 
-/// Sorts by sleeping.
+/// Prints `millis` after this many milliseconds: the sleeps sort the numbers.
 async fn say(millis: u64) {
     sleep(Duration::from_millis(millis)).await;
     println!("{millis}");
@@ -22,7 +22,7 @@ fn run(machine: impl Machine) -> std::io::Result<()> {
     kernel.run()
 }
 
-/// `--real` runs it on the real clock.
+/// With `--real`, runs on the real clock.
 fn main() -> std::io::Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("--real") => run(Real::new()),

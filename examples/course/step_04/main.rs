@@ -1,6 +1,6 @@
 //! Step 4: a task asks, and the kernel answers.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 

@@ -1,6 +1,6 @@
 //! Step 5: a tree of tasks.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Sim, sleep, spawn};
 
-/// A task that has two children, until `depth` is 0. Returns the number of leaves.
+/// Spawns two children, unless `depth` is 0. Returns the number of leaves.
 async fn grow(depth: u64) -> u32 {
     sleep(Duration::from_millis(100 * (depth + 1))).await;
     if depth == 0 {

@@ -1,6 +1,6 @@
 //! Step 6: the log names the cause of each line.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 

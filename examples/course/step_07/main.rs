@@ -1,7 +1,7 @@
-//! Step 7: an echo server. A number on the command line ends it after that many connections.
+//! Step 7: an echo server. With a number on the command line, it ends after this many connections.
 
 mod echo;
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 

@@ -1,6 +1,6 @@
 //! Step 8: nested timeouts. Whose deadline was it?
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
@@ -27,7 +27,7 @@ async fn nested() -> Result<(), Interrupt> {
     .await;
     assert_eq!(outer.unwrap_err().kind(), Kind::UncaughtTimeout);
 
-    // A timeout that was handled leaves the outer one in force.
+    // After a handled timeout, the outer timeout is still in force.
     let outer = timeout_after(tenths(5), async {
         if timeout_after(tenths(2), sleep(tenths(9))).await.is_err() {
             sleep(tenths(9)).await?;

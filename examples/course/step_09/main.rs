@@ -1,6 +1,6 @@
 //! Step 9: a task is cancelled, cleans up, and finishes its shielded part.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 

@@ -1,7 +1,7 @@
 //! Step 10: results from other threads, and wakers.
 
 mod flag;
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 

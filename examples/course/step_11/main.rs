@@ -1,6 +1,6 @@
 //! Step 11: a thousand deadlines, and a scan that finds the one that passes.
 
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 mod kernel;
 
@@ -10,7 +10,7 @@ use kernel::{ConnectionDeadline, Error, Kernel, Sim, note, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A connection that hears from its peer every second, and each time has ten seconds more.
+/// A connection whose peer sends something every second, and so gets ten seconds again.
 async fn lively() -> Result<(), Error> {
     let deadline = ConnectionDeadline::new().await;
     for _ in 0..5 {
@@ -20,7 +20,7 @@ async fn lively() -> Result<(), Error> {
     Ok(())
 }
 
-/// A connection whose peer says nothing.
+/// A connection whose peer sends nothing.
 async fn silent() -> Result<(), Error> {
     let deadline = ConnectionDeadline::new().await;
     deadline.arm(10 * SECOND);
@@ -42,7 +42,7 @@ async fn main_task(count: usize) -> Result<(), Error> {
 }
 
 fn main() -> std::io::Result<()> {
-    // Ten for the page. `1000` on the command line for all of them.
+    // Ten connections for the page. `1000` on the command line makes a thousand.
     let count = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10);
     Kernel::new(Sim::new()).run(main_task(count))?.map_err(std::io::Error::other)
 }

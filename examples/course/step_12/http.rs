@@ -7,18 +7,18 @@ use std::time::Duration;
 use super::kernel::{ConnectionDeadline, Error, Kind, TcpStream};
 use super::message::{Response, parse, refuse, text};
 
-/// From the first byte of a request to the end of its head. Bytes that trickle in gain no time.
+/// The limit from the first byte of a request to the end of its head. Slow bytes gain no time.
 const HEAD: Duration = Duration::from_secs(10);
-/// For the first byte of a request.
+/// The limit for the first byte of a request.
 const LINGER: Duration = Duration::from_secs(5);
-/// For a client to take its response.
+/// The limit for a client to take its response.
 const WRITE: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 8192;
 
 /// The state that a connection and the shutdown share.
 #[derive(Default)]
 pub struct State {
-    /// It waits for a request that has not begun.
+    /// Whether the connection waits for the first byte of a request.
     pub is_idle: Cell<bool>,
     /// The response to this request is the last.
     pub is_closing: Cell<bool>,
@@ -40,7 +40,7 @@ pub async fn serve(stream: TcpStream, state: Rc<State>) -> Result<(), Error> {
         deadline.arm(HEAD);
         let mut response = match deadline.guard(request(&stream, &mut input)).await {
             Ok(response) => response,
-            // Pass on the cancellation of a shutdown. A deadline is the fault of the client.
+            // Pass on the cancellation of a shutdown. A passed deadline is the client's fault.
             Err(Error::Interrupt(why)) if why.kind() == Kind::TaskTimeout => {
                 refuse("408 Request Timeout")
             }

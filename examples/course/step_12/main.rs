@@ -11,7 +11,7 @@ mod http;
 mod lessons;
 #[path = "../given/message.rs"]
 mod message;
-// This program uses it in part.
+// This program uses only a part of the kernel.
 #[allow(dead_code, unused_imports)]
 #[path = "../step_11/kernel/mod.rs"]
 mod mini;
@@ -33,7 +33,7 @@ use mini::*;
 use shutdown::{Connections, shut_down};
 
 const MAX_CONNECTIONS: usize = 512;
-/// After an accept that failed, most often because there are no descriptors left.
+/// The pause after a failed accept, which most often found no descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until it is cancelled.

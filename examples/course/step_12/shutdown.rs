@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::http::State;
 use super::kernel::{Error, Task, note, timeout_after};
 
-/// For requests that have begun.
+/// The limit for requests that have begun.
 const DRAIN: Duration = Duration::from_secs(10);
-/// For the clean-up of cancelled connections.
+/// The limit for the clean-up of cancelled connections.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The connections that have not ended, by their numbers.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// For the first byte of a request.
+/// The limit for the first byte of a request.
 pub const FIRST: Duration = Duration::from_secs(5);
 /// From the first byte to the end of the head.
 pub const HEAD: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// For requests that have begun.
+/// The limit for requests that have begun.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// A request that is cancelled needs this long to clean up.

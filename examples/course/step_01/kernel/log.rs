@@ -8,7 +8,7 @@ impl Kernel {
     /// Writes a line.
     pub(super) fn log(&mut self, task: TaskId, verb: &str) {
         let (turn, out) = (self.turn, &mut self.out);
-        // A reader that went away is no error.
+        // Ignore the error: with `| head`, the reader of the log ends before the kernel.
         _ = writeln!(out, "{turn:>4} {task:>3} {verb}");
     }
 }

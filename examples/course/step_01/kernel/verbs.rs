@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets every task run that is ready now.
+/// Yields to every task that is ready now.
 pub fn yield_now() -> impl Future<Output = ()> {
     Yield { has_yielded: false }
 }

@@ -7,7 +7,7 @@ use std::task::Wake;
 /// The number of a task, from 1.
 pub type TaskId = u32;
 
-/// The tasks that are to run, in their order.
+/// The ready tasks, in the order in which they run.
 #[derive(Clone, Default)]
 pub(super) struct Ready(Arc<Mutex<VecDeque<TaskId>>>);
 
@@ -25,7 +25,7 @@ impl Ready {
     }
 }
 
-/// Makes one task ready.
+/// The waker of a task. It makes the task ready.
 pub(super) struct TaskWaker {
     pub(super) task: TaskId,
     pub(super) ready: Ready,

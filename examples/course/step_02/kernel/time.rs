@@ -13,7 +13,7 @@ impl Time {
     /// A time that the clock does not reach.
     pub const NEVER: Time = Time(Duration::MAX);
 
-    /// The time since an earlier point.
+    /// Returns the time since an earlier point.
     pub fn since(self, earlier: Time) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

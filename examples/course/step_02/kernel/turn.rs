@@ -24,7 +24,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that writes its log to standard output.
+    /// Makes a kernel that writes its log to standard output.
     pub fn new() -> Kernel {
         Kernel {
             start: Instant::now(),
@@ -37,7 +37,7 @@ impl Kernel {
         }
     }
 
-    /// Runs until no task is left.
+    /// Runs turns until no task is left.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.tasks.is_empty() {
             self.turn()?;
@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// Adds a task, which is ready.
+    /// Adds a task, ready to run.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

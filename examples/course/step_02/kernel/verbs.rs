@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Lets every task run that is ready now.
+/// Yields to every task that is ready now.
 pub fn yield_now() -> impl Future<Output = ()> {
     Yield { has_yielded: false }
 }
@@ -28,14 +28,14 @@ impl Future for Yield {
     }
 }
 
-/// Waits until `span` has passed. Returns the time then.
+/// Waits until `span` has passed, and returns the time.
 pub fn sleep(span: Duration) -> impl Future<Output = Time> {
     Sleep { span, until: None }
 }
 
 struct Sleep {
     span: Duration,
-    /// Known from the first poll on.
+    /// Set by the first poll.
     until: Option<Time>,
 }
 
@@ -45,7 +45,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Time> {
         TIMERS.with_borrow_mut(|timers| match self.until {
             Some(until) if until <= timers.now => Poll::Ready(timers.now),
-            // Other code has woken the task.
+            // The task was woken for another reason, so it waits on.
             Some(_) => Poll::Pending,
             None => {
                 let until = timers.now + self.span;

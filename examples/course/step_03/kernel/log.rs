@@ -11,7 +11,7 @@ impl<M: Machine> Kernel<M> {
     /// Writes a line.
     pub(super) fn log(&mut self, task: TaskId, verb: &str) {
         let (now, turn, out) = (self.now, self.turn, &mut self.out);
-        // A reader that went away is no error.
+        // Ignore the error: with `| head`, the reader of the log ends before the kernel.
         _ = writeln!(out, "{now} {turn:>4} {task:>3} {verb}");
     }
 }

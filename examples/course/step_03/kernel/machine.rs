@@ -7,11 +7,11 @@ use super::*;
 
 pub trait Machine {
     fn now(&self) -> Time;
-    /// Waits until this time.
+    /// Waits until this time. Without a time, the wait could not end, so it fails.
     fn wait(&mut self, until: Option<Time>) -> io::Result<()>;
 }
 
-/// Linux.
+/// Linux, with its real clock.
 pub struct Real {
     start: Instant,
 }
@@ -34,7 +34,7 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to the next time that is due.
+/// A simulated machine. Its clock jumps to the next time that is due.
 #[derive(Default)]
 pub struct Sim {
     now: Time,

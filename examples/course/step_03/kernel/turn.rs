@@ -23,7 +23,7 @@ pub struct Kernel<M> {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// A kernel on this machine, which writes its log to standard output.
+    /// Makes a kernel on this machine. The log goes to standard output.
     pub fn new(machine: M) -> Kernel<M> {
         Kernel {
             machine,
@@ -36,7 +36,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Runs until no task is left.
+    /// Runs turns until no task is left.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.tasks.is_empty() {
             self.turn()?;
@@ -72,7 +72,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Adds a task, which is ready.
+    /// Adds a task, ready to run.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

@@ -11,7 +11,7 @@ impl<M: Machine> Kernel<M> {
     /// Writes a line.
     pub(super) fn log(&mut self, task: TaskId, verb: &str, detail: &str) {
         let line = format!("{} {:>4} {task:>3} {verb:<8} {detail}", self.now, self.turn);
-        // A reader that went away is no error.
+        // Ignore the error: with `| head`, the reader of the log ends before the kernel.
         _ = writeln!(self.out, "{}", line.trim_end());
     }
 }

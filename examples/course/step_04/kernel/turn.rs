@@ -18,7 +18,7 @@ pub struct Kernel<M> {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// A kernel on this machine, which writes its log to standard output.
+    /// Makes a kernel on this machine. The log goes to standard output.
     pub fn new(machine: M) -> Kernel<M> {
         Kernel {
             machine,
@@ -32,7 +32,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Runs until no task is left.
+    /// Runs turns until no task is left.
     pub fn run(&mut self) -> io::Result<()> {
         while !self.tasks.is_empty() {
             self.turn()?;
@@ -71,7 +71,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// Adds a task, which is ready.
+    /// Adds a task, ready to run.
     pub fn add(&mut self, future: impl Future<Output = ()> + 'static) {
         let id = self.next_task;
         self.next_task += 1;

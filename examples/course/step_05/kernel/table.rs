@@ -1,12 +1,12 @@
-//! The trap table: every service of the kernel, one arm each.
+//! The trap table: every service of the kernel, with one match arm each.
 
 use super::*;
 
 /// The next state of a task that trapped.
 pub(super) enum Verdict {
-    /// It runs on with this reply.
+    /// The task runs on with this reply.
     Answer(Reply),
-    /// It leaves the CPU.
+    /// The task leaves the CPU.
     Block,
 }
 
@@ -53,7 +53,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Lets the task run on with this reply. Returns the line.
+    /// Logs the reply, with which the task runs on.
     pub(super) fn answer(&mut self, id: TaskId, words: &str, reply: Reply) {
         self.log(id, "trap", &format!("{words} = {}", outcome(&reply)));
         self.task(id).reply = Some(reply);

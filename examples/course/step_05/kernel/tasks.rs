@@ -12,7 +12,7 @@ pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 /// The kernel's record of a task.
 #[derive(Default)]
 pub(super) struct TaskRecord {
-    /// Away while the task runs.
+    /// `None` while the task runs.
     pub(super) body: Option<Body>,
     /// The reply that its next poll takes.
     pub(super) reply: Option<Reply>,

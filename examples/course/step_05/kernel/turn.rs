@@ -20,7 +20,7 @@ pub struct Kernel<M> {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// A kernel on this machine, which writes its log to standard output.
+    /// Makes a kernel on this machine. The log goes to standard output.
     pub fn new(machine: M) -> Kernel<M> {
         Kernel {
             machine,
@@ -80,7 +80,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
     }
 
-    /// Adds a task, which is ready.
+    /// Adds a task, ready to run.
     pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
         let id = self.next_task;
         self.next_task += 1;

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::*;
 
-/// The time.
+/// Returns the time.
 pub async fn clock() -> Time {
     time(call(Trap::Clock).await)
 }
 
-/// Lets every task run that is ready now.
+/// Yields to every task that is ready now.
 pub async fn yield_now() {
     call(Trap::Yield).await;
 }
 
-/// Waits until `span` has passed. Returns the time then.
+/// Waits until `span` has passed, and returns the time.
 pub async fn sleep(span: Duration) -> Time {
     time(call(Trap::Sleep(span)).await)
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 impl<M: Machine> Kernel<M> {
-    /// A trap, in the words of the log.
+    /// Returns a trap in the words of the log.
     pub(super) fn words(&self, trap: &Trap) -> String {
         let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
         match trap {
@@ -16,7 +16,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// A reply, as the log writes it after ` = `.
+/// Returns a reply as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),

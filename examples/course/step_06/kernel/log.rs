@@ -16,7 +16,7 @@ impl<M: Machine> Kernel<M> {
         self.seq += 1;
         let name = self.tasks.get(&task).map_or("kernel", |found| &found.name);
         let (now, turn, seq) = (self.now, self.turn, self.seq);
-        // A reader that went away is no error.
+        // Ignore the error: with `| head`, the reader of the log ends before the kernel.
         _ = writeln!(self.out, "{now} {turn:>7}  #{seq:04} {task:>3} {name:<8} {verb:<8} {detail}");
         seq
     }

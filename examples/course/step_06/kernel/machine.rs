@@ -6,14 +6,14 @@ use std::time::Instant;
 use super::*;
 
 pub trait Machine {
-    /// Its name in the first line of the log.
+    /// Returns the name of the machine for the first line of the log.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
-    /// Waits until this time.
+    /// Waits until this time. Without a time, the wait could not end, so it fails.
     fn wait(&mut self, until: Option<Time>) -> io::Result<()>;
 }
 
-/// Linux.
+/// Linux, with its real clock.
 pub struct Real {
     start: Instant,
 }
@@ -40,7 +40,7 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to the next time that is due.
+/// A simulated machine. Its clock jumps to the next time that is due.
 #[derive(Default)]
 pub struct Sim {
     now: Time,

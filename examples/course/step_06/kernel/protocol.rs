@@ -25,7 +25,7 @@ pub enum Trap {
     Join(TaskId),
 }
 
-/// A task that is to be spawned.
+/// A task to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,

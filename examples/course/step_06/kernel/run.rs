@@ -1,4 +1,4 @@
-//! One run of a task: it is polled, and its traps are answered, until it blocks or ends.
+//! One run of a task: poll it and answer its traps until it blocks or ends.
 
 use std::task::{Context, Waker};
 

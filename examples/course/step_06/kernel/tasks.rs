@@ -13,17 +13,17 @@ pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 #[derive(Default)]
 pub(super) struct TaskRecord {
     pub(super) name: String,
-    /// Away while the task runs.
+    /// `None` while the task runs.
     pub(super) body: Option<Body>,
     /// The reply that its next poll takes.
     pub(super) reply: Option<Reply>,
     /// The tasks that wait for its end.
     pub(super) joiners: Vec<TaskId>,
-    /// The line that made it ready. While it runs, its `run` line.
+    /// The log line that made the task ready or, while it runs, its `run` line.
     pub(super) cause: Seq,
     /// The part of the `run` line about the wait that has ended.
     pub(super) answered: String,
-    /// When it left the CPU.
+    /// The time at which the task left the CPU.
     pub(super) left: Option<Time>,
     pub(super) wait: Option<Wait>,
 }

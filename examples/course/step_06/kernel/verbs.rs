@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::*;
 
-/// The time.
+/// Returns the time.
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
     let call = call(Trap::Clock);
     async move { time(call.await) }
 }
 
-/// Lets every task run that is ready now.
+/// Yields to every task that is ready now.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = ()> {
     let call = call(Trap::Yield);
     async move { _ = call.await }
 }
 
-/// Waits until `span` has passed. Returns the time then.
+/// Waits until `span` has passed, and returns the time.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Time> {
     let call = call(Trap::Sleep(span));

@@ -1,4 +1,4 @@
-//! Waits: why a task is not on the CPU, and what brings it back.
+//! Waits: a task leaves the CPU until an event brings it back.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub(super) enum On {
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number.
+    /// Its number, `k=` in the log.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,

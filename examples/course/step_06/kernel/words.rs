@@ -5,7 +5,7 @@ use std::io::Write;
 use super::*;
 
 impl<M: Machine> Kernel<M> {
-    /// The first two lines.
+    /// Writes the first two lines of the log.
     pub(super) fn log_head(&mut self) {
         _ = writeln!(self.out, "#trace v3 clock={} seed=0 tick=0.3s", self.machine.name());
         _ = writeln!(self.out, "# time       turn    seq  id task     verb     detail");
@@ -20,7 +20,7 @@ impl<M: Machine> Kernel<M> {
         self.log(KERNEL, "halt", &detail);
     }
 
-    /// A trap, in the words of the log.
+    /// Returns a trap in the words of the log.
     pub(super) fn words(&self, trap: &Trap) -> String {
         let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
         match trap {
@@ -41,7 +41,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// A reply, as the log writes it after ` = `.
+/// Returns a reply as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn outcome(reply: &Reply) -> String {
     }
 }
 
-/// A line in the source, as the log writes it.
+/// Returns a line in the source as the log writes it.
 pub(super) fn at(site: Site) -> String {
     format!("at={}:{}", site.file(), site.line())
 }

@@ -1,4 +1,4 @@
-//! Given: errors, which are those of the system so far.
+//! Given: errors. So far, all of them come from the system.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// The text of an error in the log.
+/// Returns the text of an error for the log.
 pub(super) fn said(error: &io::Error) -> String {
     error.kind().to_string()
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::*;
 
-/// The number of a handle, from 1. It is not used again; the number of a descriptor is.
+/// The number of a handle, from 1. It is never used again, but that of a descriptor is.
 pub type HandleId = u32;
 
 /// A source that a task can wait for.
@@ -49,7 +49,7 @@ impl<S: Source> Io<S> {
         }
     }
 
-    /// Tries, and waits for the descriptor each time that the system says "would block".
+    /// Tries an operation, and waits for the descriptor each time that it would block.
     pub(super) async fn attempt<T>(
         &self,
         direction: Direction,
@@ -90,9 +90,9 @@ pub(super) struct Handle {
     /// Its name in the log.
     pub(super) alias: String,
     is_registered: bool,
-    /// The task that waits to read, and the one that waits to write.
+    /// The task that waits to read, and the task that waits to write.
     waiters: [Option<TaskId>; 2],
-    /// It became ready while no task waited.
+    /// Whether each direction became ready while no task waited for it.
     is_ready: [bool; 2],
 }
 
@@ -132,7 +132,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     pub(super) fn arrive(&mut self, handle: HandleId, direction: Direction) {
-        // It may have been closed in this turn.
+        // The handle may have been closed in this turn.
         let Some(found) = self.handles.get_mut(&handle) else { return };
         let shown = format!("{} {direction}", found.alias);
         match found.waiters[direction as usize].take() {
@@ -148,13 +148,13 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The only place that unregisters: after a wait the descriptor stays registered, because the
-    /// next wait is often for the same one.
+    /// Closes a handle. Only this unregisters: after a wait the descriptor stays registered,
+    /// because the next wait is often for the same descriptor.
     pub(super) fn close_handle(&mut self, handle: HandleId) {
         let Some(found) = self.handles.remove(&handle) else { return };
         if found.is_registered {
             self.log(KERNEL, "unregister", &format!("{} why=close", found.alias));
-            // It fails only if the descriptor is closed, and then it is not registered either.
+            // This fails only for a closed descriptor, which is no longer registered.
             _ = self.machine.unregister(found.source.descriptor());
         }
     }

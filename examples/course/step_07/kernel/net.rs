@@ -36,7 +36,7 @@ impl TcpListener {
 pub struct TcpStream(Io<net::TcpStream>);
 
 impl TcpStream {
-    /// Reads what is there, and waits until something is. Zero bytes: the peer has finished.
+    /// Reads some bytes, and waits if none are there. Returns 0 if the peer has finished.
     #[track_caller]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = Result<usize, Error>> {
         let site = Location::caller();

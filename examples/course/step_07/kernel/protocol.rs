@@ -28,7 +28,7 @@ pub enum Trap {
     Io(HandleId, Direction),
 }
 
-/// A task that is to be spawned.
+/// A task to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
@@ -41,7 +41,7 @@ pub enum Reply {
     Time(Time),
     /// The new task.
     Task(TaskId),
-    /// The machine refused.
+    /// The machine refused the wait with this error.
     Refused(std::io::Error),
 }
 

@@ -1,12 +1,12 @@
-//! The trap table: every service of the kernel, one arm each.
+//! The trap table: every service of the kernel, with one match arm each.
 
 use super::*;
 
 /// The next state of a task that trapped.
 pub(super) enum Verdict {
-    /// It runs on with this reply.
+    /// The task runs on with this reply.
     Answer(Reply),
-    /// It leaves the CPU; the log says how its descriptor is registered.
+    /// The task leaves the CPU. The text is for the log: how its descriptor is registered.
     Block(On, &'static str),
 }
 
@@ -47,7 +47,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Lets the task run on with this reply. Returns the line.
+    /// Logs the reply, with which the task runs on. Returns the number of the line.
     pub(super) fn answer(&mut self, id: TaskId, words: &str, reply: Reply, tail: &str) -> Seq {
         let line = self.log(id, "trap", &format!("{words} = {}{tail}", outcome(&reply)));
         self.task(id).reply = Some(reply);

@@ -1,4 +1,4 @@
-//! Given: errors, which are an early end of a wait or an error of the system.
+//! Given: errors. A wait has ended early, or the system has failed.
 
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ impl Interruptible for Error {
     }
 }
 
-/// The text of an error in the log.
+/// Returns the text of an error for the log.
 pub(super) fn said(error: &io::Error) -> String {
     error.kind().to_string()
 }

@@ -1,8 +1,8 @@
-//! Interrupts: why a wait ended before its time.
+//! Interrupts: the errors of waits that end early.
 
 use super::*;
 
-/// A wait that ended early.
+/// The error of a wait that ended early.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt {
     pub(super) kind: Kind,
@@ -11,14 +11,14 @@ pub struct Interrupt {
     pub(super) set_at: Option<Site>,
 }
 
-/// The kind of an interrupt, from the point of view of a scope.
+/// The kind of an interrupt, seen from a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The deadline of this scope has passed.
     TaskTimeout,
-    /// The deadline of a scope outside of this one has passed.
+    /// The deadline of a scope around this one has passed.
     TimeoutCancellation,
-    /// A scope inside of this one let its timeout out.
+    /// The deadline of an inner scope has passed, and its timeout was not handled there.
     UncaughtTimeout,
 }
 
@@ -30,7 +30,7 @@ impl Interrupt {
 
 impl std::error::Error for Interrupt {}
 
-/// An error that may hold an interrupt.
+/// An error that may contain an interrupt.
 pub trait Interruptible {
     fn interrupt(&mut self) -> Option<&mut Interrupt>;
 }

@@ -28,11 +28,11 @@ pub enum Trap {
     Io(HandleId, Direction),
     /// *Answers* with the number of a new scope, inside the scopes that the task has opened.
     Open(ScopeKind),
-    /// *Answers*: closes the innermost scope, which this interrupt leaves, if any.
+    /// *Answers*: closes the innermost scope. The interrupt, if any, leaves the scope.
     Close(u32, Option<Interrupt>),
 }
 
-/// A task that is to be spawned.
+/// A task to be spawned.
 pub struct NewTask {
     pub name: String,
     pub body: Pin<Box<dyn Future<Output = ()>>>,
@@ -41,7 +41,7 @@ pub struct NewTask {
 /// The kind of a scope.
 #[derive(Clone, Copy)]
 pub enum ScopeKind {
-    /// It interrupts its task when the span has passed.
+    /// Interrupts its task when the span has passed.
     Timeout(Duration),
 }
 
@@ -54,13 +54,13 @@ pub enum Reply {
     Task(TaskId),
     /// The new scope.
     Scope(u32),
-    /// The machine refused.
+    /// The machine refused the wait with this error.
     Refused(std::io::Error),
     Interrupt(Interrupt),
 }
 
 impl Reply {
-    /// The interrupt, if it is one.
+    /// Returns an interrupt as an error, and any other reply as it is.
     pub fn interrupted(self) -> Result<Reply, Interrupt> {
         match self {
             Reply::Interrupt(interrupt) => Err(interrupt),

@@ -1,4 +1,4 @@
-//! Scopes: a timeout or a shield around a wait. Scopes nest; each closes before the one around it.
+//! Scopes: a timeout or a shield around a wait. Scopes nest, and the inner one closes first.
 
 use super::*;
 
@@ -7,7 +7,7 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
+    /// The `fire` line of its deadline, until the timeout was delivered, which happens once.
     fired: Option<Seq>,
     site: Site,
     /// The line that opened it.
@@ -28,7 +28,7 @@ impl<M: Machine> Kernel<M> {
         self.task(id).scopes.push(scope);
     }
 
-    /// Closes the innermost scope. Returns the interrupt that leaves it, with its kind outside.
+    /// Closes the innermost scope. Returns the interrupt that leaves the scope, with its new kind.
     pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
@@ -52,7 +52,7 @@ impl<M: Machine> Kernel<M> {
         self.interrupt(id);
     }
 
-    /// Ends the wait of a task if an interrupt is pending that can reach it.
+    /// Ends the wait of a task if a pending interrupt can reach the wait.
     fn interrupt(&mut self, id: TaskId) {
         let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
@@ -60,7 +60,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Takes the interrupt that is pending for the next wait of a task, with its line.
+    /// Takes the pending interrupt that ends the next wait of a task, with the line of its cause.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
         let innermost = task.scopes.last()?.number;

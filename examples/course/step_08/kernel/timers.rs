@@ -1,4 +1,4 @@
-//! Everything that has a time, the soonest first.
+//! The timers, the soonest first.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ pub(super) enum Owner {
     Scope(TaskId, u32),
 }
 
-/// A timer: when, and its number in the order of setting. Equal times fire in that order.
+/// A timer: its time, and its number. Of equal times, the lower number fires first.
 pub(super) type Timer = (Time, u64);
 
-/// An ordered map, because a timer can also be cleared before its time.
+/// A map and not a heap, because a timer can be cleared before its time.
 #[derive(Default)]
 pub(super) struct Timers {
     entries: BTreeMap<Timer, Owner>,
@@ -33,12 +33,12 @@ impl Timers {
         self.entries.remove(&timer);
     }
 
-    /// The time at which the next one is due.
+    /// Returns the time of the next timer.
     pub(super) fn next(&self) -> Option<Time> {
         self.entries.keys().next().map(|(at, _)| *at)
     }
 
-    /// Takes the next one that is due.
+    /// Takes the next timer if it is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Owner)> {
         let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
         let at = entry.key().0;

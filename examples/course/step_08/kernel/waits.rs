@@ -1,4 +1,4 @@
-//! Waits: why a task is not on the CPU, and what brings it back.
+//! Waits: a task leaves the CPU until an event brings it back.
 
 use super::*;
 
@@ -15,7 +15,7 @@ pub(super) enum On {
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub(super) on: On,
-    /// Its number.
+    /// Its number, `k=` in the log.
     pub(super) ticket: u64,
     /// Its `block` line.
     pub(super) line: Seq,
@@ -52,7 +52,7 @@ impl<M: Machine> Kernel<M> {
         self.make_ready(id, wait.ticket, Reply::Interrupt(interrupt), line);
     }
 
-    /// Takes back a wait that ends early.
+    /// Undoes the start of a wait that ends early.
     fn undo(&mut self, id: TaskId, on: On) {
         match on {
             On::Sleep(timer) => self.timers.clear(timer),

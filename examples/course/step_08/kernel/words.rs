@@ -6,7 +6,7 @@ use std::io::Write;
 use super::*;
 
 impl<M: Machine> Kernel<M> {
-    /// The first two lines.
+    /// Writes the first two lines of the log.
     pub(super) fn log_head(&mut self) {
         _ = writeln!(self.out, "#trace v3 clock={} seed=0 tick=0.3s", self.machine.name());
         _ = writeln!(self.out, "# time       turn    seq  id task     verb     detail");
@@ -21,7 +21,7 @@ impl<M: Machine> Kernel<M> {
         self.log(KERNEL, "halt", &detail);
     }
 
-    /// A trap, in the words of the log.
+    /// Returns a trap in the words of the log.
     pub(super) fn words(&self, id: TaskId, trap: &Trap) -> String {
         let until = |after| format!("{} until={}", span(after), time_of(self.now + after));
         match trap {
@@ -46,7 +46,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// A reply, as the log writes it after ` = `.
+/// Returns a reply as the log writes it after ` = `.
 pub(super) fn outcome(reply: &Reply) -> String {
     match reply {
         Reply::Done => "ok".to_owned(),
@@ -58,13 +58,13 @@ pub(super) fn outcome(reply: &Reply) -> String {
     }
 }
 
-/// A line in the source, as the log writes it.
+/// Returns a line in the source as the log writes it.
 pub(super) fn at(site: Site) -> String {
     format!("at={}:{}", site.file(), site.line())
 }
 
 impl Scope {
-    /// The verb that closes it.
+    /// Returns the verb that closes the scope.
     pub(super) fn closes(&self) -> &'static str {
         match self.kind {
             ScopeKind::Timeout(_) => "unset_timeout",
@@ -73,7 +73,7 @@ impl Scope {
 }
 
 impl Interrupt {
-    /// With the line of its scope.
+    /// Returns the interrupt with the place of its scope, for the log.
     pub(super) fn in_full(&self) -> String {
         let place = self.set_at.map(|site| format!(" set-{}", at(site)));
         format!("{self}{}", place.unwrap_or_default())

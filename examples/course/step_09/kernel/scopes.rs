@@ -1,4 +1,4 @@
-//! Scopes: a timeout or a shield around a wait. Scopes nest; each closes before the one around it.
+//! Scopes: a timeout or a shield around a wait. Scopes nest, and the inner one closes first.
 
 use super::*;
 
@@ -7,14 +7,14 @@ pub(super) struct Scope {
     pub(super) number: u32,
     pub(super) kind: ScopeKind,
     timer: Option<Timer>,
-    /// The `fire` line of its deadline, until the timeout is delivered. That happens once.
+    /// The `fire` line of its deadline, until the timeout was delivered, which happens once.
     fired: Option<Seq>,
     site: Site,
     /// The line that opened it.
     pub(super) line: Seq,
 }
 
-/// A cancellation of a task. There is one at most.
+/// The cancellation of a task. A task has at most one.
 pub(super) struct Cancel {
     by: TaskId,
     /// Its `cancel` line.
@@ -37,7 +37,7 @@ impl<M: Machine> Kernel<M> {
         self.task(id).scopes.push(scope);
     }
 
-    /// Closes the innermost scope. Returns the interrupt that leaves it, with its kind outside.
+    /// Closes the innermost scope. Returns the interrupt that leaves the scope, with its new kind.
     pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
         let task = self.task(id);
         let scope = task.scopes.pop().filter(|scope| scope.number == number);
@@ -76,7 +76,7 @@ impl<M: Machine> Kernel<M> {
         self.interrupt(id);
     }
 
-    /// Ends the wait of a task if an interrupt is pending that can reach it.
+    /// Ends the wait of a task if a pending interrupt can reach the wait.
     fn interrupt(&mut self, id: TaskId) {
         let waits = self.task(id).wait.is_some();
         if waits && let Some((interrupt, cause)) = self.take_pending(id) {
@@ -84,7 +84,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Takes the interrupt that is pending for the next wait of a task, with its line.
+    /// Takes the pending interrupt that ends the next wait of a task, with the line of its cause.
     pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
         let task = self.task(id);
         let first = shielded(&task.scopes);
@@ -114,7 +114,7 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// The number of scopes from the outermost to the innermost shield. Their interrupts are held back.
+/// Returns the number of scopes up to the innermost shield, which holds back their interrupts.
 fn shielded(scopes: &[Scope]) -> usize {
     let shield = scopes.iter().rposition(|scope| matches!(scope.kind, ScopeKind::Shield));
     shield.map_or(0, |index| index + 1)

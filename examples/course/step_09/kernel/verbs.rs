@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::*;
 
-/// The time.
+/// Returns the time.
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
     let call = call(Trap::Clock);
     async move { time(call.await) }
 }
 
-/// Lets every task run that is ready now.
+/// Yields to every task that is ready now.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
     let call = call(Trap::Yield);
     async move { call.await.interrupted().map(|_| ()) }
 }
 
-/// Waits until `span` has passed. Returns the time then.
+/// Waits until `span` has passed, and returns the time.
 #[track_caller]
 pub fn sleep(span: Duration) -> impl Future<Output = Result<Time, Interrupt>> {
     let call = call(Trap::Sleep(span));
@@ -85,7 +85,7 @@ pub(super) async fn in_scope<T, E: Interruptible>(
     let mut result = future.await;
     let left = result.as_mut().err().and_then(E::interrupt);
     let reply = call(Trap::Close(scope, left.as_deref().cloned())).await;
-    // The kernel knows the kind of the interrupt outside of this scope.
+    // Outside this scope the interrupt can have another kind, which the kernel knows.
     if let (Some(left), Reply::Interrupt(interrupt)) = (left, reply) {
         *left = interrupt;
     }

@@ -8,7 +8,7 @@ use super::*;
 /// The work of a thread. It stores its result for its caller.
 pub struct Job(Box<dyn FnOnce() + Send>);
 
-/// Runs `f` on a thread of its own, and waits for its result. A thread cannot be stopped: after an
+/// Runs `f` on a new thread, and waits for its result. A thread cannot be stopped, so after an
 /// interrupt it runs on, and its result is dropped.
 #[track_caller]
 pub fn run_in_thread<T: Send + 'static>(
@@ -74,7 +74,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Forgets the caller of a job, which waits no longer.
+    /// Forgets the caller of a job, because the caller no longer waits.
     pub(super) fn abandon(&mut self, id: TaskId, job: u32) {
         self.jobs.callers.remove(&job);
         self.log(id, "abandon", &format!("o{job}"));

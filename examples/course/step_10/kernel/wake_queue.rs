@@ -1,4 +1,4 @@
-//! The wake queue: the one door through which other threads reach the kernel.
+//! The wake queue: the only way from other threads to the kernel.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
@@ -26,8 +26,8 @@ impl WakeQueue {
         WakeQueue { messages: Mutex::default(), bell }
     }
 
-    /// Leaves a message, from any thread. Rings after that, because the kernel may look as soon as
-    /// it hears the bell.
+    /// Leaves a message, from any thread, and then rings. If it rang first, the kernel could look
+    /// before the message is there, and miss it.
     pub(super) fn push(&self, message: Message) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         (self.bell)();
@@ -51,7 +51,7 @@ impl Wake for TaskWaker {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// Adds the kernel's own task. It is in no table: it runs whenever the bell has rung.
+    /// Adds the kernel's own task. It is in no table, because only the bell makes it run.
     pub(super) fn add_wakeup(&mut self) {
         self.next_task = WAKEUP + 1;
         self.log(WAKEUP, "spawn", "parent=-");
@@ -91,7 +91,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn wake_by_waker(&mut self, id: TaskId, cause: u64) {
-        // A task that is not parked on its waker is polled soon, or waits for something else.
+        // A task that is not parked on its waker is polled soon, or waits for another event.
         if self.tasks.get(&id).is_some_and(|task| task.is_on_waker) {
             let line = self.log(id, "wake", &format!("waker cause=#{cause:04}"));
             let task = self.task(id);

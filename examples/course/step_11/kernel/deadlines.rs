@@ -1,12 +1,12 @@
 //! The deadline table. Deadlines are set often and rarely reached, so setting one must be cheap,
-//! and reaching one may cost more. To arm one is a store; a scan finds those that have passed.
+//! and reaching one may cost more. Arming is a store; a scan finds the passed deadlines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
 
-/// The time between two scans. A deadline fires at most this much too late, and never too early.
+/// The time between two scans. A deadline fires at most this much late, and never early.
 const TICK: Duration = Duration::from_millis(100);
 
 /// One deadline for all the phases of a connection.
@@ -24,7 +24,7 @@ impl ConnectionDeadline {
         }
     }
 
-    /// Sets it to `span` from now. No trap: a store.
+    /// Sets the deadline to `span` from now. This is a store, and no trap.
     pub fn arm(&self, span: Duration) {
         gate(|gate| {
             let at = gate.now.get() + span;
@@ -69,8 +69,8 @@ struct Entry {
 pub(super) struct Deadlines {
     entries: BTreeMap<u32, Entry>,
     made: u32,
-    /// No deadline is due before this time. If it is too early, that costs a scan. It is never
-    /// too late.
+    /// No deadline is due before this time. If this is too early, the kernel scans in vain. It is
+    /// never too late.
     soonest: Time,
     scanned: Time,
 }

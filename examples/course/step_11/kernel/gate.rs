@@ -1,4 +1,4 @@
-//! The gate: where a request goes out and its reply comes back. A task never sees the kernel.
+//! The gate: requests go out here, and replies come back. A task never sees the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -14,7 +14,7 @@ pub(super) struct Gate {
     pub(super) posts: RefCell<Vec<Post>>,
     /// The number of handles so far.
     pub(super) handles: Cell<u32>,
-    /// The time of the kernel at the beginning of this poll.
+    /// The kernel's time at the start of this poll.
     pub(super) now: Cell<Time>,
     pub(super) deadlines: RefCell<Deadlines>,
 }
@@ -29,29 +29,29 @@ pub(super) fn gate<R>(f: impl FnOnce(&Gate) -> R) -> R {
 }
 
 impl Gate {
-    /// Kernel side: the reply that the next poll finds.
+    /// For the kernel: sets the reply that the next poll takes.
     pub(super) fn load(&self, reply: Option<Reply>) {
         self.reply.set(reply);
     }
 
-    /// Kernel side: the request of the last poll.
+    /// For the kernel: takes the request of the last poll.
     pub(super) fn take_request(&self) -> Option<(Trap, Site)> {
         self.request.take()
     }
 
-    /// Task side: leaves a message.
+    /// For tasks: leaves a message.
     pub(super) fn post(&self, post: Post) {
         self.posts.borrow_mut().push(post);
     }
 }
 
-/// The one future that traps. Its first poll makes the request, a later one takes the reply.
+/// The one future that traps. Its first poll makes the request, and a later poll takes the reply.
 pub(super) struct Call {
     trap: Option<Trap>,
     site: Site,
 }
 
-/// A call for the caller's line of the program.
+/// Makes a call that logs the caller's line of the program.
 #[track_caller]
 pub(super) fn call(trap: Trap) -> Call {
     call_at(Location::caller(), trap)

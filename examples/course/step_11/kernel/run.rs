@@ -1,4 +1,4 @@
-//! One run of a task: it is polled, and its traps are answered, until it blocks or ends.
+//! One run of a task: poll it and answer its traps until it blocks or ends.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
                 return self.end_task(id);
             }
             let Some((trap, site)) = gate(|gate| gate.take_request()) else {
-                // It waits for its waker to be called.
+                // The task waits for a call of its waker.
                 self.park_on_waker(id);
                 break;
             };

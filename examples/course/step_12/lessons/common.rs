@@ -57,7 +57,7 @@ impl Lesson {
     }
 }
 
-/// The arguments of a lesson on the virtual clock.
+/// Parses the arguments of a lesson on the virtual clock.
 pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     let command = T::augment_args(clap::Command::new(name).about(about));
     let found = command.get_matches_from([name, "--virtual"]);

@@ -27,7 +27,7 @@ pub fn run(name: &str) -> std::io::Result<()> {
     if ended == ExitCode::SUCCESS { Ok(()) } else { Err(std::io::Error::other("it has failed")) }
 }
 
-/// When to unregister a descriptor. The course has one policy.
+/// The time at which a descriptor is unregistered. The course has one policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy;
 
