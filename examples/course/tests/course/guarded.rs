@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use course::limits::{self, Limits};
@@ -34,7 +35,10 @@ impl Ran {
 fn run(name: &str, millis: u64, script: &str) -> Ran {
     course();
     let scratch = Scratch::new(&format!("guarded-{name}"));
-    let mark = format!("86399.{}{}", std::process::id(), name.len());
+    // Tests run side by side, and each looks for its own mark.
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let nth = RUNS.fetch_add(1, Ordering::Relaxed);
+    let mark = format!("86399.{}{nth:03}", std::process::id());
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script.replace("MARK", &mark)]).env("TMPDIR", &scratch.0);
     let (ended, log) = program::run(&command, Duration::from_millis(millis)).unwrap();
