@@ -33,11 +33,11 @@ Exit codes: 0 all are passed, 1 some are not, 2 some could not be checked.";
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A sentence for each.
+    /// A sentence for each result.
     Text,
-    /// An object for each.
+    /// An object for each result.
     Json,
-    /// A table of all.
+    /// A table of all results.
     Csv,
 }
 
@@ -55,7 +55,7 @@ impl Form {
 /// One lab of one student.
 struct Graded {
     student: String,
-    /// None if the student has no lab at all.
+    /// `None` if the student has no lab at all.
     lab: Option<Lab>,
     verdict: Verdict,
 }
@@ -109,7 +109,7 @@ pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result
             match form {
                 Form::Text => print(graded.line()),
                 Form::Json => graded.print(),
-                // Standard output is for the table.
+                // Standard output is for the table alone.
                 Form::Csv => complain(graded.line()),
             }
             all.push(graded);

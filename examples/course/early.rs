@@ -52,9 +52,9 @@ impl Early<'_> {
 #[derive(Default)]
 struct Task {
     name: String,
-    /// The line that made it ready, or its last `run`.
+    /// The line that made the task ready, or its last `run`.
     cause: u64,
-    /// Its wait: the ticket, what for, the `block` line and its time.
+    /// Its wait: the ticket, the operation, the `block` line and its time.
     wait: Option<(u64, String, u64, Time)>,
 }
 

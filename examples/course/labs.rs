@@ -9,7 +9,7 @@ pub fn root() -> &'static Path {
     folders.find(|folder| folder.join("Cargo.lock").exists()).expect("it lies in a checkout")
 }
 
-/// What the student writes.
+/// The files that the student writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `src/lab.rs`, on the real kernel.
@@ -37,15 +37,15 @@ impl Kind {
 /// A folder of `labs/`.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// From 1.
+    /// The number, from 1.
     pub number: u32,
     /// The folder: `16_fair`.
     pub name: String,
     /// The title of `lab.md`, without its number.
     pub title: String,
-    /// What the student writes.
+    /// The files that the student writes.
     pub kind: Kind,
-    /// Where it is.
+    /// The path of the folder.
     pub folder: PathBuf,
 }
 
@@ -76,7 +76,7 @@ impl Lab {
         fs::read_to_string(self.folder.join(file)).unwrap_or_default()
     }
 
-    /// How the files of solutions end.
+    /// The ending of the names of solutions.
     pub fn ending(&self) -> &'static str {
         match self.kind {
             Kind::Program | Kind::Step(_) => "rs",
@@ -114,8 +114,8 @@ impl Lab {
         self.folder.join("scenario.rs").exists()
     }
 
-    /// The seeds of the scenarios that a program is judged in: 0 is that of the page, 1 is another
-    /// one, and `hidden` is one that nobody could prepare for.
+    /// The seeds of the scenarios in which a program is judged: 0 for the page, 1 for a second
+    /// scenario, and `hidden` for a scenario that no student can prepare for.
     pub fn scenarios(&self, hidden: u64) -> Vec<u64> {
         if self.has_scenarios() { vec![0, 1, hidden] } else { vec![0] }
     }

@@ -32,7 +32,7 @@ fn main() {
 /// The largest file that a student may hand in, in bytes.
 pub const LARGEST: u64 = 1 << 20;
 
-/// Writes a file, unless it says that already: what has not changed is not built again.
+/// Writes a file unless it has this text already: cargo builds an unchanged file only once.
 pub fn put(path: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     let text = text.as_ref();
     if fs::read(path).is_ok_and(|old| old == text) {
@@ -60,7 +60,7 @@ pub fn mirror(from: &Path, to: &Path) -> Result<(), String> {
                 return Err(format!("{} has more than {} KiB", from.display(), LARGEST >> 10));
             }
             found if found.is_file() => put(&to, read(&from)?)?,
-            // A link may lead anywhere, and a pipe would be waited for.
+            // A link may lead anywhere, and opening a pipe would block.
             _ => return Err(format!("{} is neither a file nor a folder", from.display())),
         }
     }
@@ -209,7 +209,7 @@ pub fn patch(lab: &Lab, file: &str, folder: &Path) -> Result<(), String> {
     if ran.status.success() { Ok(()) } else { Err(format!("{file} does not apply: {said}")) }
 }
 
-/// Writes what the student starts from.
+/// Writes the files from which the student starts.
 pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
     if entries(folder).is_ok_and(|names| !names.is_empty()) {
         return Err(format!(
@@ -237,10 +237,10 @@ pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
         put(&folder.join("src/lab.rs"), lab.text("skeleton.rs"))?;
     }
     if lab.kind == Kind::Patched {
-        // Its sources are the original ones.
+        // This lab has the original sources.
         return Ok(());
     }
-    // All other labs share what they are built from.
+    // All other labs share their target folder.
     let config = format!("[build]\ntarget-dir = {target:?}\n");
     put(&folder.join(".cargo/config.toml"), config)
 }

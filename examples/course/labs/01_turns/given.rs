@@ -1,4 +1,4 @@
-//! Given: tasks that await your futures, and one that gives way with the kernel's own.
+//! Given: tasks that await your futures, and one that yields with the kernel's own future.
 
 use super::kernel::{Kernel, yield_now};
 use super::lab::give_way;

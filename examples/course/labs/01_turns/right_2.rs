@@ -1,9 +1,9 @@
-//! Yours: a future that gives way a number of times.
+//! Yours: a future that yields a number of times.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Gives way `times` times; then it is ready.
+/// Yields `times` times, and is then ready.
 pub fn give_way(times: u32) -> impl Future<Output = ()> {
     let mut turns = 0..times;
     poll_fn(move |cx| match turns.next() {

@@ -1,17 +1,17 @@
 // says: line 16: `give_way(3)` of task 1 gave way 2 times and was ready in turn 3; it should give way 3 times and be ready in turn 4
 // demand: Each future gives way as often as it should.
-//! Yours: a future that gives way a number of times.
+//! Yours: a future that yields a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way `times` times; then it is ready.
+/// Yields `times` times, and is then ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it must still give way.
+    /// The number of times that it must still yield.
     left: u32,
 }
 

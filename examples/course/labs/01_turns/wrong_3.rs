@@ -1,17 +1,17 @@
 // says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`, and not before `Ready`
 // demand: Each `Pending` has one wake.
-//! Yours: a future that gives way a number of times.
+//! Yours: a future that yields a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives way `times` times; then it is ready.
+/// Yields `times` times, and is then ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it must still give way.
+    /// The number of times that it must still yield.
     left: u32,
 }
 

@@ -1,18 +1,18 @@
 // says: line 7 of src/lab.rs uses `thread`; call the waker in `poll`, before it returns `Pending`: a thread may call it too late
 // demand: The `poll` is yours.
-//! Yours: a future that gives way a number of times.
+//! Yours: a future that yields a number of times.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-/// Gives way `times` times; then it is ready.
+/// Yields `times` times, and is then ready.
 pub fn give_way(times: u32) -> GiveWay {
     GiveWay { left: times }
 }
 
 pub struct GiveWay {
-    /// How often it must still give way.
+    /// The number of times that it must still yield.
     left: u32,
 }
 

@@ -1,6 +1,6 @@
 // says: line 26: `give_way(5)` of task 2 gave way 2 times and was ready in turn 3; it should give way 5 times and be ready in turn 6
 // demand: Each future gives way as often as it should.
-//! Yours: a future that gives way a number of times.
+//! Yours: a future that yields a number of times.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 /// How often the future must still give way.
 static LEFT: AtomicU32 = AtomicU32::new(0);
 
-/// Gives way `times` times; then it is ready.
+/// Yields `times` times, and is then ready.
 pub fn give_way(times: u32) -> GiveWay {
     LEFT.fetch_max(times, Ordering::Relaxed);
     GiveWay { is_ready: times == 0 }

@@ -53,8 +53,8 @@ fn of_the_page() -> Vec<Call> {
     calls
 }
 
-/// Has what the page's scenario has not: the clear of a timer that has come, the clear of the
-/// soonest timer, and times between two milliseconds.
+/// Adds to the scenario of the page: a clear of a timer that has fired, a clear of the soonest
+/// timer, and times between two milliseconds.
 fn fixed() -> Vec<Call> {
     let mut calls = vec![Set(ms(5), "tea"), Set(ms(7), "egg"), Pop(ms(5)), Set(ms(9), "toast")];
     calls.extend([Clear("tea"), Next, Clear("egg"), Next, Next, Pop(ms(8)), Pop(ms(9))]);

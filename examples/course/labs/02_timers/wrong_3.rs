@@ -12,7 +12,7 @@ pub type Timer = (Time, u64);
 #[derive(Default)]
 pub struct Timers {
     entries: BTreeMap<Timer, &'static str>,
-    /// How many were set.
+    /// The number of timers that were set.
     set: u64,
 }
 

@@ -10,7 +10,7 @@ pub type Timer = usize;
 #[derive(Default)]
 pub struct Timers {
     slots: Vec<Option<(Time, u64, &'static str)>>,
-    /// How many were set.
+    /// The number of timers that were set.
     set: u64,
 }
 

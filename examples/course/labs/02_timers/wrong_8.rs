@@ -14,7 +14,7 @@ pub struct Timers {
     entries: BTreeMap<Timer, &'static str>,
     /// What is skipped when it is popped.
     cleared: BTreeSet<Timer>,
-    /// How many were set.
+    /// The number of timers that were set.
     set: u64,
 }
 

@@ -13,7 +13,7 @@ pub type Timer = (u128, u64);
 #[derive(Default)]
 pub struct Timers {
     entries: BTreeMap<Timer, &'static str>,
-    /// How many were set.
+    /// The number of timers that were set.
     set: u64,
 }
 

@@ -7,7 +7,7 @@ use super::kernel::{Kernel, Machine, Time, sleep, yield_now};
 use super::lab::Clock;
 use super::scenario;
 
-/// More calls of `wait` than a right clock gets.
+/// More calls of `wait` than a correct clock gets.
 const MOST: u32 = 50;
 
 /// Your clock, watched, and how often it was asked to wait.

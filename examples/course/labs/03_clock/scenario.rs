@@ -7,7 +7,7 @@ use crate::draw::draw;
 pub struct Scenario {
     /// The two sleeps of each task that naps.
     pub naps: Vec<[Duration; 2]>,
-    /// How often the other task yields.
+    /// The number of times that the other task yields.
     #[allow(dead_code, reason = "check does not count it")]
     pub yields: u32,
     /// The calls of `wait` after the run, on another clock.
@@ -23,7 +23,7 @@ pub fn of(seed: u64) -> Scenario {
             yields: 1,
             by_hand: vec![Some(ms(300)), Some(ms(200)), None, Some(ms(3_600_000))],
         },
-        // A time between two milliseconds, and a day.
+        // One time is between two milliseconds, and one is a day.
         1 => Scenario {
             naps: vec![[Duration::from_micros(20_700), ms(40)], [ms(90), ms(5)], [ms(20), ms(1)]],
             yields: 3,

@@ -13,7 +13,7 @@ async fn until(due: Time) {
     }
 }
 
-/// Awaits `work(1)` to `work(times)`. Each is due one period after the one before was due.
+/// Awaits `work(1)` to `work(times)`. Each is due one period after its predecessor was due.
 pub async fn every(period: Duration, times: u32, work: impl AsyncFn(u32)) {
     let mut due = clock().await;
     for nth in 1..=times {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::draw::draw;
 
 pub struct Scenario {
-    /// When `every` begins.
+    /// The time at which `every` begins.
     pub start: Duration,
     pub period: Duration,
-    /// What each beat takes.
+    /// The duration of each beat.
     pub work: Vec<Duration>,
 }
 
@@ -23,7 +23,7 @@ pub fn of(seed: u64) -> Scenario {
         1 => (2_500, 40_300, vec![10_100, 95_000, 5_000, 40_300, 7_000, 60_000]),
         _ => {
             let period = 20_000 + draw(seed, 0, 80_000);
-            // A quarter of the beats takes up to three periods.
+            // One beat in four takes up to three periods.
             let work = |nth| match draw(seed, nth + 20, 4) {
                 0 => draw(seed, nth, 3 * period),
                 _ => draw(seed, nth, period),

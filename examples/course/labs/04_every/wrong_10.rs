@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::kernel::{clock, sleep};
 
-/// Awaits `work(1)` to `work(times)`. Each is due one period after the one before was due.
+/// Awaits `work(1)` to `work(times)`. Each is due one period after its predecessor was due.
 pub async fn every(period: Duration, times: u32, work: impl AsyncFn(u32)) {
     let start = clock().await;
     for nth in 1..=times {

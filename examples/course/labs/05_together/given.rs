@@ -7,7 +7,7 @@ use super::scenario;
 
 pub type Job = Pin<Box<dyn Future<Output = u32>>>;
 
-/// The job of that place in the list, from 1.
+/// The job with the number `nth` in the list, from 1.
 fn job(nth: usize, scenario::Job { takes, output }: scenario::Job) -> Job {
     Box::pin(async move {
         println!("job {nth} begins");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// A job: what it takes, and its output.
+/// A job: its duration and its output.
 #[derive(Clone, Copy)]
 pub struct Job {
     pub takes: Duration,

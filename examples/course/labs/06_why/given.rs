@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::kernel::{Kernel, Sim, note, sleep, spawn};
 use super::scenario;
 
-/// What a question needs of a line of the log.
+/// The part of a log line that a question needs.
 #[allow(dead_code)]
 pub struct Line {
     pub seq: u64,
@@ -44,8 +44,8 @@ fn parse(line: &str) -> Option<Line> {
     })
 }
 
-/// Spawns the children, takes its time, spawns the late child, and joins the children, the last
-/// first.
+/// Spawns the children, sleeps for its time, spawns the late child, and joins the children in
+/// reverse order.
 fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
         let mut tasks = Vec::new();

@@ -9,7 +9,7 @@ pub struct Job {
     pub name: &'static str,
     pub takes: Duration,
     pub children: Vec<Job>,
-    /// A child that it spawns after it took its time.
+    /// A child that the job spawns after its sleep.
     pub late: Option<Box<Job>>,
 }
 
@@ -31,7 +31,7 @@ fn job(name: &'static str, millis: u64, children: Vec<Job>) -> Job {
     Job { name, takes: Duration::from_millis(millis), children, late: None }
 }
 
-/// A job with up to two children, and with a shorter line of descendants than `depth`.
+/// Draws a job with up to two children, and with fewer than `depth` generations below it.
 fn drawn(seed: u64, nth: u64, depth: u64) -> Job {
     const NAMES: [&str; 8] = ["tea", "water", "cup", "stove", "gas", "tap", "leaves", "honey"];
     let count = if depth == 1 { 0 } else { draw(seed, nth, 3).max(depth.saturating_sub(2)) };

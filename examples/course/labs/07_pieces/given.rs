@@ -1,4 +1,4 @@
-//! Given: a wire on which a message comes in pieces.
+//! Given: a wire on which a message arrives in pieces.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -15,7 +15,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The next piece that is there, or `None`: not yet.
+    /// Returns the next piece, or `None` if it has not arrived yet.
     pub async fn try_read(&self) -> Option<&'static str> {
         let Time(now) = clock().await;
         let mut pieces = self.pieces.borrow_mut();
@@ -39,7 +39,7 @@ async fn read(pieces: Vec<Piece>) {
 
 pub fn main(seed: u64) {
     let pieces = scenario::of(seed);
-    // The wire becomes ready once for all pieces of a time.
+    // Pieces that arrive at one time make the wire ready once.
     let times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
     let ready = |sim: Sim, at| sim.ready_at(Time(at), DESCRIPTOR as i32, Direction::Read);
     let sim = times.into_iter().filter(|at| !at.is_zero()).fold(Sim::new(), ready);

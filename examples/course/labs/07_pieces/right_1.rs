@@ -13,7 +13,7 @@ async fn piece(wire: &Wire) -> Result<&'static str, Error> {
     }
 }
 
-/// Reads pieces until one ends with a full stop. Returns the message.
+/// Reads pieces until a piece ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     loop {

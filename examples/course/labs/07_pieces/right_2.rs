@@ -3,7 +3,7 @@
 use super::given::Wire;
 use super::kernel::{Error, note};
 
-/// Reads pieces until one ends with a full stop. Returns the message.
+/// Reads pieces until a piece ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut pieces = Vec::new();
     while pieces.last().is_none_or(|last: &&str| !last.ends_with('.')) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::kernel::sleep;
 
-/// Reads pieces until one ends with a full stop. Returns the message.
+/// Reads pieces until a piece ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     while !message.ends_with('.') {

@@ -5,7 +5,7 @@
 use super::given::Wire;
 use super::kernel::Error;
 
-/// Reads pieces until one ends with a full stop. Returns the message.
+/// Reads pieces until a piece ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     let mut message = String::new();
     while let Some(piece) = wire.try_read().await {

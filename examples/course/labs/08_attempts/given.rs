@@ -13,7 +13,7 @@ thread_local! {
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
 }
 
-/// The n-th attempt, from 1.
+/// Makes the n-th attempt, from 1.
 pub async fn fetch(n: u32) -> Result<u32, Interrupt> {
     note(format_args!("attempt {n}"));
     let Call { attempts, value, .. } = CALL.get().expect("`given.rs` makes the calls");

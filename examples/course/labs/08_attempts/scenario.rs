@@ -9,7 +9,7 @@ use crate::draw::draw;
 pub struct Call {
     /// The timeout of the caller.
     pub limit: Duration,
-    /// The three attempts; a fourth is as the third.
+    /// The three attempts. A fourth attempt would be like the third.
     pub attempts: [Attempt; 3],
     /// Attempt `n` returns this value plus `n`.
     pub value: u32,
@@ -20,7 +20,7 @@ pub struct Call {
 pub enum Attempt {
     /// The attempt returns its value after this time.
     Value(Duration),
-    /// A timeout inside the attempt fires after this time, and the attempt lets it out.
+    /// A timeout inside the attempt fires after this time, and the attempt returns it.
     Fails(Duration),
 }
 

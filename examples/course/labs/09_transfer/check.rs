@@ -1,4 +1,4 @@
-//! Never half done: the money that was taken is given, and the accounts that were locked are
+//! A transfer is never half done: money that was taken is given, and locked accounts are
 //! unlocked.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ struct Transfer<'w> {
     name: &'static str,
     cancelled: Option<(Phase, Time)>,
     lines: Vec<&'w Line<'w>>,
-    /// What `transfer` has returned.
+    /// The result of `transfer`.
     returned: &'w Line<'w>,
 }
 
@@ -35,7 +35,7 @@ impl<'w> Transfer<'w> {
         self.lines.iter().find(|line| is_note(line, text)).copied()
     }
 
-    /// The first line behind `from` at which an interrupt ended a wait, or came instead of one.
+    /// The first line after `from` at which an interrupt ended a wait, or prevented one.
     fn interrupted(&self, from: u64) -> Option<&'w Line<'w>> {
         let is_it = |line: &&&Line<'_>| {
             line.seq > from
@@ -169,7 +169,7 @@ fn joined(transfer: &Transfer<'_>) -> Result<(), String> {
     }
 }
 
-/// Money that was taken is given; and it is taken, unless the transfer is cancelled before.
+/// Money that was taken is given, and it is taken unless the transfer is cancelled before.
 fn given(transfer: &Transfer<'_>) -> Result<(), String> {
     let name = transfer.name;
     let end = transfer.returned.seq;

@@ -8,32 +8,32 @@ use super::scenario::{self, Phase, Scenario};
 /// The two accounts of a transfer. A wait that is interrupted has done nothing.
 #[derive(Clone, Copy)]
 pub struct Bank {
-    /// How long each phase takes.
+    /// The duration of each phase.
     spans: [Duration; 4],
 }
 
 impl Bank {
-    /// Keeps all others from the accounts.
+    /// Locks the accounts, so that no other transfer uses them.
     pub fn lock(self) {
         note("locked");
     }
 
-    /// Looks up whether there is enough.
+    /// Looks up whether the account has enough money.
     pub async fn look_up(self) -> Result<(), Interrupt> {
         self.phase(Phase::LookUp, "looked up").await
     }
 
-    /// Takes the money from the one account.
+    /// Takes the money from the first account.
     pub async fn take(self) -> Result<(), Interrupt> {
         self.phase(Phase::Take, "taken").await
     }
 
-    /// Gives the money to the other account.
+    /// Gives the money to the second account.
     pub async fn give(self) -> Result<(), Interrupt> {
         self.phase(Phase::Give, "given").await
     }
 
-    /// Lets others use the accounts.
+    /// Unlocks the accounts, so that others can use them.
     pub async fn unlock(self) -> Result<(), Interrupt> {
         self.phase(Phase::Unlock, "unlocked").await
     }

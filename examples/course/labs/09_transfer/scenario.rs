@@ -1,10 +1,10 @@
-//! How slow the bank is, and when which transfer is cancelled, drawn by a seed.
+//! The speed of the bank, and the times at which transfers are cancelled, drawn by a seed.
 
 use std::time::Duration;
 
 use crate::draw::draw;
 
-/// What a transfer is doing.
+/// The phase of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     LookUp,
@@ -22,9 +22,9 @@ pub struct Customer {
 }
 
 pub struct Scenario {
-    /// How long each phase takes.
+    /// The duration of each phase.
     pub spans: [Duration; 4],
-    /// In the order in which their tasks are spawned.
+    /// The customers, in the order in which their tasks are spawned.
     pub customers: Vec<Customer>,
 }
 

@@ -7,7 +7,7 @@ use super::kernel::{Interrupt, shield};
 pub async fn transfer(bank: Bank) -> Result<(), Interrupt> {
     bank.lock();
     let result = work(bank).await;
-    // What a shield has held back is pending here.
+    // The interrupt that a shield has held back is pending here, so unlock in a shield, too.
     shield(bank.unlock()).await?;
     result
 }

@@ -1,17 +1,17 @@
-//! Each task gets what is right, and no task waits forever.
+//! Each task gets the right value, and no task waits forever.
 
 use testing::trace::{Line, trace};
 
 use super::scenario::{self, Channel};
 use crate::work::Work;
 
-/// A task, its lines, and what it has to get.
+/// A task, its lines, and the value that it must get.
 struct Receiving<'l> {
     task: &'static str,
     own: Vec<&'l Line<'l>>,
     /// The note of the task.
     gets: String,
-    /// What `main` does with the sender, and its line.
+    /// The use that `main` makes of the sender, and the line of it.
     sends: String,
     sent: Option<u64>,
 }
@@ -100,7 +100,7 @@ fn received(receiving: &Receiving<'_>) -> Result<(), String> {
     ))
 }
 
-/// It waits forever.
+/// The sentence for a task that waits forever.
 fn lost(receiving: &Receiving<'_>) -> String {
     let Receiving { task, own, sends, sent, .. } = receiving;
     let (Some(last), Some(sent)) = (own.last(), sent) else {

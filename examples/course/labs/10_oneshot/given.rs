@@ -13,7 +13,7 @@ use super::scenario::{self, Channel};
 
 const TENTH: Duration = Duration::from_millis(100);
 
-/// The waker of a task, which `main` calls without a reason.
+/// The waker of a task. `main` calls it for no reason.
 type Spare = Rc<RefCell<Option<Waker>>>;
 
 /// What `main` does when the time has come.
@@ -35,7 +35,7 @@ async fn receive(receiver: Receiver, spare: Spare) {
     }
 }
 
-/// Polls once, as a task does that waits for two things, and has another task wait.
+/// Polls once, like a task that waits for two events. Then another task waits.
 async fn hand_over(mut receiver: Receiver) -> Result<(), Error> {
     let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut receiver).poll(cx))).await;
     if first.is_ready() {
@@ -53,7 +53,7 @@ async fn spawn_receiver(
 ) -> Option<Task<Result<(), Error>>> {
     let spare = spare.clone();
     match name {
-        // Its receiver is dropped here.
+        // The receiver of this task is dropped here.
         "nobody" => None,
         "heir" => Some(spawn("moved", hand_over(receiver)).await),
         _ => {
@@ -115,6 +115,6 @@ async fn main_task(channels: Vec<Channel>) -> Result<(), Error> {
 }
 
 pub fn main(seed: u64) {
-    // If a wake was lost, no event is left: then the log ends where all tasks wait.
+    // If a wake is lost, no event is left, and the log ends with all tasks waiting.
     drop(Kernel::new(Sim::new()).run(main_task(scenario::of(seed))));
 }

@@ -14,7 +14,7 @@ enum State {
 
 pub struct Sender(Rc<RefCell<State>>);
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver(Rc<RefCell<State>>);
 
 pub fn channel() -> (Sender, Receiver) {

@@ -12,7 +12,7 @@ struct Shared {
 
 pub struct Sender(Weak<Mutex<Shared>>);
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver {
     shared: Arc<Mutex<Shared>>,
 }

@@ -1,15 +1,15 @@
-//! What is sent when, drawn by a seed.
+//! The values to send and their times, drawn by a seed.
 
 use crate::draw::draw;
 
 pub struct Channel {
     /// The task that receives.
     pub task: &'static str,
-    /// When its waker is called without a reason, in tenths of a second.
+    /// The times of calls of its waker for no reason, in tenths of a second.
     pub wakes: Vec<u64>,
-    /// When the sender is used, in tenths of a second; 0 is before the task is spawned.
+    /// The time at which the sender is used, in tenths of a second. At 0, no task is spawned yet.
     pub at: u64,
-    /// The value that is sent. If there is none, the sender is dropped.
+    /// The value to send. With `None`, the sender is dropped.
     pub value: Option<u32>,
 }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 pub struct Sender {}
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver {}
 
 pub fn channel() -> (Sender, Receiver) {

@@ -17,7 +17,7 @@ struct Shared {
 
 pub struct Sender(Rc<RefCell<Shared>>);
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver(Rc<RefCell<Shared>>);
 
 pub fn channel() -> (Sender, Receiver) {

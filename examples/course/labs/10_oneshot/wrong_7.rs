@@ -19,7 +19,7 @@ struct Shared {
 
 pub struct Sender(Rc<RefCell<Shared>>);
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver {
     shared: Rc<RefCell<Shared>>,
     polls: u32,

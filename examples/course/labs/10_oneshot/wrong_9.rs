@@ -11,13 +11,13 @@ use std::task::{Context, Poll, Waker};
 struct Shared {
     value: Option<u32>,
     is_over: bool,
-    /// That of the last poll.
+    /// The waker of the last poll.
     waker: Option<Waker>,
 }
 
 pub struct Sender(Rc<RefCell<Shared>>);
 
-/// Its output is the value, or `None` if the sender was dropped.
+/// The receiver. Its output is the value, or `None` if the sender was dropped.
 pub struct Receiver(Rc<RefCell<Shared>>);
 
 pub fn channel() -> (Sender, Receiver) {

@@ -10,7 +10,7 @@ pub use super::scenario::{FIRST, HEAD, WRITE};
 /// A client, as its connection sees it.
 pub struct Peer {
     client: Client,
-    /// How many lines of the head have come.
+    /// The number of lines of the head that have arrived.
     lines: Cell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The times that a server gives its clients, and the clients, drawn by a seed.
+//! The limits that a server has for its clients, and the clients, drawn by a seed.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use crate::draw::draw;
 
 /// The limit for the first byte of a request.
 pub const FIRST: Duration = Duration::from_secs(5);
-/// From the first byte to the end of the head.
+/// The limit from the first byte to the end of the head.
 pub const HEAD: Duration = Duration::from_secs(10);
-/// For the peer to take the answer.
+/// The limit for the peer to take the answer.
 pub const WRITE: Duration = Duration::from_secs(4);
 
-/// A client, and how long it takes for what, in tenths of a second.
+/// A client, with the times that it takes, in tenths of a second.
 pub struct Client {
     pub name: &'static str,
-    /// Until the first byte.
+    /// The time until the first byte.
     pub first: u64,
-    /// Until each line of the head, from the line before it.
+    /// The time until each line of the head, from the line before it.
     pub lines: Vec<u64>,
-    /// Until the answer is taken.
+    /// The time until the client takes the answer.
     pub take: u64,
 }
 

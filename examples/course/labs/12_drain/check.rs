@@ -8,7 +8,7 @@ use traps::Time;
 use super::scenario::{self, CLEAN_UP, DRAIN, State};
 use crate::work::Work;
 
-/// A log, and where in it the shutdown begins and ends.
+/// A log, and its lines at which the shutdown begins and ends.
 struct Shutdown<'w> {
     lines: &'w [Line<'w>],
     begin: &'w Line<'w>,
@@ -24,12 +24,12 @@ impl<'w> Shutdown<'w> {
         Ok(Shutdown { lines, begin: of_main("shutdown")?, over: of_main("over")? })
     }
 
-    /// When requests that have begun are cancelled.
+    /// The time at which requests that have begun are cancelled.
     fn limit(&self) -> Time {
         self.begin.at + DRAIN
     }
 
-    /// The first note of a task with that text.
+    /// The first note of a task with this text.
     fn note(&self, task: &str, text: &str) -> Option<&'w Line<'w>> {
         self.lines.iter().find(|line| line.name() == task && is_note(line, text))
     }

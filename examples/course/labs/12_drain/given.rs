@@ -8,12 +8,12 @@ use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
 pub use super::scenario::DRAIN;
 use super::scenario::{self, CLEAN_UP, Requests, Scenario, tenths};
 
-/// What a connection and the shutdown tell each other.
+/// The state that a connection and the shutdown share.
 #[derive(Default)]
 pub struct State {
-    /// It waits for a request, and none has begun.
+    /// Whether the connection waits for a request that has not begun.
     pub is_idle: Cell<bool>,
-    /// The answer to this request is the last.
+    /// Whether the answer to this request is the last.
     pub is_closing: Cell<bool>,
 }
 
@@ -41,7 +41,7 @@ async fn serve(state: Rc<State>, requests: Requests) -> Result<(), Interrupt> {
 
 async fn connect(connections: &Connections, name: &str, requests: Requests) {
     let state = Rc::<State>::default();
-    // It waits for a request from the start.
+    // From the start, the connection waits for a request.
     state.is_idle.set(true);
     let connection = serve(state.clone(), requests);
     let task = spawn(name, async { _ = connection.await }).await;

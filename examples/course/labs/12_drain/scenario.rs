@@ -7,37 +7,37 @@ use crate::draw::draw;
 /// The limit for requests that have begun.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
-/// A request that is cancelled needs this long to clean up.
+/// The time that a cancelled request needs to clean up.
 pub const CLEAN_UP: Duration = Duration::from_secs(1);
 
-/// Requests, one after the other: each comes after a pause, and needs some time. In tenths of a
-/// second.
+/// Requests, one after the other: the pause before each, and the time that it needs, in tenths
+/// of a second.
 pub type Requests = Vec<(u64, u64)>;
 
 pub struct Scenario {
-    /// When the shutdown begins.
+    /// The time at which the shutdown begins.
     pub shutdown: Duration,
     /// The connections at the start.
     pub connections: Vec<(&'static str, Requests)>,
-    /// Tenths of a second between two connections that the acceptor accepts.
+    /// The time between two accepted connections, in tenths of a second.
     pub every: u64,
-    /// The requests of each of those.
+    /// The requests of each connection that is accepted later.
     pub late: Requests,
 }
 
-/// What a connection is doing when the shutdown begins.
+/// The state of a connection when the shutdown begins.
 #[allow(dead_code, reason = "only `check` asks")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It waits for a request.
+    /// The connection waits for a request.
     Idle,
-    /// It is in its request of that number, which needs until then.
+    /// The connection serves the request of this number, which needs until this time.
     Busy(usize, Duration),
 }
 
 #[allow(dead_code, reason = "only `check` asks")]
 impl Scenario {
-    /// The names of all connections that are open when the shutdown begins, and their states.
+    /// Returns the connections that are open when the shutdown begins, with their states.
     pub fn open(&self) -> Vec<(String, State)> {
         let first = self.connections.iter();
         let mut open: Vec<(String, State)> =
@@ -49,7 +49,7 @@ impl Scenario {
         open
     }
 
-    /// The state of a connection that is accepted at `at`.
+    /// Returns the state of a connection that is accepted at `at`.
     fn state(&self, mut at: u64, requests: &Requests) -> State {
         for (number, (pause, work)) in (1..).zip(requests) {
             at += pause;
@@ -74,7 +74,7 @@ pub fn of(seed: u64) -> Scenario {
             ("chatty", vec![(10, 20), (5, 20), (5, 20), (5, 20), (5, 20)]),
             ("stuck", vec![(10, 600)]),
         ],
-        // None is stuck, and `long` needs nearly all of the time.
+        // No connection is stuck, and `long` needs nearly all of the time.
         1 => vec![
             ("chatty", vec![(1, 5), (1, 30), (2, 30), (1, 20)]),
             ("long", vec![(5, 115)]),
@@ -98,7 +98,7 @@ pub fn of(seed: u64) -> Scenario {
     let (shutdown, every) = match seed {
         0 => (2000, 17),
         1 => (2250, 9),
-        // No other event is at that moment.
+        // No other event is at this time.
         _ => (2050 + 100 * draw(seed, 14, 9), 8 + draw(seed, 15, 9)),
     };
     let late = vec![(5, 10)];

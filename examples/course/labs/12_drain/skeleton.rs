@@ -3,7 +3,7 @@
 use super::given::Connections;
 use super::kernel::{Error, Interrupt, Task};
 
-/// Ends the server. Requests that have begun are answered, if that takes at most `DRAIN`.
+/// Ends the server. A request that has begun is answered if that takes at most `DRAIN`.
 pub async fn shut_down(
     acceptor: Task<Result<(), Interrupt>>,
     connections: Connections,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::given::Connections;
 use super::kernel::{Error, Interrupt, Task, timeout_after};
 
-/// Ends the server. Requests that have begun are answered, if that takes at most `DRAIN`.
+/// Ends the server. A request that has begun is answered if that takes at most `DRAIN`.
 pub async fn shut_down(
     acceptor: Task<Result<(), Interrupt>>,
     connections: Connections,

@@ -1,10 +1,10 @@
-//! The five lines, one by one: who, what, which wait, and which cause.
+//! The five lines, one by one: the task, the event, the wait and the cause.
 
 use testing::trace::{self, Line, span};
 
 use crate::work::Work;
 
-/// Why each line comes there, and why it has that cause.
+/// The reason for the place of each line, and for its cause.
 const WHY: [(&str, &str); 5] = [
     (
         "every task waits, so the clock goes on to the timer that is due first, and the kernel \
@@ -101,7 +101,7 @@ fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), Str
     extras(right, said, &line)
 }
 
-/// The words before the first key or outcome: what the line is about.
+/// The words before the first key or outcome: the subject of the line.
 fn about<'l>(line: &'l Line<'_>) -> Vec<&'l str> {
     line.words().take_while(|word| !word.contains('=')).collect()
 }
@@ -118,7 +118,7 @@ fn why_about(line: &Line<'_>) -> String {
     format!("{is} after `{verb}` is wrong: {right}")
 }
 
-/// What may be left out is right if it is there.
+/// Parts that the answer may leave out must be right if they are present.
 fn extras(right: &Line<'_>, said: &Said<'_>, line: &Line<'_>) -> Result<(), String> {
     let seq = right.seq;
     let wrong = |is: String| Err(format!("line #{seq:04}: {is} is wrong; it may be left out"));

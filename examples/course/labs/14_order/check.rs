@@ -1,4 +1,4 @@
-//! Any order in which each line is after what led to it.
+//! Any order is right in which each line is after its reasons.
 
 use testing::trace::{Line, line};
 use traps::Time;
@@ -59,13 +59,13 @@ fn letters(source: &str) -> Result<Vec<char>, String> {
     Ok(letters)
 }
 
-/// A line, as a sentence names it.
+/// The name of a line in a sentence.
 fn name((letter, line): &(char, Line<'_>)) -> String {
     let words: Vec<&str> = line.event().split_whitespace().collect();
     format!("{letter}, `{} {}`", line.name(), words.join(" "))
 }
 
-/// The time of a line, if it says so.
+/// The time of a line, if the line has one.
 fn time(line: &Line<'_>) -> Option<Time> {
     match line.verb {
         "fire" => line.key("deadline")?.parse().ok(),

@@ -11,7 +11,7 @@ const LOG: &str = include_str!("given/library.trace");
 
 pub fn check(work: &Work) -> Result<(), String> {
     let [run, task, from, to] = work.answers(["run", "task", "from", "to"])?;
-    // `at=given/program.rs:20` is that place too.
+    // `at=given/program.rs:20` names the same place.
     let place = |place: &str| {
         let place = place.trim_matches('`').trim_start_matches("at=").trim_start_matches("./");
         place.trim_start_matches("given/").to_owned()
@@ -57,7 +57,7 @@ fn end<'l, 't>(lines: &'l [Line<'t>], run: &Line<'_>) -> Option<&'l Line<'t>> {
     lines.iter().filter(is_end).find(|line| line.seq > run.seq)
 }
 
-/// How long a run had the CPU.
+/// The time for which a run had the CPU.
 fn ran(lines: &[Line<'_>], run: &Line<'_>) -> Duration {
     let ran = end(lines, run).and_then(|line| line.key("ran")).and_then(span);
     ran.unwrap_or_default()

@@ -8,7 +8,7 @@ use traps::Time;
 use super::scenario::{self, Scenario};
 use crate::work::Work;
 
-/// A timer may fire so late.
+/// The longest delay of a timer.
 const LATE: Duration = Duration::from_millis(5);
 
 pub fn check(work: &Work) -> Result<(), String> {

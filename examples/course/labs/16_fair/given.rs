@@ -1,4 +1,4 @@
-//! Given: a task that needs the CPU every 10 ms, and one that always has something to do.
+//! Given: a task that needs the CPU every 10 ms, and a task that always has work.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::scenario;
 #[allow(dead_code, reason = "not every solution names a time")]
 pub const MS: Duration = Duration::from_millis(1);
 
-/// Where the work on an item is done.
+/// The place of the work on an item.
 pub struct Bench {
     clock: SimClock,
     work: Duration,
 }
 
 impl Bench {
-    /// Takes the CPU for the work on an item: a millisecond, in the scenario of the page.
+    /// Uses the CPU for the work on an item: a millisecond in the scenario of the page.
     pub fn work(&self, item: u32) {
         self.clock.advance(self.work);
         note(format!("item {item}"));

@@ -1,13 +1,13 @@
-//! How much work there is, and when the ticker has to run, drawn by a seed.
+//! The amount of work, and the times at which the ticker must run, drawn by a seed.
 
 use std::time::Duration;
 
 use crate::draw::draw;
 
 pub struct Scenario {
-    /// How many items there are.
+    /// The number of items.
     pub items: u32,
-    /// How long the CPU needs for each.
+    /// The CPU time that each item needs.
     pub work: Duration,
     /// The time between two ticks.
     pub period: Duration,

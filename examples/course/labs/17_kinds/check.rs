@@ -1,4 +1,4 @@
-//! What three scopes give, by running the program that is shown.
+//! The results of three scopes, computed by the program on the page.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::work::Work;
 
 const SCOPES: [&str; 3] = ["inner", "middle", "outer"];
 
-/// What `answer.txt` names: the setting and the scope.
+/// The keys of `answer.txt`: the setting and the scope.
 const KEYS: [&str; 9] = [
     "1 inner", "1 middle", "1 outer", "2 inner", "2 middle", "2 outer", "3 inner", "3 middle",
     "3 outer",

@@ -61,7 +61,7 @@ fn is_of_patience(
     }
 }
 
-/// Why there was no race: the timeout came first, or the asker ran first.
+/// The reason why there was no race: the timeout came first, or the asker ran first.
 fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
     let deadline = timeout.key("until").unwrap_or("never");
     let of_asker =
@@ -93,7 +93,7 @@ fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
     }
 }
 
-/// Another task than the asker has answered, before the race.
+/// A task other than the asker has answered, before the race.
 fn is_answered(lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
     let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.task == race.task;
     let wake = lines.iter().filter(is_wake).rfind(|line| line.seq < race.seq);

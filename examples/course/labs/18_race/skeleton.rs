@@ -12,7 +12,7 @@ use super::given::Question;
 pub async fn ask(cpu: SimClock, patience: Duration, question: Question) -> Result<u32, Error> {
     let (sender, receiver) = oneshot::channel();
     let answer = async move {
-        // These are what it works with.
+        // The solution uses these three.
         let _ = (cpu, question, sender);
         todo!("the work of the task `sender`")
     };

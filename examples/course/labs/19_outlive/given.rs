@@ -1,4 +1,4 @@
-//! Given: runs `lab::caller`, and says at the end how often the work was done.
+//! Given: runs `lab::caller`, and prints at the end how often the work was done.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub fn work(over: &UniversalEvent) -> u32 {
 
 pub fn main(seed: u64) {
     let scenario = scenario::of(seed);
-    // By script the first job takes some time, and its closure runs at the last instant. A further
-    // job takes no time.
+    // The script says how long the first job takes. Its closure runs at the last instant. Each
+    // further job takes no time.
     let mut takes = Some(scenario.takes);
     let mut kernel =
         Kernel::new(Sim::new().job_spans(move |_| Some(takes.take().unwrap_or(Duration::ZERO))));

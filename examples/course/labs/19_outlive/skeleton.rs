@@ -7,7 +7,7 @@ use traps::{Error, run_in_thread};
 
 use super::given::work;
 
-/// Waits for the work as long as `patience` says, and gives up; returns when the thread has ended.
+/// Waits for the work for `patience`, then gives up. Returns once the thread has ended.
 pub async fn caller(patience: Duration) -> Result<(), Error> {
     let over = UniversalEvent::new();
     let theirs = over.clone();

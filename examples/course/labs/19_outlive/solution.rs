@@ -7,12 +7,12 @@ use traps::{Error, run_in_thread, timeout_after};
 
 use super::given::work;
 
-/// Waits for the work as long as `patience` says, and gives up; returns when the thread has ended.
+/// Waits for the work for `patience`, then gives up. Returns once the thread has ended.
 pub async fn caller(patience: Duration) -> Result<(), Error> {
     let over = UniversalEvent::new();
     let theirs = over.clone();
     let job = run_in_thread(move || work(&theirs));
-    // The error is what this lab is about: the work takes longer.
+    // The error is the point of this lab: the work takes longer.
     let answer = timeout_after(patience, job).await;
     assert!(answer.is_err());
     // Not a sleep: only the thread knows how long it takes.

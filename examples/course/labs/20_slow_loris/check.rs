@@ -112,7 +112,7 @@ fn has_one_deadline(lines: &[Line<'_>], task: &str) -> Result<(), String> {
     }
 }
 
-/// The lines in which that task sets a deadline: of its connection, and of a timeout.
+/// The lines in which the task sets a deadline: of its connection, and of a timeout.
 fn set_by<'l>(lines: &'l [Line<'l>], task: &str) -> (Vec<&'l Line<'l>>, Vec<&'l Line<'l>>) {
     let of_task = || lines.iter().filter(|line| line.name() == task);
     let is_timeout = |line: &&Line<'_>| line.verb == "trap" && line.word(0) == "set_timeout";
@@ -130,7 +130,7 @@ fn fired<'l>(lines: &'l [Line<'l>], task: &str) -> Option<(&'l Line<'l>, &'l Lin
     with_cause.find(|(_, set)| set.name() == task && set.verb != "block")
 }
 
-/// Why the honest client has not got all answers.
+/// The reason why the honest client has not got all answers.
 fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String {
     let Some((fire, set)) = fired(lines, "conn-2") else {
         return format!(
@@ -173,7 +173,7 @@ fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String
     }
 }
 
-/// Why the loris was not ended.
+/// The reason why the loris was not ended.
 fn still_there(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String {
     let limit = scenario.limit.as_secs();
     let held = format!("the loris held its connection until {}", end.at);

@@ -12,7 +12,7 @@ use traps::{ignore_after, note, sleep, spawn};
 use super::lab;
 use super::scenario::{self, Scenario};
 
-/// An answer takes this time.
+/// The time that an answer takes.
 static ANSWER: OnceLock<Duration> = OnceLock::new();
 
 /// Answers a request.
@@ -22,12 +22,12 @@ pub async fn answer(stream: &mut PipeEnd, request: &str) -> io::Result<()> {
     stream.write_all(b"ok\n").await
 }
 
-/// Whether an answer comes. The end of the stream is none.
+/// Returns whether an answer arrives. The end of the stream is no answer.
 async fn has_answer(stream: &mut PipeEnd) -> bool {
     matches!(stream.read(&mut [0; 16]).await, Ok(1..))
 }
 
-/// Sends a byte now and then, so that the connection is never idle for long.
+/// Sends a byte from time to time, so that the connection is never idle for long.
 async fn loris(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
     sleep(scenario.every / 2).await?;
     let bytes = scenario.bytes;
@@ -51,7 +51,7 @@ async fn silent(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes some requests. Its line is bad, so each takes a while.
+/// Makes some requests. Its line is slow, so each request takes some time.
 async fn honest(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
     for request in scenario.requests {
         let mut is_sent = true;

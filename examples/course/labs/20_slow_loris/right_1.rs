@@ -24,7 +24,7 @@ pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     }
 }
 
-/// The bytes up to the end of a line; `None` if the client has closed.
+/// Reads the bytes up to the end of a line. Returns `None` if the client has closed.
 async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
     let (mut line, mut buf) = (String::new(), [0; 16]);
     loop {

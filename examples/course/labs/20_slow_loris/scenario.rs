@@ -17,7 +17,7 @@ pub struct Scenario {
     pub requests: Vec<&'static str>,
     /// Each request of the honest client has two pieces. Each piece takes this time.
     pub piece: Duration,
-    /// An answer takes this time.
+    /// The time that an answer takes.
     pub answer: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A reader of requests, which no client can hold for ever.
+//! A reader of requests. No client can hold it forever.
 
 use std::io;
 use std::time::Duration;
@@ -18,19 +18,19 @@ pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request of this connection, within `limit`.
+/// Reads the next request of this connection within `limit`.
 async fn next_request(
     deadline: &ConnectionDeadline,
     stream: &mut PipeEnd,
     limit: Duration,
 ) -> io::Result<Option<String>> {
-    // These are what it works with.
+    // The solution uses these three.
     let _ = (deadline, limit);
     let _line = read_line(stream);
     todo!("the deadline within which `read_line` must end")
 }
 
-/// The bytes up to the end of a line; `None` if the client has closed.
+/// Reads the bytes up to the end of a line. Returns `None` if the client has closed.
 async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
     let (mut line, mut buf) = (String::new(), [0; 16]);
     loop {

@@ -1,5 +1,5 @@
-//! After the shutdown has begun no order is taken, each that was begun is done, and the drain ends
-//! by itself.
+//! Once the shutdown has begun, no order is taken, each order in progress is finished, and the
+//! drain ends by itself.
 
 use testing::trace::{Line, trace};
 
@@ -72,12 +72,12 @@ fn by_no_clock(lines: &[Line<'_>], close: &Line<'_>) -> Result<(), String> {
     }
 }
 
-/// The first line of that phase.
+/// The first line of this phase.
 fn phase<'l>(lines: &'l [Line<'l>], name: &str) -> Option<&'l Line<'l>> {
     lines.iter().find(|line| line.verb == "phase" && line.word(0) == name)
 }
 
-/// The notes that say this of an order, and its number.
+/// The notes `order N WHAT`, with the numbers `N`.
 fn said<'l>(lines: &'l [Line<'l>], what: &'l str) -> impl Iterator<Item = (&'l Line<'l>, u32)> {
     lines.iter().filter(|line| line.verb == "note").filter_map(move |line| {
         let order = line.detail().strip_prefix("order ")?.strip_suffix(what)?;
@@ -85,7 +85,7 @@ fn said<'l>(lines: &'l [Line<'l>], what: &'l str) -> impl Iterator<Item = (&'l L
     })
 }
 
-/// An order begins after the beginning of the shutdown.
+/// The sentence for an order that begins after the beginning of the shutdown.
 fn too_late(lines: &[Line<'_>], close: &Line<'_>, begins: &Line<'_>, order: u32) -> String {
     let (seq, at, closed) = (begins.seq, begins.at, close.seq);
     let sent = said(lines, "is sent").find(|(line, sent)| *sent == order && line.seq < closed);
@@ -169,7 +169,7 @@ fn not_held(work: &Work, lines: &[Line<'_>], cancel: &Line<'_>, begun: &str) -> 
     format!("line #{seq:04}: {begun} is cancelled by the kernel: {held}")
 }
 
-/// The drain was over by itself: nothing was held any more, and the server had returned.
+/// The drain ended by itself: no hold was left, and the server had returned.
 fn has_drained(lines: &[Line<'_>]) -> Result<(), String> {
     let cancel = phase(lines, "cancel");
     let Some(cancel) = cancel.filter(|line| line.key("after") == Some("limit")) else {

@@ -10,16 +10,16 @@ use traps::{Error, Signal, note, sleep, spawn};
 use super::lab;
 use super::scenario::{self, Scenario};
 
-/// What a customer wants.
+/// The order of a customer.
 pub struct Order {
-    /// From 1.
+    /// The number, from 1.
     pub number: u32,
-    /// How long it takes to serve.
+    /// The time that it takes to serve the order.
     takes: Duration,
 }
 
 impl Order {
-    /// Serves it. The customer has got it when this has returned `Ok`.
+    /// Serves the order. The customer has it once this has returned `Ok`.
     pub async fn serve(self) -> Result<(), Error> {
         note(format!("order {} begins", self.number));
         sleep(self.takes).await?;
@@ -28,8 +28,8 @@ impl Order {
     }
 }
 
-/// Sends an order now and then, until one is refused. A customer whose order is refused asks
-/// another server; a customer whose order is neither served nor refused waits forever.
+/// Sends orders from time to time, until one is refused. A customer whose order is refused asks
+/// another server. A customer whose order is neither served nor refused waits forever.
 async fn customers(orders: Sender<Order>, scenario: Scenario) -> Result<(), Error> {
     sleep(scenario.first).await?;
     let later = [Duration::from_secs(2); 8];
@@ -63,6 +63,6 @@ pub fn main(seed: u64) {
         }
     };
     kernel.run(server).unwrap_or_else(|error| panic!("{error}"));
-    // The server has returned; the shutdown waits for what is still held.
+    // The server has returned. The shutdown waits for the remaining holds.
     kernel.shutdown().unwrap_or_else(|error| panic!("in the shutdown, {error}"));
 }

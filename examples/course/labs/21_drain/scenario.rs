@@ -11,9 +11,9 @@ pub struct Scenario {
     pub first: Duration,
     /// The time between two orders.
     pub every: Duration,
-    /// The process is told to end at this time.
+    /// The time of the SIGTERM.
     pub sigterm: Duration,
-    /// The shutdown waits for what is held as long as this.
+    /// The longest time for which the shutdown waits for holds.
     pub drain: Duration,
     /// The time that each order takes, in seconds.
     pub takes: Vec<u64>,

@@ -5,7 +5,7 @@ use traps::{Error, spawn};
 
 use super::given::Order;
 
-/// Takes orders until the shutdown begins, and serves each in a task of its own.
+/// Takes orders until the shutdown begins, and serves each order in a new task.
 pub async fn serve(mut orders: Receiver<Order>) -> Result<(), Error> {
     while let Some(order) = next(&mut orders).await? {
         spawn(format!("order-{}", order.number), order.serve()).detached().await;
@@ -13,7 +13,7 @@ pub async fn serve(mut orders: Receiver<Order>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The next order; `None` when no more is to be taken.
+/// Takes the next order. Returns `None` if the server must take no more orders.
 async fn next(orders: &mut Receiver<Order>) -> Result<Option<Order>, Error> {
     let _order = orders.recv();
     todo!("the wait for the next order, which the beginning of the shutdown ends")

@@ -6,10 +6,10 @@ use traps::{Error, spawn};
 
 use super::given::Order;
 
-/// Takes orders until the shutdown begins, and serves each in a task of its own.
+/// Takes orders until the shutdown begins, and serves each order in a new task.
 pub async fn serve(mut orders: Receiver<Order>) -> Result<(), Error> {
     while let Some(order) = next(&mut orders).await? {
-        // Taken before the task runs: the shutdown may begin in between.
+        // Take the hold before the task runs, because the shutdown may begin before that.
         let hold = hold();
         let number = order.number;
         let held = async move {
@@ -19,11 +19,11 @@ pub async fn serve(mut orders: Receiver<Order>) -> Result<(), Error> {
         };
         spawn(format!("order-{number}"), held).detached().await;
     }
-    // The receiver is dropped here, so whoever sends from now on is refused.
+    // The receiver is dropped here, so every later send is refused.
     Ok(())
 }
 
-/// The next order; `None` when no more is to be taken.
+/// Takes the next order. Returns `None` if the server must take no more orders.
 async fn next(orders: &mut Receiver<Order>) -> Result<Option<Order>, Error> {
     until_begun(orders.recv()).await.transpose()
 }

@@ -20,7 +20,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     are_counted(&orders, &sold)
 }
 
-/// Each customer has a task of its own, in the order of their names, and side by side.
+/// Each customer has its own task. The tasks run side by side, in the order of their names.
 fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), String> {
     let is_customer = |line: &&Line<'_>| orders.contains_key(line.name());
     let of =
@@ -99,7 +99,7 @@ fn first_difference(log: &str) -> Option<Line<'_>> {
     line(log.lines().nth(number - 1)?).ok()
 }
 
-/// What comes in another order in other runs.
+/// The sentence for an event whose order differs from run to run.
 fn difference(line: &Line<'_>, code: &str) -> String {
     let (seq, task, name) = (line.seq, line.task, line.name());
     let what = match (line.verb, line.word(0)) {

@@ -43,8 +43,8 @@ fn run(orders: Orders) -> String {
     String::from_utf8(text.0.take()).expect("a log is ASCII")
 }
 
-/// Prints the log of the first run, and as a remark at its end the first line, counted in the
-/// file, at which some other run differs from it.
+/// Prints the log of the first run. A remark at its end has the first line, counted in the
+/// file, at which another run differs.
 pub fn main(seed: u64) {
     let runs: Vec<String> = (0..RUNS).map(|_| run(scenario::of(seed))).collect();
     let differs = |other: &String| {

@@ -10,7 +10,7 @@ use traps::{Error, note, sleep, spawn};
 
 use super::given::{MS, Orders};
 
-/// Serves all customers side by side, then notes how much of each fruit was sold.
+/// Serves all customers side by side. Then notes the number of sales of each fruit.
 pub async fn shop(orders: Orders) -> Result<(), Error> {
     let mut orders: Vec<_> = orders.into_iter().collect::<HashMap<_, _>>().into_iter().collect();
     orders.sort_by_key(|(name, _)| name.len());

@@ -13,7 +13,7 @@ use super::given::{MS, Orders};
 
 type Fixed<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
-/// Serves all customers side by side, then notes how much of each fruit was sold.
+/// Serves all customers side by side. Then notes the number of sales of each fruit.
 pub async fn shop(orders: Orders) -> Result<(), Error> {
     let orders: Fixed<_, _> = orders.into_iter().collect();
     let sold = Rc::new(RefCell::new(Fixed::default()));

@@ -10,7 +10,7 @@ use traps::{Error, note, sleep, spawn};
 
 use super::given::{MS, Orders};
 
-/// Serves all customers side by side, then notes how much of each fruit was sold.
+/// Serves all customers side by side. Then notes the number of sales of each fruit.
 pub async fn shop(orders: Orders) -> Result<(), Error> {
     let orders: BTreeMap<_, _> = orders.into_iter().collect();
     let sold = Rc::new(RefCell::new(BTreeMap::new()));

@@ -6,7 +6,7 @@ use testing::trace::{Line, trace};
 
 use crate::work::Work;
 
-/// How often the given program asks.
+/// The number of times that the given program asks.
 const ASKED: usize = 4;
 
 pub fn check(work: &Work) -> Result<(), String> {
@@ -49,7 +49,7 @@ fn asked<'a>(lines: &'a [Line<'a>], answer: &Line<'_>) -> Result<&'a Line<'a>, S
     })
 }
 
-/// The line of one trap, and what the program made of it.
+/// The line of one trap, and the answer that the program noted.
 fn is_right(lines: &[Line<'_>], asked: &Line<'_>, answer: &Line<'_>) -> Result<(), String> {
     let seq = asked.seq;
     if asked.word(0) != "ready_tasks" {
@@ -87,12 +87,12 @@ fn is_right(lines: &[Line<'_>], asked: &Line<'_>, answer: &Line<'_>) -> Result<(
     ))
 }
 
-/// Who was what, just before a line.
+/// The states of the tasks just before a line.
 #[derive(Default)]
 struct Tasks {
     alive: BTreeSet<u64>,
     ready: BTreeSet<u64>,
-    /// Those that were ready when the turn began to run tasks.
+    /// The tasks that were ready when the turn began to run tasks.
     of_turn: BTreeSet<u64>,
     turn: u64,
 }

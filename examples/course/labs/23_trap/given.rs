@@ -1,4 +1,4 @@
-//! Given: the test of `traps::ready_tasks`, a trap that your kernel is to have.
+//! Given: the test of `traps::ready_tasks`, the trap that you add to your kernel.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use traps::{Error, note, ready_tasks, sleep, spawn, yield_now};
 
 use super::scenario;
 
-/// Asks, and notes the answer.
+/// Makes the trap, and notes the answer.
 async fn ask() {
     note("asks");
     let count = ready_tasks().await;
@@ -27,7 +27,7 @@ async fn program(further: u64) -> Result<(), Error> {
         Ok::<_, Error>(())
     };
     spawn("walker", walker).detached().await;
-    // All are ready, and none has run.
+    // All tasks are ready, and none has run.
     ask().await;
     yield_now().await?;
     // The sleeper sleeps, and the others have yielded.
@@ -37,10 +37,10 @@ async fn program(further: u64) -> Result<(), Error> {
         sleep(Duration::from_secs(1)).await
     });
     let mut asker = asker.await;
-    // It has not run. Its first trap that can be interrupted gets the cancellation.
+    // The asker has not run yet. Its first trap that can be interrupted gets the cancellation.
     asker.cancel_now("test");
     yield_now().await?;
-    // The cancellation is to end its sleep; the log says whether it did.
+    // The cancellation should end the sleep. The log shows whether it did.
     let _ = asker.join().await?;
     ask().await;
     Ok(())

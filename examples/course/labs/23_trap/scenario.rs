@@ -1,6 +1,6 @@
 //! The number of further tasks in this lab, drawn from a seed. Seed 0 is the scenario of the page.
 
-/// How many tasks are spawned before the program asks.
+/// Returns the number of tasks that are spawned before the program asks.
 pub fn of(seed: u64) -> u64 {
     match seed {
         0 => 0,

@@ -1,4 +1,4 @@
-//! When each registration ends: at the second wait for something else, never sooner or later.
+//! Each registration ends at the second wait for another event, never sooner or later.
 
 use kernel::trace::Seq;
 use testing::trace::{Line, trace};
@@ -33,7 +33,7 @@ impl<'t> Log<'t> {
         self.0.iter().filter(|line| line.verb == verb && line.word(0) == alias).collect()
     }
 
-    /// Where a task leaves the CPU for something other than its descriptor.
+    /// The lines at which a task leaves the CPU for another event than its descriptor.
     fn sleeps(&self, name: &str) -> Vec<&Line<'t>> {
         let is_it = |line: &&Line<'_>| line.name() == name && line.verb == "block";
         self.0.iter().filter(is_it).filter(|line| line.word(0) == "sleep").collect()
@@ -147,7 +147,7 @@ impl<'t> Log<'t> {
         }
     }
 
-    /// Nothing is left when a task has ended, and no call to the system was made in vain.
+    /// A task leaves no registration behind, and no call to the system is made in vain.
     fn all_ends_with_the_task(&self, alias: &str, name: &str, times: usize) -> Result<(), String> {
         let (begins, ends) = (self.calls("register", alias), self.calls("unregister", alias));
         let exit = self.exit(name).map_or(Seq::MAX, |line| line.seq);

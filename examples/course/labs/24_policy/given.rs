@@ -1,5 +1,5 @@
-//! Given: five tasks wait for descriptors under the policy SecondSleep. A script says when each
-//! descriptor is ready. The program prints the log.
+//! Given: five tasks wait for descriptors under the policy SecondSleep. A script makes each
+//! descriptor ready. The program prints the log.
 
 use std::io::stdout;
 use std::rc::Rc;
@@ -84,7 +84,7 @@ pub fn main(_seed: u64) {
     let sim = script.into_iter().fold(Sim::new(), ready);
     let mut kernel = Kernel::with_options(sim, Options::default().policy(Policy::SecondSleep));
     kernel.trace_to(stdout());
-    // A registration that ends too early makes a task wait for ever. The log shows which.
+    // If a registration ends too early, a task waits forever. The log shows which one.
     let _ = kernel.run(program());
     let _ = kernel.shutdown();
 }

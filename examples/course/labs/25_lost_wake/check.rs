@@ -5,9 +5,9 @@ use testing::trace::{Line, trace};
 use super::scenario;
 use crate::work::Work;
 
-/// So many seeds are enough here.
+/// This number of seeds is enough here.
 const ENOUGH: u64 = 100;
-/// The reader may yield this often for each item.
+/// The largest number of yields of the reader for each item.
 const YIELDS: usize = 6;
 /// The method of the mailbox that stays as it is.
 const PUT: &str =
@@ -65,12 +65,12 @@ fn words(code: &str) -> String {
     code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a remark says after that.
+/// The text of a remark after this key.
 fn remark<'t>(log: &'t str, key: &str) -> Option<&'t str> {
     log.lines().find_map(|line| line.strip_prefix(key))
 }
 
-/// Whether the reader blocks in that.
+/// Returns whether the reader blocks in `what`.
 fn is_of_reader(line: &Line<'_>, what: &str) -> bool {
     line.verb == "block" && line.name() == "reader" && line.word(0) == what
 }

@@ -43,13 +43,13 @@ async fn both(seed: u64) -> Result<(), Error> {
     reader.join().await?
 }
 
-/// Prints the log of the first failure, or of the plain run if there is none; and, in remarks, how
-/// many seeds there were and what is wrong.
+/// Prints the log of the first failure or, without a failure, of the plain run. Remarks show the
+/// number of seeds, and the failure.
 pub fn main(seed: u64) {
     let seeds = seeds();
     let count = seeds.clone().count();
     let program = || (Setup::new().sim(Sim::new()).limit(2_000), both(seed));
-    // First come, first served: that is a promise of the kernel, and the mailbox may rely on it.
+    // The kernel promises first come, first served, so the mailbox can rely on this order.
     let found = explore(seeds, program).without(Liberty::Order).find();
     match found {
         Some(found) => {

@@ -11,7 +11,7 @@ pub struct Scenario {
     pub items: Vec<u32>,
     /// The time before an item.
     pub every: Duration,
-    /// Whether each second item comes with the item before it.
+    /// Whether every second item arrives together with the item before it.
     pub in_pairs: bool,
 }
 

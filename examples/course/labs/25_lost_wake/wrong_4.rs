@@ -25,7 +25,7 @@ impl Mailbox {
         self.line.wake(1);
     }
 
-    /// Takes the first item. Waits until there is one.
+    /// Takes the first item. If the mailbox is empty, waits.
     pub async fn get(&self) -> Result<u32, Interrupt> {
         loop {
             if let Some(item) = self.take() {

@@ -25,13 +25,13 @@ impl Mailbox {
         self.line.wake(1);
     }
 
-    /// Takes the first item. Waits until there is one.
+    /// Takes the first item. If the mailbox is empty, waits.
     pub async fn get(&self) -> Result<u32, Interrupt> {
         loop {
             if let Some(item) = self.take() {
                 return Ok(item);
             }
-            // The next item may come at once, and then there is no need to wait.
+            // If the next item arrives at once, there is no need to wait.
             yield_now().await?;
             if let Some(item) = self.take() {
                 return Ok(item);

@@ -99,7 +99,7 @@ fn a_class_with_hostile_submissions_is_graded_and_nothing_is_left() {
     fs::create_dir(&temporary).unwrap();
     class.hand_in(&folder);
     let before = files(&folder);
-    // The common part is built first, as for the first student of a year.
+    // Build the common part first, as for the first student of a year.
     course_in(&scratch.0, &["start", "16"]);
     course_in(&scratch.0, &["check", "16"]);
     let start = Instant::now();

@@ -24,7 +24,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// Why the guard has stopped the script.
+    /// The reason why the guard has stopped the script.
     #[track_caller]
     fn stopped(&self) -> &str {
         self.ended.stopped.as_deref().expect("it was stopped")
@@ -58,7 +58,7 @@ pub fn left_processes(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// Long enough for what a script does before it is stopped, however busy the machine is.
+/// Long enough for each script, however busy the machine is.
 const AMPLE: u64 = 60_000;
 
 #[test]
@@ -95,7 +95,7 @@ fn endless_output_stops_the_program() {
 
 #[test]
 fn too_many_processes_stop_the_program() {
-    // 100 processes at most, even if the limit should fail.
+    // Start 100 processes at most, in case the limit fails.
     let script = "for one in 1 2 3 4 5 6 7 8 9 10; do for two in 1 2 3 4 5 6 7 8 9 10; do
         sleep MARK & done; done; wait";
     let ran = run("bomb", AMPLE, script);
@@ -105,7 +105,7 @@ fn too_many_processes_stop_the_program() {
 }
 
 #[test]
-fn a_program_has_its_part_of_the_memory_only() {
+fn the_memory_of_a_program_is_limited() {
     // `tail` keeps what it may have to print.
     let ran = run("glutton", AMPLE, "head -c 1G /dev/zero | tail -c 1G | wc -c");
     let is_refused = ran.ended.stderr.contains("memory exhausted");
@@ -114,7 +114,7 @@ fn a_program_has_its_part_of_the_memory_only() {
 }
 
 #[test]
-fn a_file_has_a_largest_size() {
+fn the_size_of_a_file_is_limited() {
     let Limits { file, .. } = limits::RUN;
     let ran = run("filler", AMPLE, &format!("exec head -c {}M /dev/zero > big", 2 * file));
     assert_eq!(ran.stopped(), format!("has written a file of more than {file} MiB"));
@@ -149,7 +149,7 @@ fn a_program_ends_when_its_grader_is_gone() {
     let scratch = Scratch::new("orphan");
     let mark = format!("86398.{}", std::process::id());
     let mut guard = course();
-    // The guard takes its grader for dead, because its parent is another process.
+    // The guard believes that its grader is dead, because its parent is another process.
     guard.args(["guard", "--parent", "1", "--millis", "60000", "--", "/bin/sleep", &mark]);
     guard.env("TMPDIR", &scratch.0);
     let ran = child::output(&mut guard);
@@ -158,7 +158,7 @@ fn a_program_ends_when_its_grader_is_gone() {
 }
 
 #[test]
-fn a_program_that_cannot_be_executed_is_no_fault_of_the_student() {
+fn a_program_that_cannot_be_executed_is_not_a_failure_of_the_student() {
     course();
     let error = program::run(&Command::new("/proc/self/status"), Duration::from_secs(60));
     assert!(error.as_ref().is_err_and(|why| why.starts_with("cannot execute ")), "{error:?}");

@@ -1,5 +1,5 @@
-//! The concept pages, the exercises and the slides of the course: all that they show is from the
-//! sources and the logs.
+//! The concept pages, the exercises and the slides of the course: everything that they show comes
+//! from the sources and the logs.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -69,7 +69,7 @@ fn the_links_of_the_concept_pages_lead_to_files() {
     }
 }
 
-/// The log as a reader sees it: the sites are in `oven.rs`, and `main` is spawned at none.
+/// The log as a reader sees it: call sites are in `oven.rs`, and the spawn of `main` has none.
 #[test]
 fn the_log_of_the_oven_is_that_of_its_program() {
     let log = testing::run(oven::kitchen()).trace;
@@ -160,7 +160,7 @@ fn a_slide_fits_and_has_a_note() {
 }
 
 #[test]
-fn a_lecture_has_a_heading_on_each_slide_and_no_mark_that_is_left() {
+fn a_lecture_has_a_heading_on_each_slide_and_no_mark_left() {
     for lecture in 1..=slides::LECTURES {
         let page = slides::document(lecture).unwrap();
         assert!(!page.contains("<h2></h2>") && !page.contains("<!-- "));

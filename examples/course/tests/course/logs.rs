@@ -9,7 +9,7 @@ use course::labs;
 use kernel::{Kernel, Options, Sim};
 use testing::trace::Line;
 
-/// A log as a student sees it: the places are in `program.rs`, and `main` is spawned at none.
+/// A log as a student sees it: call sites are in `program.rs`, and the spawn of `main` has none.
 fn as_shown(log: &str, folder: &str) -> String {
     let log = log.replace(&format!("examples/course/labs/{folder}/given/"), "");
     let of_main = " at=examples/course/tests/";
@@ -66,7 +66,7 @@ fn the_log_of_lab_15_is_that_of_its_program() {
     kernel.run(lab_15::given::program::library(cpu)).unwrap().unwrap();
     kernel.shutdown().unwrap();
     let log = as_shown(&String::from_utf8(text.0.take()).unwrap(), "15_blocked");
-    // Without what is about the machine.
+    // The log without the lines about the machine.
     let (before, rest) = log.split_once(" 0.000000       0  #0000").unwrap();
     let log = before.to_owned() + rest.split_once('\n').unwrap().1;
     assert_eq!(log, labs::find(15).unwrap().text("given/library.trace"));

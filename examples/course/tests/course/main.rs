@@ -1,4 +1,4 @@
-//! The course: its steps, its labs, its tool, and what its pages show.
+//! The course: its steps, its labs, its tool, and the facts on its pages.
 
 mod class;
 mod guarded;

@@ -1,5 +1,5 @@
-//! The labs of the course: solutions pass, skeletons say what is missing, and each wrong solution
-//! gets the sentence that was written for it.
+//! The labs of the course: solutions pass, skeletons name the missing part, and each wrong
+//! solution gets the sentence that was written for it.
 
 use std::env;
 use std::fs;
@@ -146,7 +146,7 @@ fn right_solutions_pass() {
 }
 
 #[test]
-fn a_skeleton_is_told_what_is_missing() {
+fn check_names_the_missing_part_of_a_skeleton() {
     let mut wrong = Vec::new();
     for lab in labs() {
         let said = said(&lab, "skeleton", None);

@@ -316,15 +316,15 @@ fn the_logs_that_the_tool_shows_are_those_of_the_steps() {
         if step >= FIRST_TRACE && has_fixed_log(step) {
             assert_eq!(shown, log(step), "step {step}");
         } else if step >= FIRST_TRACE {
-            // It was recorded: what it names is there.
+            // The log was recorded, so check that each line of source that it names exists.
             for (file, line) in lines.iter().filter_map(|line| line.key("at")?.rsplit_once(':')) {
                 let text = fs::read_to_string(labs::root().join(file)).unwrap();
                 let number: usize = line.parse().unwrap();
                 assert!(number <= text.lines().count(), "{file}:{line}");
             }
         } else {
-            // Its lines are there in their order, with what they say: the tool adds words, and
-            // wakes.
+            // All its lines are present, in order, with their words. The tool adds words and wakes
+            // to them.
             let mut told = lines.iter();
             for line in pages::log(step).lines() {
                 let words: Vec<&str> = line.split_whitespace().collect();
@@ -410,7 +410,7 @@ impl Server {
         self.child.send("INT");
     }
 
-    /// Waits for its end. Gives its log, which keeps its promises.
+    /// Waits for the end of the server. Checks and returns its log.
     fn end(mut self) -> String {
         let status = self.child.wait().unwrap();
         let log = self.log.join().unwrap();
@@ -464,7 +464,7 @@ fn the_last_step_echoes_ten_thousand_messages() {
     assert_eq!(count(&log, "write = 14"), 10_000);
 }
 
-/// Reads one answer with a body of known length.
+/// Reads one response with a body of known length.
 fn answer(reader: &mut BufReader<TcpStream>) -> (String, String) {
     let (mut status, mut length) = (String::new(), 0);
     reader.read_line(&mut status).unwrap();
@@ -500,7 +500,7 @@ fn the_last_step_answers_a_thousand_requests_and_drains() {
 }
 
 #[test]
-fn the_last_step_refuses_what_it_does_not_understand() {
+fn the_last_step_refuses_requests_that_it_does_not_understand() {
     let server = Server::start(12, &["http", "127.0.0.1:0"]);
     let cases = [
         ("GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),

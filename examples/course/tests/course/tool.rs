@@ -28,7 +28,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The tool, in that folder: its exit code, and all that it said.
+/// Runs the tool in a folder. Returns its exit code and its output.
 pub fn course_in(folder: &Path, args: &[&str]) -> (i32, String) {
     let mut command = course();
     command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args);
@@ -39,7 +39,7 @@ pub fn course_in(folder: &Path, args: &[&str]) -> (i32, String) {
     (status.code().unwrap(), said.join("\n").trim_end().to_owned())
 }
 
-/// Puts a variant where the student writes.
+/// Puts a variant in the place of the student's file.
 fn hand_in(folder: &Path, number: u32, variant: &str) {
     let lab = labs::find(number).unwrap();
     let text = without_says(&lab.text(&format!("{variant}.{}", lab.ending())));

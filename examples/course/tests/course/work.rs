@@ -19,7 +19,7 @@ fn failed(stderr: &str) -> Ended {
 }
 
 #[test]
-fn what_is_missing_is_said_before_anything_else() {
+fn a_missing_part_is_reported_first() {
     let stderr = "thread 'main' (7) panicked at src/lab.rs:5:9:\nnot yet implemented: the wake";
     assert_eq!(said(failed(stderr), ""), "still missing: the wake");
     let log =
@@ -29,7 +29,7 @@ fn what_is_missing_is_said_before_anything_else() {
 }
 
 #[test]
-fn a_panic_is_said_with_its_place_and_without_the_log_behind_it() {
+fn a_panic_is_reported_with_its_place_and_without_the_log_after_it() {
     let stderr =
         format!("thread 'main' panicked at src/lab.rs:5:9:\nno luck\n{LOG}note: run with x");
     assert_eq!(said(failed(&stderr), ""), "your program panicked at src/lab.rs:5: no luck");
@@ -58,7 +58,7 @@ fn a_panic_in_a_file_that_is_not_the_students_is_not_placed_in_it() {
 }
 
 #[test]
-fn an_overflow_is_said_with_its_expression() {
+fn an_overflow_is_reported_with_its_expression() {
     let ended = failed("thread 'main' panicked at src/lab.rs:2:5:\nattempt to add with overflow\n");
     let source = "fn f() {\n    left + 1\n}\n".to_owned();
     let said = judge(&ended, &Work { source, ..Work::default() }, true).unwrap_err();
@@ -69,7 +69,7 @@ fn an_overflow_is_said_with_its_expression() {
 }
 
 #[test]
-fn a_stack_overflow_is_said_although_its_first_line_is_empty() {
+fn a_stack_overflow_is_reported_although_its_first_line_is_empty() {
     let said = said(failed("\nthread 'main' (7) has overflowed its stack\n"), "");
     assert_eq!(
         said,
@@ -79,7 +79,7 @@ fn a_stack_overflow_is_said_although_its_first_line_is_empty() {
 }
 
 #[test]
-fn the_panic_of_a_task_is_said_with_its_own_place() {
+fn the_panic_of_a_task_is_reported_with_its_own_place() {
     let panic = |message: &str| {
         format!(" 0.000000       1  #0003   2 main     panic    {message} cause=#0002\n")
     };
@@ -108,7 +108,7 @@ fn a_simple_log_of_a_step_is_not_parsed() {
 }
 
 #[test]
-fn a_rule_that_the_golden_log_breaks_is_not_asked_for() {
+fn a_rule_that_the_golden_log_breaks_is_not_required() {
     let log = LOG.replace("cause=#0001", "cause=#0009");
     let work = Work { log: log.clone(), golden: log, ..Work::default() };
     let ended = Ended { is_success: true, ..Ended::default() };
@@ -116,7 +116,7 @@ fn a_rule_that_the_golden_log_breaks_is_not_asked_for() {
 }
 
 #[test]
-fn a_log_must_be_one_and_keep_the_rules() {
+fn the_output_must_be_a_log_that_keeps_the_rules() {
     let ended = || Ended { is_success: true, ..Ended::default() };
     assert_eq!(said(ended(), ""), "your program printed no log");
     let what = said(ended(), "hello\n");
