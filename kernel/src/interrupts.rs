@@ -19,7 +19,7 @@
 
 use std::cmp::Reverse;
 
-use traps::internal::Delivery;
+use traps::internal::interrupt::Places;
 use traps::internal::protocol::{Left, Reply, ScopeEvent, ScopeKind, ScopePost, Trap};
 use traps::internal::source::{Fired, Scope};
 use traps::internal::table::{ScopeId, Site, TaskIndex, Ticket};
@@ -57,8 +57,8 @@ impl<M: Machine> Core<M> {
     pub(crate) fn held(&self, ticket: Ticket) -> Option<Interrupt> {
         let records = self.sched.gate.records();
         let from = records.waits.get(ticket)?.scope;
-        let (source, place) = records.pending(from, true)?;
-        Some(records.interrupt(source, place, from, self.sched.now))
+        let (source, places) = records.pending(from, true)?;
+        Some(records.interrupt(source, places, from, self.sched.now))
     }
 
     /// Fires a scope whose deadline has passed, and interrupts the waits that the rule names. The
@@ -78,20 +78,21 @@ impl<M: Machine> Core<M> {
         let winner = (was_ready && self.sched.log.listening).then(|| self.sched.winner(task));
         // All parked waits were named before the first takes the interrupt. So two waits in one
         // scope both get it.
-        self.deliver_all(source, task, &targets);
-        if targets.is_empty() && !self.wake_bare(source, task) {
+        let hits = !targets.is_empty();
+        self.deliver_all(source, task, targets);
+        if !hits && !self.wake_bare(source, task) {
             self.sched.log_pending(source, task, winner);
         }
     }
 
-    fn deliver_all(&mut self, source: ScopeId, task: TaskIndex, targets: &[(Ticket, ScopeId)]) {
-        for (ticket, place) in targets {
-            self.deliver(source, task, *ticket, *place);
+    fn deliver_all(&mut self, source: ScopeId, task: TaskIndex, targets: Vec<(Ticket, Places)>) {
+        for (ticket, places) in targets {
+            self.deliver(source, task, ticket, places);
         }
     }
 
     /// Ends a parked wait with an interrupt.
-    fn deliver(&mut self, source: ScopeId, task: TaskIndex, ticket: Ticket, place: ScopeId) {
+    fn deliver(&mut self, source: ScopeId, task: TaskIndex, ticket: Ticket, places: Places) {
         let mut records = self.sched.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
         let from = wait.scope;
@@ -99,9 +100,8 @@ impl<M: Machine> Core<M> {
         if !records.is_open(source) {
             return;
         }
-        let interrupt = records.interrupt(source, place, from, self.sched.now);
         debug_assert!(wait.is_parked(), "a parked wait is ended");
-        records.mark_taken(source, from);
+        let interrupt = records.take(source, places, from, self.sched.now);
         drop(records);
         let reply = Reply::Interrupt(interrupt);
         let Some((_, waker)) = self.sched.write_reply(ticket, reply) else { return };
@@ -216,7 +216,7 @@ impl<M: Machine> Core<M> {
             // number is stored now.
             fired.line = line;
         }
-        self.deliver_all(source, index, &targets);
+        self.deliver_all(source, index, targets);
         if !hits {
             self.wake_bare(source, index);
         }
@@ -234,12 +234,12 @@ impl<M: Machine> Core<M> {
         self.sched.gate.records().scope_around(key, ScopeKind::Task).is_some()
     }
 
-    /// Makes an interrupt that was not read, or changed nothing, pending again in its task. If no
-    /// other wait has taken it, the interrupt ends what the task waits for.
+    /// Makes an interrupt that was not read, or changed nothing, pending again in its task. It ends
+    /// the parked waits that the rule names.
     pub(crate) fn repend(&mut self, interrupt: &Interrupt) {
-        let Delivery { source, place, order, .. } = *interrupt.delivery();
+        let source = interrupt.delivery().source;
         let mut records = self.sched.gate.records();
-        let places = records.repend(source, place, order);
+        let places = records.repend(interrupt);
         if places.is_empty() {
             return;
         }
@@ -262,14 +262,15 @@ impl<M: Machine> Core<M> {
         if was_taken {
             return;
         }
+        let hits = !targets.is_empty();
         // Whatever ends now ends because of the old `fire` or `cancel`, not because of the drop.
         self.sched.log.cause = line;
-        self.deliver_all(source, task, &targets);
+        self.deliver_all(source, task, targets);
         if self.sched.run.task == Some(task) {
             // The task is running, and its next trap will take it. If it waits for foreign wakers
             // alone, there is no next trap.
             self.sched.run.again |= is_bare;
-        } else if targets.is_empty() {
+        } else if !hits {
             self.wake_bare(source, task);
         }
     }

@@ -385,7 +385,7 @@ mod tests {
             task,
             order: 1,
             nearest_timeout: None,
-            place: source,
+            places: vec![source],
             passed: false,
             deadline: Time::NEVER,
             reading: Time::ZERO,

@@ -62,6 +62,9 @@ pub enum Kind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Interrupt(Box<Delivery>);
 
+/// Places on the way out to a source: branches, and the source itself.
+pub type Places = Vec<ScopeId>;
+
 /// The facts about an interrupt at its delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -76,8 +79,8 @@ pub struct Delivery {
     /// The nearest timeout around the trap. A closing timeout relabels only an interrupt that is in
     /// it, so an interrupt cannot be forged or replayed into another scope.
     pub nearest_timeout: Option<ScopeId>,
-    /// The place where the interrupt was pending: a branch, or the source itself.
-    pub place: ScopeId,
+    /// The places at which the interrupt was taken, from the inside out. The last is the source.
+    pub places: Places,
     /// Whether the interrupt has left its source.
     pub passed: bool,
     /// The deadline that passed; [`Time::NEVER`] for a cancellation.

@@ -11,7 +11,7 @@
 
 use std::mem;
 
-use super::interrupt::{Delivery, Interrupt, Kind};
+use super::interrupt::{Delivery, Interrupt, Kind, Places};
 use super::source::{Fired, Scope, ScopeKind};
 use crate::core::records::{Records, Wait};
 use crate::core::table::{ScopeId, Site, TaskIndex, TaskRef, Ticket};
@@ -139,8 +139,8 @@ impl Records {
     }
 
     /// Makes a scope a source of interrupts. Returns the parked waits that it ends, oldest first,
-    /// each with the place where the source is pending for it.
-    pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, ScopeId)> {
+    /// each with the places at which it takes the interrupt.
+    pub fn fire(&mut self, source: ScopeId, fired: Fired) -> Vec<(Ticket, Places)> {
         debug_assert!(self.is_open(source), "an open scope fires");
         debug_assert!(fired.order <= self.order, "a rank is taken before it is used");
         // A guard that was armed again fires again. The places of its last firing say nothing about
@@ -158,13 +158,13 @@ impl Records {
         fired.is_some()
     }
 
-    /// Lists the parked waits that a source ends, oldest first, each with the place where the
-    /// source is pending for it.
+    /// Lists the parked waits that a source ends, oldest first, each with the places at which it
+    /// takes the interrupt.
     #[must_use]
-    pub fn targets(&self, source: ScopeId) -> Vec<(Ticket, ScopeId)> {
+    pub fn targets(&self, source: ScopeId) -> Vec<(Ticket, Places)> {
         let target = |(ticket, wait): (_, &Wait)| {
-            let place = wait.is_parked().then(|| self.place(source, wait.scope, false)).flatten();
-            place.map(|place| (ticket, place))
+            let places = wait.is_parked().then(|| self.places(source, wait.scope, false)).flatten();
+            places.map(|places| (ticket, places))
         };
         // In the order of filing, so that the log does not depend on the order of the tables.
         match self.only_wait_in(source) {
@@ -192,7 +192,7 @@ impl Records {
     /// Returns the places on the way from `from` out to `source`: the branches that were open when
     /// `source` fired, and `source` itself. Returns no place if a shield is on the way, unless
     /// `through_shields` is set.
-    fn way(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Vec<ScopeId> {
+    fn way(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Places {
         let order = self.scopes[source.index].fired.as_ref().map_or(0, |fired| fired.order);
         let mut places = Vec::new();
         for (at, scope) in self.around(from) {
@@ -212,63 +212,70 @@ impl Records {
         Vec::new()
     }
 
-    /// Returns the first scope, from `from` outwards to `source`, in which the interrupt of
-    /// `source` is pending for a trap.
-    #[must_use]
-    pub fn place(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Option<ScopeId> {
+    /// Returns the places at which a trap in `from` takes the interrupt of `source`: the first on
+    /// its way out at which the source is pending for a trap, and all further out.
+    fn places(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Option<Places> {
         let fired = self.scopes.get(source)?.fired.as_ref()?;
-        self.way(source, from, through_shields)
-            .into_iter()
-            .find(|place| fired.is_open_to_traps(*place))
+        let mut way = self.way(source, from, through_shields);
+        let first = way.iter().position(|place| fired.is_open_to_traps(*place))?;
+        Some(way.split_off(first))
     }
 
-    /// Finds the source that will interrupt a wait in `from`, and the place where the wait takes
-    /// it. A cancellation comes first, and then the source that fired first.
+    /// Finds the source that will interrupt a wait in `from`, and the places at which the wait
+    /// takes it. A cancellation comes first, and then the source that fired first.
     #[must_use]
-    pub fn pending(&self, from: ScopeId, through_shields: bool) -> Option<(ScopeId, ScopeId)> {
+    pub fn pending(&self, from: ScopeId, through_shields: bool) -> Option<(ScopeId, Places)> {
         let sources = self.around(from).filter_map(|(source, scope)| {
             // `false` comes before `true`, so a cancellation is first. A task that is to end must
             // not be kept by a timeout that its clean-up code takes for an ordinary one.
             let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
-            Some((rank, (source, self.place(source, from, through_shields)?)))
+            Some((rank, (source, self.places(source, from, through_shields)?)))
         });
         sources.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
     }
 
-    /// Takes the interrupt of `source` at every place on the way out from `from`.
-    pub fn mark_taken(&mut self, source: ScopeId, from: ScopeId) {
-        let way = self.way(source, from, true);
-        debug_assert!(way.last() == Some(&source), "the way out leads to the source");
-        let Some(fired) = &mut self.scopes[source.index].fired else { return };
-        for at in way {
-            let place = fired.place(at);
-            (place.is_pending, place.taken) = (false, place.taken + 1);
+    /// Takes the interrupt of `source` at `places`, for a trap in `from`.
+    #[must_use]
+    pub fn take(
+        &mut self,
+        source: ScopeId,
+        places: Places,
+        from: ScopeId,
+        reading: Time,
+    ) -> Interrupt {
+        debug_assert!(places.last() == Some(&source), "the way out leads to the source");
+        if let Some(fired) = &mut self.scopes[source.index].fired {
+            for at in &places {
+                let place = fired.place(*at);
+                (place.is_pending, place.taken) = (false, place.taken + 1);
+            }
         }
+        self.interrupt(source, places, from, reading)
     }
 
-    /// Puts back an interrupt of `source` that was taken at `place` and not read. The interrupt is
-    /// pending again there, and further out at each place that no other wait has taken. Returns
-    /// the places on the way at which it is pending.
-    pub fn repend(&mut self, source: ScopeId, place: ScopeId, order: u64) -> Vec<ScopeId> {
-        let Some(scope) = self.scopes.get(source) else { return Vec::new() };
+    /// Puts back an interrupt that was taken and not read. Its source is pending again at the first
+    /// of its places, and further out at each that no other wait has taken. Returns the open places
+    /// at which it is pending now.
+    pub fn repend(&mut self, interrupt: &Interrupt) -> Places {
+        let Delivery { source, order, ref places, .. } = *interrupt.delivery();
+        let Some(scope) = self.scopes.get_mut(source) else { return Places::new() };
         // The scope may have been armed and fired again since. Then this interrupt is of the past.
-        if scope.fired.as_ref().is_none_or(|fired| fired.order != order) {
-            return Vec::new();
-        }
-        // The branch that took it may be gone. The interrupt then goes back to the source itself,
-        // unless another wait has taken it there.
-        let is_there = self.scopes.get(place).is_some();
-        let mut way = self.way(source, if is_there { place } else { source }, true);
-        let Some(fired) = &mut self.scopes[source.index].fired else { return Vec::new() };
-        way.retain(|at| {
-            let it = fired.place(*at);
-            // Not below 0: if the future has moved in the meantime, the way back passes scopes at
-            // which the wait has not counted.
-            it.taken = it.taken.saturating_sub(1);
-            it.is_pending |= it.taken == 0 || *at == place;
-            it.is_pending
+        let Some(fired) = scope.fired.as_mut().filter(|fired| fired.order == order) else {
+            return Places::new();
+        };
+        // Use the places that were taken, and do not walk outwards again. In
+        // `join(branch(wait), b)`, the branch around the wait may have closed since, so a walk
+        // could only begin at the source. The branch of `join` would count as taken forever.
+        let mut pending = places.clone();
+        pending.retain(|at| {
+            let place = fired.place(*at);
+            debug_assert!(place.taken > 0, "only what was taken goes back");
+            place.taken -= 1;
+            place.is_pending |= place.taken == 0 || *at == places[0];
+            place.is_pending
         });
-        way
+        pending.retain(|at| self.is_open(*at) && self.is_inside(*at, source));
+        pending
     }
 
     /// Lists the places at which a source is pending. O(scopes).
@@ -320,12 +327,12 @@ impl Records {
         }
     }
 
-    /// Makes the interrupt of `source`, which is pending at `place`, as a trap in `from` sees it.
+    /// Makes the interrupt of `source`, which is pending at `places`, as a trap in `from` sees it.
     #[must_use]
     pub fn interrupt(
         &self,
         source: ScopeId,
-        place: ScopeId,
+        places: Places,
         from: ScopeId,
         reading: Time,
     ) -> Interrupt {
@@ -350,7 +357,7 @@ impl Records {
             task: self.tasks.key(scope.task.0),
             order: fired.map_or(0, |fired| fired.order),
             nearest_timeout,
-            place,
+            places,
             passed: false,
             deadline: scope.deadline,
             reading,
@@ -371,9 +378,8 @@ impl Records {
 
     /// Takes the interrupt that is pending for a trap in `from`.
     pub fn take_interrupt(&mut self, from: ScopeId, reading: Time) -> Option<Interrupt> {
-        let (source, place) = self.pending(from, false)?;
-        self.mark_taken(source, from);
-        Some(self.interrupt(source, place, from, reading))
+        let (source, places) = self.pending(from, false)?;
+        Some(self.take(source, places, from, reading))
     }
 
     /// Takes the interrupt of a scope that has fired around waits on foreign wakers alone.
@@ -386,7 +392,6 @@ impl Records {
         if !self.is_bare(scope) || !is_pending() {
             return None;
         }
-        self.mark_taken(scope, scope);
-        Some(self.interrupt(scope, scope, scope, reading))
+        Some(self.take(scope, vec![scope], scope, reading))
     }
 }

@@ -1,0 +1,51 @@
+//! Interrupts that go back: their wait was dropped before it read them, or had succeeded already.
+//! The rule is at the head of `traps/src/interrupts/mod.rs`.
+
+use std::future::{Future, pending};
+use std::rc::Rc;
+use std::time::Duration;
+
+use support::kernels::*;
+use traps::sync::Barrier;
+use traps::{Interrupt, Time, branch, clock, join, race, sleep, spawn, timeout_after, yield_now};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs two branches inside a timeout of a second. Each is interrupted. In the first, `wait` gets a
+/// barrier whose round ends before the interrupt is read, and returns.
+fn succeeds_first<F: Future>(wait: impl FnOnce(Rc<Barrier>) -> F) {
+    let ((ends, at), trace) = on_sim(async {
+        let barrier = Rc::new(Barrier::new(2));
+        let theirs = barrier.clone();
+        let other = async move {
+            // If equal, a sleep fires before a timeout. So this task runs first.
+            sleep(SECOND).await.unwrap();
+            theirs.wait().await.unwrap();
+        };
+        let mut other = spawn("other", other).await;
+        let first = async {
+            wait(barrier).await;
+            sleep(9 * SECOND).await
+        };
+        yield_now().await.unwrap();
+        let both = async { Ok::<_, Interrupt>(join(first, sleep(9 * SECOND)).await) };
+        let (first, second) = timeout_after(SECOND, both).await.unwrap();
+        other.join().await.unwrap();
+        ((first.is_err(), second.is_err()), clock().await)
+    });
+    assert_eq!((ends, at), ((true, true), Time::ZERO + SECOND), "{trace}");
+}
+
+#[test]
+fn an_interrupt_that_came_too_late_is_pending_in_the_branch_of_its_wait() {
+    succeeds_first(|barrier| async move { barrier.wait().await.unwrap() });
+}
+
+#[test]
+fn an_interrupt_that_came_too_late_is_pending_around_its_branch_if_that_has_closed() {
+    succeeds_first(|barrier| async move { race(barrier.wait(), pending::<()>()).await });
+    succeeds_first(|barrier| async move { branch(branch(barrier.wait())).await.unwrap() });
+    succeeds_first(|barrier| async move {
+        join(race(pending::<()>(), branch(barrier.wait())), async {}).await
+    });
+}
