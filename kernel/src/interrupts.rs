@@ -6,7 +6,7 @@
 //! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
 //! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
 //! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; for a cancellation no future does |
-//! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends another parked wait if no other wait has taken it |
+//! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends the parked waits that the rule names |
 //!
 //! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
 //! but ends the waits of other branches, and the next blocking trap. An interrupt belongs to its
@@ -246,8 +246,7 @@ impl<M: Machine> Core<M> {
         let numbers = |at: ScopeId| (at != source).then(|| records.number_of(at));
         let places: Vec<Option<u64>> = places.into_iter().map(numbers).collect();
         let scope = &records.scopes[source.index];
-        let (task, was_taken) = (scope.task, scope.was_taken(source));
-        let line = scope.fired.as_ref().map_or(0, |fired| fired.line);
+        let (task, line) = (scope.task, scope.fired.as_ref().map_or(0, |fired| fired.line));
         let targets = records.targets(source);
         let is_bare = records.is_bare(source);
         drop(records);
@@ -256,11 +255,6 @@ impl<M: Machine> Core<M> {
                 let scope = interrupt.scope().unwrap_or(0);
                 Event::Cleanup { scope, place, outcome: words::interrupt(interrupt) }
             });
-        }
-        // Another wait inside has taken it, so the task learns of it in any case. A branch in which
-        // it is pending gets it at its next trap.
-        if was_taken {
-            return;
         }
         let hits = !targets.is_empty();
         // Whatever ends now ends because of the old `fire` or `cancel`, not because of the drop.

@@ -1,15 +1,55 @@
 //! Interrupts that go back: their wait was dropped before it read them, or had succeeded already.
 //! The rule is at the head of `traps/src/interrupts/mod.rs`.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use support::kernels::*;
 use traps::sync::Barrier;
-use traps::{Interrupt, Time, branch, clock, join, race, sleep, spawn, timeout_after, yield_now};
+use traps::{
+    Interrupt, Time, WaitQueue, branch, clock, join, race, sleep, spawn, timeout_after, yield_now,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Files the trap of a future, and does not wait for it.
+async fn file<F: Future + Unpin>(future: &mut F) {
+    let mut future = pin!(future);
+    poll_fn(|cx| Poll::Ready(assert!(future.as_mut().poll(cx).is_pending()))).await;
+}
+
+/// Returns at the next poll.
+async fn until_polled() {
+    let mut is_polled = false;
+    poll_fn(
+        |_| if std::mem::replace(&mut is_polled, true) { Poll::Ready(()) } else { Poll::Pending },
+    )
+    .await;
+}
+
+#[test]
+fn an_interrupt_that_goes_back_ends_a_wait_that_parked_before_in_its_branch() {
+    let ((ends, at), trace) = on_sim(async {
+        let queue = WaitQueue::new();
+        let second = async {
+            let mut ended = Box::pin(sleep(9 * SECOND));
+            file(&mut ended).await;
+            until_polled().await;
+            // The trap of the next wait comes before the interrupt goes back.
+            let mut next = queue.wait();
+            file(&mut next).await;
+            drop(ended);
+            next.await
+        };
+        let both = async { Ok::<_, Interrupt>(join(sleep(9 * SECOND), second).await) };
+        let (first, second) = timeout_after(SECOND, both).await.unwrap();
+        ((first.is_err(), second.is_err()), clock().await)
+    });
+    assert_eq!((ends, at), ((true, true), Time::ZERO + SECOND), "{trace}");
+}
 
 /// Runs two branches inside a timeout of a second. Each is interrupted. In the first, `wait` gets a
 /// barrier whose round ends before the interrupt is read, and returns.

@@ -34,10 +34,9 @@
 //! > task never reads the interrupt, the source is pending again where it was taken, and at each
 //! > place further out, unless another wait has taken it there and has not given it back.
 //!
-//! A wait looks at three moments: when the source fires, if the wait is parked then; when its trap
-//! is dispatched, before the trap has any effect; and when an interrupt goes back, if it is parked
-//! then and no other wait has the interrupt of this source. All waits that are parked when a source
-//! fires look before any of them takes. If several sources are pending for a wait, a cancellation
+//! A wait looks at three moments: when its trap is dispatched, before the trap has any effect; and,
+//! if it is parked then, when the source fires and when an interrupt goes back. All waits that are
+//! parked look before any of them takes. If several sources are pending for a wait, a cancellation
 //! comes first, and then the source that fired first. A task that waits for foreign wakers alone
 //! has no trap to end. It is polled, and the future of the timeout takes the interrupt itself. A
 //! cancellation counts as fired when it is asked for.
