@@ -18,6 +18,7 @@
 //! which the line names. A combinator's waker is called last, because it may run any code.
 
 use std::cmp::Reverse;
+use std::mem;
 
 use traps::internal::interrupt::Places;
 use traps::internal::protocol::{Left, Reply, ScopeEvent, ScopeKind, ScopePost, Trap};
@@ -258,7 +259,7 @@ impl<M: Machine> Core<M> {
         }
         let hits = !targets.is_empty();
         // Whatever ends now ends because of the old `fire` or `cancel`, not because of the drop.
-        self.sched.log.cause = line;
+        let cause = mem::replace(&mut self.sched.log.cause, line);
         self.deliver_all(source, task, targets);
         if self.sched.run.task == Some(task) {
             // The task is running, and its next trap will take it. If it waits for foreign wakers
@@ -267,6 +268,8 @@ impl<M: Machine> Core<M> {
         } else if !hits {
             self.wake_bare(source, task);
         }
+        // The caller's next line, the end of a task for example, has the caller's cause.
+        self.sched.log.cause = cause;
     }
 
     // ---- The hook for tests ------------------------------------------------------------------

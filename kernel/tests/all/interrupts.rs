@@ -89,3 +89,24 @@ fn an_interrupt_that_came_too_late_is_pending_around_its_branch_if_that_has_clos
         join(race(pending::<()>(), branch(barrier.wait())), async {}).await
     });
 }
+
+#[test]
+fn the_end_of_a_task_that_leaves_an_interrupt_unread_has_its_own_cause() {
+    let (_, trace) = on_sim(async {
+        let left = Shared::new(sleep(9 * SECOND));
+        let theirs = left.clone();
+        let body = async move {
+            assert!(theirs.poll_once().await.is_pending());
+            until_polled().await;
+        };
+        let mut task = spawn("leaves", body).await;
+        yield_now().await.unwrap();
+        task.cancel_now("");
+        task.join().await.unwrap();
+        drop(left);
+    });
+    let line =
+        |word: &str| trace.lines().rfind(|line| line.contains("leaves") && line.contains(word));
+    let number = line(" run ").unwrap().split_whitespace().nth(2).unwrap();
+    assert!(line(" exit ").unwrap().ends_with(&format!("cause={number}")), "{trace}");
+}
