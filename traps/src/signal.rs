@@ -15,7 +15,7 @@ use crate::core::gate;
 use crate::core::protocol::{Post, ServicePost};
 use crate::core::table::Site;
 use crate::error::Error;
-use crate::parts::signals::SignalInbox;
+use crate::parts::signals::{Refusal, SignalInbox};
 use crate::sync::WaitInQueue;
 
 pub use crate::parts::signals::{Signal, SignalSet};
@@ -69,11 +69,13 @@ async fn next(
     site: Site,
 ) -> Result<Signal, Error> {
     // Post this for every wait, not only for the first: a stream can be older than the kernel.
-    let watch = ServicePost::Watch { inbox: inbox.clone(), wanted, is_stream };
+    let refusal = Refusal::default();
+    let watch =
+        ServicePost::Watch { inbox: inbox.clone(), wanted, is_stream, refusal: refusal.clone() };
     gate::post(Post::Service(watch));
     loop {
-        if let Some(refused) = inbox.take_refusal(wanted) {
-            return Err(Error::Io(refused));
+        if let Some(error) = refusal.take() {
+            return Err(Error::Io(error));
         }
         if let Some(signal) = inbox.take(wanted) {
             return Ok(signal);

@@ -90,8 +90,8 @@ impl<M: Machine> Services<M> for All {
             ServicePost::Submit(job) => self.threads.submit(core, *job),
             ServicePost::Abandon(job) => self.threads.abandon(core, job),
             ServicePost::Orphan(ended) => self.threads.orphan(core, *ended),
-            ServicePost::Watch { inbox, wanted, is_stream } => {
-                self.signals.serve(core, &inbox, wanted, is_stream);
+            ServicePost::Watch { inbox, wanted, is_stream, refusal } => {
+                self.signals.serve(core, &inbox, wanted, is_stream, &refusal);
             }
         }
         self.check(core);

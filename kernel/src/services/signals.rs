@@ -8,7 +8,7 @@ use std::io;
 use std::rc::{Rc, Weak};
 
 use traps::internal::quietly;
-use traps::internal::signals::SignalInbox;
+use traps::internal::signals::{Refusal, SignalInbox};
 use traps::{Signal, SignalSet};
 
 use crate::core::Core;
@@ -38,20 +38,17 @@ impl Signals {
     pub(crate) fn watch_own<M: Machine>(&mut self, core: &mut Core<M>) -> io::Result<()> {
         let hooked = self.hooks.iter().map(|(signal, _)| *signal);
         let set = hooked.fold(core.options.shutdown_on, SignalSet::with);
-        self.watch(core, set).map_err(|(_, error)| error)
+        self.watch(core, set)
     }
 
-    /// Makes the machine report the signals of `set`. Returns the first that it refuses.
-    fn watch<M: Machine>(
-        &mut self,
-        core: &mut Core<M>,
-        set: SignalSet,
-    ) -> Result<(), (Signal, io::Error)> {
+    /// Makes the machine report the signals of `set`. Returns the error of the first that it
+    /// refuses.
+    fn watch<M: Machine>(&mut self, core: &mut Core<M>, set: SignalSet) -> io::Result<()> {
         let (mut result, watched) = (Ok(()), self.watched);
         for signal in set.iter().filter(|signal| !watched.contains(*signal)) {
             match core.sched.machine.watch_signal(signal) {
                 Ok(()) => self.watched = self.watched.with(signal),
-                Err(error) => result = result.and(Err((signal, error))),
+                Err(error) => result = result.and(Err(error)),
             }
         }
         result
@@ -65,6 +62,7 @@ impl Signals {
         line: &Rc<SignalInbox>,
         wanted: SignalSet,
         is_stream: bool,
+        refusal: &Refusal,
     ) {
         let its = Rc::downgrade(line);
         if is_stream && !self.streams.iter().any(|known| known.ptr_eq(&its)) {
@@ -76,13 +74,13 @@ impl Signals {
             let reported = wanted.iter().filter(|signal| self.watched.contains(*signal));
             line.wanted.set(reported.fold(line.wanted.get(), SignalSet::with));
         }
-        if let Err(refused) = watched {
-            line.refused.borrow_mut().push(refused);
+        if let Err(error) = watched {
+            refusal.set(Some(error));
             // The wait that asked parks after this post, so a permit must be kept for it. The first
-            // wait of a queue takes the permit, so the others leave the queue first. Each looks for
-            // a refusal of its own, and waits again.
+            // wait of a queue takes the permit, so the others leave the queue first, and wait
+            // again. If a permit is left, the wait that it was for has been dropped.
             core.sched.wake(&line.queue, u64::MAX);
-            line.queue.keep_permit();
+            line.queue.permits.set(1);
         }
     }
 
@@ -113,7 +111,10 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use crate::{Kernel, Sim};
-    use traps::{Error, Signal, Time, ignore_after, join, signals, spawn, wait_signal, yield_now};
+    use traps::{
+        Error, Signal, SignalSet, Time, ignore_after, join, race, signals, spawn, wait_signal,
+        yield_now,
+    };
 
     const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -149,6 +150,23 @@ mod tests {
             assert!(is_refused(one) && is_refused(other));
         });
         ran.unwrap();
+    }
+
+    #[test]
+    fn a_refusal_that_was_not_read_reaches_no_later_wait_and_leaves_nothing() {
+        let mut kernel = Kernel::new(Sim::new().signal_at(Time::ZERO + SECOND, Signal::User1));
+        kernel.core.sched.machine.refused = [Signal::User1].into_iter().collect();
+        let dropped = kernel.run(async {
+            for _ in 0..3 {
+                race(wait_signal(&[Signal::User1]), async {}).await;
+                yield_now().await.unwrap();
+            }
+        });
+        dropped.unwrap();
+        assert!(kernel.core.sched.shared.signals.queue.permits.get() <= 1);
+        // The system reports the signal from now on.
+        kernel.core.sched.machine.refused = SignalSet::default();
+        assert_eq!(kernel.run(wait_signal(&[Signal::User1])).unwrap(), Ok(Signal::User1));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use std::rc::Rc;
 
 use super::table::{Label, Queue};
 use crate::interrupts::interrupt::Interrupt;
-use crate::parts::signals::{SignalInbox, SignalSet};
+use crate::parts::signals::{Refusal, SignalInbox, SignalSet};
 use crate::time::Time;
 
 pub use crate::parts::jobs::{EndedJob, LimiterCore, NewJob, Work};
@@ -271,6 +271,8 @@ pub enum ServicePost {
         /// Whether the inbox is that of a stream, which sees every signal. Otherwise it is the
         /// kernel's own.
         is_stream: bool,
+        /// The place for the error, if the system refuses a signal.
+        refusal: Refusal,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Signals of the process as plain data: the signals that exist, and the state of a stream of
 //! signals.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::{fmt, io};
 
@@ -97,6 +97,10 @@ impl FromIterator<Signal> for SignalSet {
     }
 }
 
+/// The place where a wait finds the error if the system refuses to report its signals. Each wait
+/// has its own, so that no later wait gets the error of one that was dropped.
+pub type Refusal = Rc<Cell<Option<io::Error>>>;
+
 /// The state that a kernel shares with the tasks that wait for signals: the signals that have
 /// arrived and were not taken yet, and a queue of waits.
 #[derive(Debug)]
@@ -106,9 +110,6 @@ pub struct SignalInbox {
     pub wanted: Cell<SignalSet>,
     /// The signals that have arrived and were not taken yet, at most one of each.
     pub kept: Cell<SignalSet>,
-    /// The signals that the system refused to report, with the error. At most one entry for each
-    /// wait.
-    pub refused: RefCell<Vec<(Signal, io::Error)>>,
     /// The waits for a signal.
     pub queue: Rc<Queue>,
 }
@@ -120,17 +121,8 @@ impl SignalInbox {
         SignalInbox {
             wanted: Cell::new(wanted),
             kept: Cell::default(),
-            refused: RefCell::default(),
             queue: Rc::new(Queue::labelled(Label::Signal)),
         }
-    }
-
-    /// Takes the error of a refused signal of `wanted`, if there is one.
-    #[must_use]
-    pub fn take_refusal(&self, wanted: SignalSet) -> Option<io::Error> {
-        let mut refused = self.refused.borrow_mut();
-        let place = refused.iter().position(|(signal, _)| wanted.contains(*signal))?;
-        Some(refused.remove(place).1)
     }
 
     /// Takes the lowest-numbered signal of `wanted` that has arrived.
