@@ -45,8 +45,11 @@ impl<M: Machine> Core<M> {
         let can_be = match trap {
             Trap::Clock => false,
             // If the event has already happened, the trap does not block, so it is not interrupted.
+            // The clean-up of a group, for example, joins members that have ended, and leaves a
+            // pending timeout to the code after it.
             Trap::Join { task, .. } => records.tasks.get(*task).is_some(),
-            Trap::Wait { queue, .. } => !queue.over.get(),
+            Trap::Wait { queue, .. } => !queue.has_happened(),
+            Trap::Io { handle, direction } => !self.handles.is_ready(*handle, *direction),
             _ => true,
         };
         let wait = records.waits.get(ticket).filter(|_| can_be)?;

@@ -85,7 +85,7 @@ impl<M: Machine> Sched<M> {
         // If the event has come, the wait ends right after this line, and the task does not leave
         // the CPU for it.
         let has_come = match &trap {
-            Trap::Wait { queue, .. } => queue.over.get() || queue.permits.get() > 0,
+            Trap::Wait { queue, .. } => queue.has_happened(),
             Trap::Join { task, .. } => records.tasks.get(*task).is_none(),
             _ => false,
         };

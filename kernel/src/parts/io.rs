@@ -151,6 +151,12 @@ impl Handles {
         (Handle::token(handle) == token).then_some((handle, found))
     }
 
+    /// Returns whether the readiness of a descriptor is remembered, so that a wait is answered at
+    /// once.
+    pub(crate) fn is_ready(&mut self, handle: HandleId, direction: Direction) -> bool {
+        self.get(handle).is_some_and(|found| found.ready[direction as usize])
+    }
+
     /// Returns whether a task waits for a descriptor. O(handles) if none does.
     pub(crate) fn has_waiter(&self) -> bool {
         self.table.iter().flatten().any(|handle| !handle.has_no_waiter())

@@ -400,6 +400,12 @@ impl Queue {
         Queue { label: Cell::new(label), ..Queue::default() }
     }
 
+    /// Returns whether a wait in the queue would be woken as soon as it has parked.
+    #[must_use]
+    pub fn has_happened(&self) -> bool {
+        self.over.get() || self.permits.get() > 0
+    }
+
     /// Keeps one more permit for the next wait; the queue keeps at most `u32::MAX` permits.
     pub fn keep_permit(&self) {
         // A count that wrapped to 0 would lose all permits. This loses one.

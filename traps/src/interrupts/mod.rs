@@ -41,6 +41,10 @@
 //! has no trap to end. It is polled, and the future of the timeout takes the interrupt itself. A
 //! cancellation counts as fired when it is asked for.
 //!
+//! A trap whose event has already happened does not block, and does not look: a join of a task that
+//! has ended, a wait in a queue that keeps a permit, and a wait for a descriptor that is known to be
+//! ready.
+//!
 //! For example, the timeout `T` is around `join(a, b)`. At 1 s, `a` sleeps, and `b` sleeps inside a
 //! shield:
 //!
