@@ -189,8 +189,9 @@ impl Timers {
     pub(super) fn set_new(&mut self, gate: &Gate) {
         while let Some(scope) = gate.take_new_timer() {
             let mut records = gate.records();
-            // The scope may have closed in the same poll. Its row may still be there, as a link
-            // between what it contains and the scope around it.
+            // The scope may have closed in the same poll, or with its task if an earlier poll has
+            // panicked and left the list as it was. Its row may still be there, as a link between
+            // what it contains and the scope around it.
             if !records.is_open(scope) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Interrupts that go back: their wait was dropped before it read them, or had succeeded already.
-//! The rule is at the head of `traps/src/interrupts/mod.rs`.
+//! Which traps an interrupt ends, and interrupts that go back: their wait was dropped before it read
+//! them, or had succeeded already. The rule is at the head of `traps/src/interrupts/mod.rs`.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -7,10 +7,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use kernel::{Options, Sim};
 use support::kernels::*;
+use traps::io::{Direction, Io, Scripted};
 use traps::sync::Barrier;
 use traps::{
-    Interrupt, Time, WaitQueue, branch, clock, join, race, sleep, spawn, timeout_after, yield_now,
+    Interrupt, Time, WaitQueue, branch, clock, join, race, shield, sleep, spawn, timeout_after,
+    yield_now,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -109,4 +112,44 @@ fn the_end_of_a_task_that_leaves_an_interrupt_unread_has_its_own_cause() {
         |word: &str| trace.lines().rfind(|line| line.contains("leaves") && line.contains(word));
     let number = line(" run ").unwrap().split_whitespace().nth(2).unwrap();
     assert!(line(" exit ").unwrap().ends_with(&format!("cause={number}")), "{trace}");
+}
+
+#[test]
+fn a_trap_whose_event_has_happened_is_not_interrupted() {
+    let machine = Sim::new().ready_at(Time::ZERO + SECOND, 1, Direction::Read);
+    let mut kernel = Traced::new(machine, Options::new());
+    kernel.go(async {
+        let task = spawn("task", async {
+            let queue = WaitQueue::with_permits(1);
+            let io = Io::new(Scripted(1));
+            // The descriptor is registered from here, and ready before the next wait.
+            assert!(timeout_after(SECOND / 2, io.readable()).await.is_err());
+            assert!(shield(sleep(SECOND)).await.is_ok());
+            assert!(io.readable().await.is_ok());
+            assert!(queue.wait().await.is_ok());
+            assert!(queue.wait().await.unwrap_err().is_cancelled());
+        });
+        let mut task = task.await;
+        yield_now().await.unwrap();
+        sleep(SECOND * 3 / 4).await.unwrap();
+        task.cancel_now("");
+        task.join().await.unwrap();
+    });
+    kernel.end();
+}
+
+#[test]
+fn timeouts_of_a_poll_that_panics_leave_no_timer() {
+    let mut kernel = sim();
+    kernel.go(async {
+        let panics = async {
+            let wait = timeout_after(SECOND, sleep(2 * SECOND));
+            join(wait, async { panic!("as it should") }).await.1
+        };
+        let mut task = spawn("panics", panics).await;
+        task.join().await.unwrap_err();
+        yield_now().await.unwrap();
+    });
+    let trace = kernel.end();
+    assert!(!trace.contains(" fire "), "{trace}");
 }

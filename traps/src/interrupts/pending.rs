@@ -120,6 +120,7 @@ impl Records {
                 kind if kind.is_timeout() => scope.deadline,
                 _ => continue,
             };
+            // `<=`: of equal deadlines, that of the outer scope fires first.
             if deadline != Time::NEVER && soonest.is_none_or(|found| deadline <= found.deadline) {
                 let set_at = (scope.kind == ScopeKind::Timeout).then_some(scope.site);
                 soonest = Some(InForce { deadline, scope: scope.number, set_at });
@@ -182,6 +183,8 @@ impl Records {
         loop {
             let found = self.scopes.get(scope).filter(|found| found.inside == 1)?;
             let (wait, inner) = found.newest;
+            // The newest may be gone, and its row that of another wait. If a timeout contains the
+            // waits 3 and 4, and 4 has ended, then 3 is the only one, and `newest` still has 4.
             if let Some(only) = self.waits.at(wait).filter(|(_, wait)| wait.scope == scope) {
                 return Some(only);
             }
@@ -302,8 +305,8 @@ impl Records {
         // What a shield holds back stays held back.
         let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
         let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
-        // A way ends with its source, so it has at least one place.
-        let first = |(source, _)| (source, self.way(source, parent, true)[0]);
+        // A way ends with its source, so it has at least one place: there is no shield on it.
+        let first = |(source, _)| (source, self.way(source, parent, false)[0]);
         let passed: Vec<_> = passed.map(first).collect();
         for (source, first) in &passed {
             let fired = self.scopes[source.index].fired.as_mut();
