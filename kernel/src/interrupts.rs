@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`Core::fire`], [`Core::cancel`] | a deadline has passed; a task is cancelled | the scope is a source, and ends the parked waits that the rule names |
 //! | [`Core::pending_for`] | a trap is dispatched | the trap is answered with an interrupt that is pending for it |
-//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; for a cancellation no future does |
+//! | [`Core::wake_bare`] | a source has ended no trap, because the task waits for foreign wakers alone | the task is polled, and the future of the timeout takes the interrupt itself; after a cancellation, the task can file another trap |
 //! | [`Core::repend`] | an interrupt was not read, or had no effect | its source is pending again, and ends the parked waits that the rule names |
 //!
 //! An interrupt that was delivered stays with its wait: a later cancellation does not replace it,
@@ -14,8 +14,8 @@
 //!
 //! An interrupted wait leaves its queue or list first
 //! ([`Sched::undo_park`](crate::core::sched::Sched::undo_park)), before anything can panic, because
-//! the queue may outlive the kernel. Its log line follows, and then the end of its registration,
-//! which the line names. A combinator's waker is called last, because it may run any code.
+//! the queue may outlive the kernel. Its log line follows, and then the end of its registration. A
+//! combinator's waker is called last, because it may run any code.
 
 use std::cmp::Reverse;
 use std::mem;
@@ -100,8 +100,8 @@ impl<M: Machine> Core<M> {
         let mut records = self.sched.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
         let from = wait.scope;
-        // The waker of an earlier wait may have dropped the scope.
-        if !records.is_open(source) {
+        // The waker of an earlier wait may have dropped the scope, or armed its guard again.
+        if records.scopes.get(source).is_none_or(|scope| scope.fired.is_none()) {
             return;
         }
         debug_assert!(wait.is_parked(), "a parked wait is ended");
@@ -110,13 +110,13 @@ impl<M: Machine> Core<M> {
         let reply = Reply::Interrupt(interrupt);
         let Some((_, waker)) = self.sched.write_reply(ticket, reply) else { return };
         let (trap, _) = self.sched.trap_of(ticket);
-        // An observer of the next line may panic, and the queue may outlive the kernel.
+        // Before the `deliver` line: its observer may panic, and the queue may outlive the kernel.
         self.sched.undo_park(ticket, &trap);
         self.sched.make_ready(task);
         if self.sched.log.listening {
             let (outcome, cause) = (self.sched.outcome_of(ticket), self.sched.log.cause);
-            let ticket = self.sched.note_answer(task, ticket, outcome.clone());
-            emit!(self.sched, task, Event::Deliver { ticket, outcome, cause });
+            let number = self.sched.note_answer(task, ticket, outcome.clone());
+            emit!(self.sched, task, Event::Deliver { ticket: number, outcome, cause });
         }
         if let Trap::Io { handle, direction } = trap {
             let records = self.sched.gate.records();
@@ -131,12 +131,12 @@ impl<M: Machine> Core<M> {
     }
 
     /// Wakes a task that waits only for foreign wakers inside the scope `source`. Returns `false`
-    /// if the task waits in another way.
+    /// if the task is not parked, or waits in another way.
     fn wake_bare(&mut self, source: ScopeId, task: TaskIndex) -> bool {
         let records = self.sched.gate.records();
         let is_bare = self.sched.tasks[task].state == TaskState::Parked && records.is_bare(source);
         let scope = &records.scopes[source.index];
-        let scope = if scope.kind.is_timeout() { scope.number } else { 0 };
+        let scope = if scope.kind.relabels() { scope.number } else { 0 };
         drop(records);
         if is_bare {
             let cause = self.sched.log.cause;
@@ -160,7 +160,7 @@ impl<M: Machine> Core<M> {
     pub(crate) fn scan_deadlines(&mut self) {
         let mut due = self.scans.scan(&mut self.sched);
         for due in due.drain(..) {
-            if let Some(scope) = self.scans.targets(&mut self.sched, due) {
+            if let Some(scope) = self.scans.scope_to_fire(&mut self.sched, due) {
                 self.fire(scope);
             }
         }
@@ -211,13 +211,11 @@ impl<M: Machine> Core<M> {
         let source = records.open_around(index, ScopeKind::Task, 0, site);
         let targets = records.fire(source, fired);
         drop(records);
-        // Fire first, because the line says whether a wait was ended.
+        // Fire first, because the line says whether a wait ends.
         let hits = !targets.is_empty();
         let effect = if hits { Effect::Delivered } else { Effect::Pending };
         let line = emit!(self.sched, index, event(effect));
         if let Some(fired) = &mut self.sched.gate.records().scopes[source.index].fired {
-            // The line says whether a wait was ended, so it could not be written before. Its
-            // number is stored now.
             fired.line = line;
         }
         self.deliver_all(source, index, targets);
@@ -247,8 +245,8 @@ impl<M: Machine> Core<M> {
         if places.is_empty() {
             return;
         }
-        let numbers = |at: ScopeId| (at != source).then(|| records.number_of(at));
-        let places: Vec<Option<u64>> = places.into_iter().map(numbers).collect();
+        let number_of_branch = |at: ScopeId| (at != source).then(|| records.number_of(at));
+        let places: Vec<Option<u64>> = places.into_iter().map(number_of_branch).collect();
         let scope = &records.scopes[source.index];
         let (task, line) = (scope.task, scope.fired.as_ref().map_or(0, |fired| fired.line));
         let targets = records.targets(source);

@@ -179,7 +179,7 @@ fn the_rule_of_interrupts_has_one_wording() {
         let lines = lines.skip_while(|line| !line.starts_with("A source is pending"));
         let rule: Vec<&str> = lines.take(8).collect();
         let words = rule.join(" ");
-        let end = words.find("has not given it back.").expect("it ends as it ends");
+        let end = words.find("has taken and kept.").expect("it ends as it ends");
         words[..end].split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let rule = quoted("traps/src/interrupts/mod.rs", "//! > ");

@@ -35,7 +35,7 @@ impl Records {
             let way = std::iter::successors(Some(at), |at| Some(self.scopes.get(*at)?.parent));
             let task = way.last().and_then(ScopeId::task).map(TaskIndex::of);
             assert!(task == Some(scope.task) || !scope.is_inner, "{at:?} is in its task");
-            let mut around = self.around(ScopeId::of(self.tasks.key(scope.task.0)));
+            let mut around = self.outwards(ScopeId::of(self.tasks.key(scope.task.0)));
             assert!(scope.is_inner || around.any(|(it, _)| it == at), "{at:?} is around its task");
             let Some(fired) = &scope.fired else { continue };
             assert!(fired.order <= self.order, "{at:?} has fired with a rank that was taken");
@@ -53,7 +53,7 @@ impl Records {
             assert_eq!(task.open as usize, self.scopes.iter().filter(of_task).count());
             let filed = self.waits.iter().filter(|(_, wait)| wait.task == index).count();
             assert_eq!(self.waits_of(index).count(), filed, "{at:?} lists its waits");
-            let are_around = self.around(ScopeId::of(at)).all(|(_, it)| !it.is_inner);
+            let are_around = self.outwards(ScopeId::of(at)).all(|(_, it)| !it.is_inner);
             assert!(are_around, "{at:?} names the scopes around it");
         }
         for (ticket, wait) in self.waits.iter() {

@@ -676,7 +676,7 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
         match &self.failure {
             Some(JoinFailure::Member(kept)) => failed.insert(0, kept.task),
             // A join took the interrupt and was dropped before it returned it.
-            Some(JoinFailure::Joiner(interrupt)) => wait::unread(interrupt),
+            Some(JoinFailure::Joiner(interrupt)) => wait::give_back(interrupt),
             None => {}
         }
         if let Some(first) = failed.first() {

@@ -216,7 +216,7 @@ impl<T> Drop for Task<T> {
 
 fn warn_of_unused(task: TaskId) {
     let is_interrupted = |records: &mut Records, from, _: &_| {
-        records.around(from).any(|(at, scope)| scope.was_taken(at))
+        records.outwards(from).any(|(at, scope)| scope.was_taken(at))
     };
     // Outside a task, the kernel drops the remains of an ended task. That is no mistake of the
     // task: a cancelled parent has no time to join its children.

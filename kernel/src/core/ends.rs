@@ -104,7 +104,7 @@ impl<M: Machine> Core<M> {
         emit_for!(self.sched, (id, &*name), Event::Exit { how: shown, cause }, ran);
         // The task is gone from the table by now, so a destructor of a local finds no current task.
         if traps::internal::any_locals() {
-            for text in self.sched.gate.aside(|| drop_locals(key, TaskId(id))) {
+            for text in self.sched.gate.without_task(|| drop_locals(key, TaskId(id))) {
                 announce!(self.sched, KERNEL, Event::Warn { text: text.into() });
             }
         }
@@ -119,7 +119,7 @@ impl<M: Machine> Core<M> {
         let id = TaskId(self.sched.tasks.id(index));
         body.as_mut().end(how);
         let clear = || drop_of_task(id, what, || drop(body));
-        if let Some(text) = self.sched.gate.aside(clear) {
+        if let Some(text) = self.sched.gate.without_task(clear) {
             announce!(self.sched, self.sched.tasks.label(index), Event::Warn { text: text.into() });
         }
     }

@@ -56,7 +56,7 @@
 use std::mem;
 
 use traps::Time;
-use traps::internal::gate::{Gate, listen};
+use traps::internal::gate::{Gate, set_listening};
 use traps::internal::protocol::Reply;
 use traps::internal::table::{Site, TaskIndex, Ticket};
 use traps::internal::tape::{self, Mode};
@@ -161,7 +161,7 @@ impl<M: Machine> Core<M> {
         self.sched.log.refresh_flags();
         // Scopes make a post only while tasks listen, and the hook needs these posts.
         let is_told = self.sched.log.listening || self.hook.is_set();
-        listen(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
+        set_listening(is_told || M::IS_TAPED && tape::mode() != Mode::Off);
         self.sched.run.is_watched = is_told || self.sched.log.timed || services.watches();
     }
 

@@ -211,7 +211,7 @@ impl<M: Machine> Sched<M> {
         }
         let records = self.gate.records();
         let scope = &records.scopes[source.index];
-        let number = if scope.kind.is_timeout() { scope.number } else { 0 };
+        let number = if scope.kind.relabels() { scope.number } else { 0 };
         let interrupt = records.interrupt(source, vec![source], source, self.now);
         drop(records);
         emit!(self, task, {

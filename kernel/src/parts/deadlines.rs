@@ -62,7 +62,11 @@ impl Scans {
     /// Logs a deadline that is due. Returns the scope that must fire, if it still is on the
     /// deadline. Outside a guard, that is a scope around the whole task, opened now if this is the
     /// first time.
-    pub(crate) fn targets(&self, sched: &mut Sched<impl Machine>, due: Due) -> Option<ScopeId> {
+    pub(crate) fn scope_to_fire(
+        &self,
+        sched: &mut Sched<impl Machine>,
+        due: Due,
+    ) -> Option<ScopeId> {
         let Due { deadline, number, slot, scope } = due;
         let cause = sched.log.armed.get(&number).copied().unwrap_or_default();
         sched.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);

@@ -1,10 +1,12 @@
 //! Which traps an interrupt ends, and interrupts that go back: their wait was dropped before it read
 //! them, or had succeeded already. The rule is at the head of `traps/src/interrupts/mod.rs`.
 
+use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use kernel::{Options, Sim};
@@ -12,8 +14,8 @@ use support::kernels::*;
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::Barrier;
 use traps::{
-    Interrupt, Time, WaitQueue, branch, clock, join, race, shield, sleep, spawn, timeout_after,
-    yield_now,
+    ConnectionDeadline, Interrupt, Time, WaitQueue, branch, clock, connection_deadline, join, race,
+    shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -152,4 +154,37 @@ fn timeouts_of_a_poll_that_panics_leave_no_timer() {
     });
     let trace = kernel.end();
     assert!(!trace.contains(" fire "), "{trace}");
+}
+
+thread_local! {
+    static ARMED_AGAIN: RefCell<Option<Rc<ConnectionDeadline>>> = const { RefCell::new(None) };
+}
+
+struct ArmsAgain;
+
+impl Wake for ArmsAgain {
+    fn wake(self: Arc<Self>) {
+        ARMED_AGAIN.with_borrow(|deadline| deadline.as_ref().unwrap().arm(60 * SECOND));
+    }
+}
+
+#[test]
+fn a_waker_that_arms_a_guard_again_saves_the_waits_after_its_own() {
+    let (ends, trace) = on_sim(async {
+        let deadline = Rc::new(connection_deadline().await);
+        ARMED_AGAIN.set(Some(deadline.clone()));
+        let both = async {
+            let mut waits = [(); 2].map(|()| Box::pin(sleep(9 * SECOND)));
+            let waker = Waker::from(Arc::new(ArmsAgain));
+            for wait in &mut waits {
+                assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            let [first, second] = waits;
+            Ok::<_, Interrupt>((first.await.is_err(), second.await.is_err(), clock().await))
+        };
+        let ends = deadline.guard(SECOND, both).await.unwrap();
+        ARMED_AGAIN.take();
+        ends
+    });
+    assert_eq!(ends, (true, false, Time::ZERO + 9 * SECOND), "{trace}");
 }

@@ -311,7 +311,7 @@ pub(crate) fn last_serial() -> u32 {
 }
 
 /// Sets whether tasks of this thread file every event.
-pub fn listen(listening: bool) {
+pub fn set_listening(listening: bool) {
     LISTENING.set(listening);
 }
 
@@ -514,7 +514,7 @@ impl Gate {
     }
 
     /// Hides the current task while user code runs.
-    pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
+    pub fn without_task<R>(&self, code: impl FnOnce() -> R) -> R {
         // If a destructor polls a trap, the trap must be refused: nothing would poll its future
         // again.
         let task = self.task.take();

@@ -159,13 +159,13 @@ impl Records {
         (self.tasks.clear(), self.waits.clear(), self.scopes.clear())
     }
 
-    /// Counts one more wait or scope in `scope`. Returns the field for its index. A task does not
-    /// count what is in none of its scopes.
+    /// Counts one more wait or scope in `scope`. Returns the scope, which also has the index of
+    /// what came in last. A task does not count what is in none of its scopes.
     #[inline]
-    pub(crate) fn count_in(&mut self, scope: ScopeId) -> Option<&mut (u32, u32)> {
+    pub(crate) fn count_in(&mut self, scope: ScopeId) -> Option<&mut Scope> {
         let scope = self.scopes.get_mut(scope)?;
         scope.inside += 1;
-        Some(&mut scope.newest)
+        Some(scope)
     }
 
     /// Takes one wait or scope off the count of a scope. Removes closed scopes that become empty.
@@ -197,8 +197,8 @@ impl Records {
         let state = WaitState::Filed;
         let wait = Wait { trap, state, scope, task, site, beside, in_queue, waker: None };
         let ticket = self.waits.insert(wait);
-        if let Some(newest) = self.count_in(scope) {
-            newest.0 = ticket.index;
+        if let Some(scope) = self.count_in(scope) {
+            scope.newest_wait = ticket.index;
         }
         let list = &mut self.tasks[task.0].waits;
         list.push(&mut self.waits, ticket.index, |wait| &mut wait.beside);
@@ -220,8 +220,8 @@ impl Records {
     pub(crate) fn move_wait(&mut self, ticket: Ticket, scope: ScopeId) {
         debug_assert!(self.waits[ticket.index].scope != scope, "a wait moves to another scope");
         let before = mem::replace(&mut self.waits[ticket.index].scope, scope);
-        if let Some(newest) = self.count_in(scope) {
-            newest.0 = ticket.index;
+        if let Some(scope) = self.count_in(scope) {
+            scope.newest_wait = ticket.index;
         }
         self.count_out(before);
     }
@@ -276,8 +276,8 @@ mod tests {
             let mut records = Records::default();
             let task = records.add_task(2, site);
             let root = ScopeId::of(task);
-            let mut add = |is_inside, is_done| {
-                let scope = match is_inside {
+            let mut add = |is_within, is_done| {
+                let scope = match is_within {
                     true => records.open(root, ScopeKind::Branch, 1, Time::NEVER, site),
                     false => root,
                 };

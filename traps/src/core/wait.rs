@@ -157,7 +157,7 @@ impl Gate {
 
 /// Makes an interrupt pending again. The verb that has read it returns a success, because what the
 /// verb waits for has happened as well. So the next trap must get the interrupt.
-pub(crate) fn unread(interrupt: &Interrupt) {
+pub(crate) fn give_back(interrupt: &Interrupt) {
     if gate::task().is_some() {
         post(Post::Repend(interrupt.clone()));
     }

@@ -40,7 +40,7 @@ pub enum Kind {
 
 /// The error of a wait that ended early: a cancellation or a timeout, on its way up by `?`.
 ///
-/// The interrupt itself is one allocation. Finding its way out costs a few more.
+/// The interrupt itself is one allocation. The kernel makes a few more to find where it is taken.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -123,7 +123,7 @@ impl Interrupt {
     }
 
     /// Returns the number of the scope that timed out, as the log shows it. Returns `None` for a
-    /// cancellation, and for a deadline of the whole task, which has no scope.
+    /// cancellation, and for a deadline of the whole task, whose scope has no number.
     #[must_use]
     pub fn scope(&self) -> Option<u64> {
         (self.0.scope != 0).then_some(self.0.scope)
@@ -179,36 +179,37 @@ impl Interrupt {
         deadline: Time,
         site: Site,
     ) -> bool {
-        let inner = &mut *self.0;
+        let it = &mut *self.0;
         // The error was kept, and comes back from another timeout. This one has not timed out
         // because of it.
-        if inner.nearest_timeout != Some(scope) {
+        if it.nearest_timeout != Some(scope) {
             return false;
         }
-        inner.nearest_timeout = outer;
+        it.nearest_timeout = outer;
         // A cancellation has one name everywhere.
-        if inner.kind == Kind::Cancelled {
+        if it.kind == Kind::Cancelled {
             return false;
         }
         // While the interrupt is still inside its source, this scope sees an outer timeout. Once
         // it has left its source, this scope sees an inner timeout that was not handled.
-        let own = inner.source == scope;
-        if !own && !inner.passed {
-            inner.kind = Kind::TimeoutCancellation;
+        let own = it.source == scope;
+        if !own && !it.passed {
+            it.kind = Kind::TimeoutCancellation;
             return false;
         }
-        debug_assert!(inner.deadline != Time::NEVER, "a timeout has a deadline");
-        inner.passed = true;
-        // If this scope's deadline had also passed at the delivery, the inner timeout counts as its
-        // own.
-        if own || deadline <= inner.reading {
-            inner.kind = Kind::TaskTimeout;
-            inner.deadline = if own { inner.deadline } else { deadline };
-            inner.set_at = Some(site);
-            inner.scope = number;
+        debug_assert!(it.deadline != Time::NEVER, "a timeout has a deadline");
+        it.passed = true;
+        // If the deadline of this scope had also passed at the delivery, it reports the timeout as
+        // its own. After `timeout_after(1s, timeout_after(1s, sleep(9s)))`, no caller needs to know
+        // which of the two fired first.
+        if own || deadline <= it.reading {
+            it.kind = Kind::TaskTimeout;
+            it.deadline = if own { it.deadline } else { deadline };
+            it.set_at = Some(site);
+            it.scope = number;
             return true;
         }
-        inner.kind = Kind::UncaughtTimeout;
+        it.kind = Kind::UncaughtTimeout;
         false
     }
 }

@@ -2,12 +2,13 @@
 //! head of this folder, as methods of [`Records`].
 //!
 //! At first, a source is pending at every place. The map `places` of [`Fired`] has only those where
-//! something has happened; an absent one is pending. A source that fires adds 1 to the rank in
-//! [`Records`] and keeps the sum. A scope that opens copies it. So a branch was open when a source
-//! fired if its `order` is lower than the source's.
+//! something has happened; an absent one is pending. Each source has a rank: a timeout gets it when
+//! it fires, and a cancellation when it is asked for. A scope that opens copies the rank of the
+//! last source. So a branch was open when a source fired if its `order` is lower than that of the
+//! source.
 //!
-//! The questions are answered by walks from the inside out ([`Records::around`]), so that opening a
-//! scope pays nothing for them.
+//! The questions are answered by walks from the inside out (`Records::outwards`), so that opening
+//! a scope pays nothing for them.
 
 use std::mem;
 
@@ -60,8 +61,8 @@ impl Records {
         number: u64,
         site: Site,
     ) -> ScopeId {
-        // The newest is the innermost, next to the task: the deadline that was set last is met
-        // first.
+        // The newest is the innermost. For interrupts their order means nothing, because the rank
+        // decides.
         let parent = self.scopes.at(self.tasks[task.0].around).map_or(ScopeId::NONE, |(at, _)| at);
         let scope = Scope { parent, ..self.new_scope(task, kind, number, site) };
         let scope = self.scopes.insert(scope);
@@ -72,7 +73,7 @@ impl Records {
     /// Finds the scope of a kind around a whole task.
     #[must_use]
     pub fn scope_around(&self, task: TaskRef, kind: ScopeKind) -> Option<ScopeId> {
-        let mut around = self.around(ScopeId::of(task));
+        let mut around = self.outwards(ScopeId::of(task));
         around.find(|(_, scope)| scope.kind == kind).map(|(at, _)| at)
     }
 }
@@ -82,7 +83,7 @@ impl Records {
     /// Finds the nearest timeout at or around `from`.
     #[must_use]
     pub fn nearest_timeout(&self, from: ScopeId) -> Option<ScopeId> {
-        self.around(from).find(|(_, scope)| scope.kind.is_timeout()).map(|(at, _)| at)
+        self.outwards(from).find(|(_, scope)| scope.kind.relabels()).map(|(at, _)| at)
     }
 
     /// Returns whether the future inside a scope waits only on foreign wakers (*bare*): no trap of
@@ -94,30 +95,33 @@ impl Records {
         if is_inner && inside == 0 {
             return true;
         }
-        let is_bare = |wait: &Wait| wait.is_done() || !self.is_inside(wait.scope, scope);
+        let is_elsewhere = |wait: &Wait| wait.is_done() || !self.is_within(wait.scope, scope);
         // Without these counts, each timeout that fires and each task that is cancelled would look
         // through all scopes of the thread.
         let may_have_shield = self.shields > 0 && self.tasks[task.0].open > 0;
-        let has_shield = || self.inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
-        self.waits_of(task).all(|(_, wait)| is_bare(wait)) && !(may_have_shield && has_shield())
+        let has_shield =
+            || self.scopes_inside(scope).any(|(_, inner)| inner.kind == ScopeKind::Shield);
+        self.waits_of(task).all(|(_, wait)| is_elsewhere(wait))
+            && !(may_have_shield && has_shield())
     }
 
-    /// Iterates over the open scopes inside a scope, in no meaningful order. O(scopes).
-    fn inside(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
-        self.scopes.iter().filter(move |(at, _)| *at != scope && self.is_inside(*at, scope))
+    /// Iterates over the scopes inside a scope, closed ones included, in no meaningful order.
+    /// O(scopes).
+    fn scopes_inside(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        self.scopes.iter().filter(move |(at, _)| *at != scope && self.is_within(*at, scope))
     }
 
-    /// Finds the soonest deadline in force in a scope.
+    /// Finds the soonest deadline in force for code in `from`.
     #[must_use]
     pub fn in_force(&self, from: ScopeId, deadlines: &DeadlineTable) -> Option<InForce> {
         let mut soonest: Option<InForce> = None;
-        for (_, scope) in self.around(from) {
+        for (_, scope) in self.outwards(from) {
             let deadline = match scope.kind {
                 ScopeKind::Shield => break,
                 ScopeKind::Guard { slot: Some(slot), .. } if scope.fired.is_none() => {
                     deadlines.at(slot)
                 }
-                kind if kind.is_timeout() => scope.deadline,
+                kind if kind.relabels() => scope.deadline,
                 _ => continue,
             };
             // `<=`: of equal deadlines, that of the outer scope fires first.
@@ -182,9 +186,10 @@ impl Records {
     fn only_wait_in(&self, mut scope: ScopeId) -> Option<(Ticket, &Wait)> {
         loop {
             let found = self.scopes.get(scope).filter(|found| found.inside == 1)?;
-            let (wait, inner) = found.newest;
+            let (wait, inner) = (found.newest_wait, found.newest_scope);
             // The newest may be gone, and its row that of another wait. If a timeout contains the
-            // waits 3 and 4, and 4 has ended, then 3 is the only one, and `newest` still has 4.
+            // waits 3 and 4, and 4 has ended, then 3 is the only one, and `newest_wait` still has
+            // 4.
             if let Some(only) = self.waits.at(wait).filter(|(_, wait)| wait.scope == scope) {
                 return Some(only);
             }
@@ -198,7 +203,7 @@ impl Records {
     fn way(&self, source: ScopeId, from: ScopeId, through_shields: bool) -> Places {
         let order = self.scopes[source.index].fired.as_ref().map_or(0, |fired| fired.order);
         let mut places = Vec::new();
-        for (at, scope) in self.around(from) {
+        for (at, scope) in self.outwards(from) {
             match scope.kind {
                 _ if at == source => {
                     places.push(at);
@@ -228,7 +233,7 @@ impl Records {
     /// takes it. A cancellation comes first, and then the source that fired first.
     #[must_use]
     pub fn pending(&self, from: ScopeId, through_shields: bool) -> Option<(ScopeId, Places)> {
-        let sources = self.around(from).filter_map(|(source, scope)| {
+        let sources = self.outwards(from).filter_map(|(source, scope)| {
             // `false` comes before `true`, so a cancellation is first. A task that is to end must
             // not be kept by a timeout that its clean-up code takes for an ordinary one.
             let rank = (scope.kind != ScopeKind::Task, scope.fired.as_ref()?.order);
@@ -277,7 +282,7 @@ impl Records {
             place.is_pending |= place.taken == 0 || *at == places[0];
             place.is_pending
         });
-        pending.retain(|at| self.is_open(*at) && self.is_inside(*at, source));
+        pending.retain(|at| self.is_open(*at) && self.is_within(*at, source));
         pending
     }
 
@@ -290,7 +295,7 @@ impl Records {
         let is_branch =
             |scope: &Scope| scope.kind == ScopeKind::Branch && scope.order < fired.order;
         let is_place = |at: ScopeId, scope: &Scope| {
-            at == source || is_branch(scope) && self.is_inside(at, source)
+            at == source || is_branch(scope) && self.is_within(at, source)
         };
         let places = self.scopes.iter().filter(|(at, scope)| is_place(*at, scope));
         places.map(|(at, _)| at).filter(|at| fired.is_pending(*at)).collect()
@@ -300,11 +305,13 @@ impl Records {
     /// the first branch on the way out, or at itself if there is no branch. Returns the sources
     /// with their places. Traps take nothing there before [`Records::repend_now`].
     pub(crate) fn repend_enclosing(&mut self, closing: ScopeId) -> Vec<(ScopeId, ScopeId)> {
-        let timeout = self.scopes.get(closing).filter(|scope| scope.kind.is_timeout());
+        let timeout = self.scopes.get(closing).filter(|scope| scope.kind.relabels());
         let Some(&Scope { parent, .. }) = timeout else { return Vec::new() };
-        // What a shield holds back stays held back.
-        let around = self.around(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
-        let passed = around.filter(|(_, scope)| scope.kind.is_timeout() && scope.fired.is_some());
+        // What a shield holds back stays held back. After a cancellation, or a deadline of the
+        // whole task, the task cleans up, and its clean-up may use timeouts. So these are not
+        // pending again.
+        let around = self.outwards(parent).take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
+        let passed = around.filter(|(_, scope)| scope.kind.relabels() && scope.fired.is_some());
         // A way ends with its source, so it has at least one place: there is no shield on it.
         let first = |(source, _)| (source, self.way(source, parent, false)[0]);
         let passed: Vec<_> = passed.map(first).collect();
@@ -369,13 +376,13 @@ impl Records {
             set_at: (scope.kind == ScopeKind::Timeout).then_some(scope.site),
             by: fired.and_then(|fired| fired.by),
             reason: fired.map_or("", |fired| fired.reason),
-            scope: if scope.kind.is_timeout() { scope.number } else { 0 },
+            scope: if scope.kind.relabels() { scope.number } else { 0 },
         })
     }
 
     /// Adjusts an interrupt that is read in `reader`, which is not the scope of its wait.
     pub(crate) fn move_interrupt(&self, interrupt: &mut Interrupt, reader: ScopeId) {
-        let has_left = !self.is_inside(reader, interrupt.delivery().source);
+        let has_left = !self.is_within(reader, interrupt.delivery().source);
         interrupt.move_to(self.nearest_timeout(reader), has_left);
     }
 

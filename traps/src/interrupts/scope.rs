@@ -1,4 +1,5 @@
-//! The futures that run inside a scope: timeouts, guards, branches and shields.
+//! How a future runs inside a scope, and the futures of branches and shields. Those of timeouts and
+//! guards, in `timeout.rs` and `deadline.rs`, are built on it.
 //!
 //! A `Scoped` future opens its scope at its first poll and closes it when it is ready or dropped.
 //! While it polls its inner future, its scope is the one in force at the gate, so every wait filed
@@ -14,8 +15,8 @@
 //!
 //! The invariant: the inner future is dropped before its scope closes, so the posts of its waits
 //! come before the close. The kernel serves them later, and until then the row of the scope stays
-//! as a link to the outer scope. `relabel` then gives an interrupt that leaves a timeout the name
-//! that it has outside.
+//! as a link to the outer scope. Before that, `relabel` gives an interrupt that leaves a timeout
+//! the name that it has outside.
 //!
 //! A foreign future has no trap that could fail. If the scope fires while the inner future waits
 //! for foreign wakers alone, the next poll takes the interrupt itself and drops the inner future

@@ -37,9 +37,10 @@ pub enum ScopeKind {
 }
 
 impl ScopeKind {
-    /// Returns whether the scope relabels the interrupts that leave it.
+    /// Returns whether the scope relabels the interrupts that leave it. A connection deadline
+    /// around a whole task does not: no code is outside of it.
     #[must_use]
-    pub fn is_timeout(self) -> bool {
+    pub fn relabels(self) -> bool {
         matches!(self, ScopeKind::Timeout | ScopeKind::Guard { .. })
     }
 }
@@ -51,7 +52,8 @@ pub struct Scope {
     pub kind: ScopeKind,
     /// Whether the deadline is in the kernel's timer heap.
     pub has_timer: bool,
-    /// False for a scope around a whole task: a cancellation, or a connection deadline.
+    /// False for a scope around a whole task: a cancellation, a connection deadline, or a timeout
+    /// that a test injects.
     pub is_inner: bool,
     /// The number of the scope, from 1 in the order of opening, or 0 for a scope without a number.
     pub number: u64,
@@ -60,14 +62,17 @@ pub struct Scope {
     /// The scope, or the task, that polled this scope last. For a scope around a whole task: the
     /// next one out, or [`ScopeId::NONE`].
     pub parent: ScopeId,
-    /// The rank of the last source of interrupts when this scope was opened. A source with a larger
-    /// rank fired after that.
+    /// The rank that the last source of interrupts had when this scope was opened. A source with a
+    /// larger rank fired after that.
     pub(crate) order: u64,
     /// The number of waits and scopes in this scope, without those in inner scopes.
     pub(crate) inside: u32,
-    /// The index of the newest wait in this scope, and of the newest inner scope.
-    pub(crate) newest: (u32, u32),
-    /// The deadline of the scope. That of a guard is in the deadline table until it fires.
+    /// The index of the wait and of the scope that came in last. Either may be gone, and another
+    /// row have its index, so a reader checks. They save most timeouts a search for their one wait.
+    pub(crate) newest_wait: u32,
+    pub(crate) newest_scope: u32,
+    /// The deadline of the scope. That of a guard with a slot is in the deadline table until it
+    /// fires.
     pub deadline: Time,
     /// The call site that opened the scope.
     pub site: Site,
@@ -93,12 +98,13 @@ pub struct Fired {
     pub(crate) places: BTreeMap<ScopeId, Place>,
 }
 
-/// A place where a source is pending when it fires: the scope itself, or a branch inside it.
+/// What has happened at a place since the source fired. A place is the scope itself, or a branch
+/// inside it.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) is_pending: bool,
-    /// A closing timeout has made it pending in this poll, and the post `RependNow` is not served
-    /// yet. A trap that the same poll filed earlier must not take it.
+    /// A closing timeout has made the source pending here, and the post `RependNow` of the same
+    /// poll is not served yet. A trap that this poll filed earlier must not take it.
     pub(crate) waits_for_post: bool,
     /// The number of waits that have taken the source, here or further in, and have not given it
     /// back.

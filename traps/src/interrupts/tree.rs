@@ -7,8 +7,8 @@
 //! link to the outer scope, until it is empty.
 //!
 //! The obvious way is a tree with lists of children, which `fire` walks from the outside in. Each
-//! opening and closing then costs four more links, a closing scope has to move its content, and
-//! `fire` has to mark each branch in advance.
+//! opening and closing then costs the links to siblings and children, a closing scope has to move
+//! its content, and `fire` has to mark each branch in advance.
 
 use std::mem;
 
@@ -39,13 +39,13 @@ impl Records {
         };
         let scope = self.new_scope(task, kind, number, site);
         let scope = Scope { parent, deadline, is_inner: true, ..scope };
-        // Counted so that `is_bare` looks through the scopes of the thread only if there is a
-        // shield at all.
+        // Counted so that `is_bare` (`pending.rs`) looks through the scopes of the thread only if
+        // there is a shield at all.
         self.shields += usize::from(kind == ScopeKind::Shield);
         let scope = self.scopes.insert(scope);
         self.tasks[task.0].open += 1;
-        if let Some(newest) = self.count_in(parent) {
-            newest.1 = scope.index;
+        if let Some(parent) = self.count_in(parent) {
+            parent.newest_scope = scope.index;
         }
         scope
     }
@@ -64,11 +64,11 @@ impl Records {
             number,
             task,
             parent: ScopeId::NONE,
-            // Every source so far fired before this scope was opened, and none of the later ones
-            // did.
+            // A source that fires later has a larger rank.
             order: self.order,
             inside: 0,
-            newest: (NONE, NONE),
+            newest_wait: NONE,
+            newest_scope: NONE,
             deadline: Time::NEVER,
             site,
             line: 0,
@@ -81,8 +81,8 @@ impl Records {
     pub(crate) fn move_scope(&mut self, scope: ScopeId, parent: ScopeId) {
         let before = mem::replace(&mut self.scopes[scope.index].parent, parent);
         debug_assert!(before != parent, "a scope moves to another parent");
-        if let Some(newest) = self.count_in(parent) {
-            newest.1 = scope.index;
+        if let Some(parent) = self.count_in(parent) {
+            parent.newest_scope = scope.index;
         }
         self.count_out(before);
     }
@@ -118,10 +118,11 @@ impl Records {
     fn close_occupied(&mut self, scope: ScopeId) -> Scope {
         let found = &self.scopes[scope.index];
         debug_assert!(found.inside > 0, "a row stays only for what is in it");
+        // Without `newest_wait` and `newest_scope`: only a scope that fires has a use for them.
         let Scope { task, parent, inside, is_inner, site, .. } = *found;
-        let step = self.new_scope(task, ScopeKind::Closed, 0, site);
-        let step = Scope { parent, inside, is_inner, ..step };
-        mem::replace(&mut self.scopes[scope.index], step)
+        let link = self.new_scope(task, ScopeKind::Closed, 0, site);
+        let link = Scope { parent, inside, is_inner, ..link };
+        mem::replace(&mut self.scopes[scope.index], link)
     }
 
     /// Takes a closed scope around a whole task out of the chain of parents.
@@ -137,6 +138,7 @@ impl Records {
         while let Some(inner) = self.scopes.get_mut(at) {
             if inner.parent == scope {
                 inner.parent = closed.parent;
+                return;
             }
             at = inner.parent;
         }
@@ -147,13 +149,13 @@ impl Records {
 impl Records {
     /// Iterates over `from` and the scopes around it, from the inside out. The scopes around the
     /// whole task come last.
-    pub(crate) fn around(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
-        std::iter::successors(self.step(from), move |(_, scope)| self.step(scope.parent))
+    pub(crate) fn outwards(&self, from: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        std::iter::successors(self.resolve(from), move |(_, scope)| self.resolve(scope.parent))
     }
 
     /// Returns the scope `at`. Outside all scopes of a task, returns the innermost scope around the
     /// task, if there is one.
-    fn step(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
+    fn resolve(&self, at: ScopeId) -> Option<(ScopeId, &Scope)> {
         match at.task() {
             Some(task) => self.scopes.at(self.tasks.get(task)?.around),
             None => Some((at, self.scopes.get(at)?)),
@@ -162,7 +164,7 @@ impl Records {
 
     /// Closes the scopes around a whole task, which has ended.
     pub fn close_around_task(&mut self, task: TaskRef) {
-        while let Some((around, _)) = self.step(ScopeId::of(task)) {
+        while let Some((around, _)) = self.resolve(ScopeId::of(task)) {
             self.close(around);
         }
     }
@@ -177,7 +179,7 @@ impl Records {
     /// number 0 is the task itself.
     #[must_use]
     pub fn number_of(&self, from: ScopeId) -> u64 {
-        let mut open = self.around(from).filter(|(_, scope)| scope.kind != ScopeKind::Closed);
+        let mut open = self.outwards(from).filter(|(_, scope)| scope.kind != ScopeKind::Closed);
         open.next().filter(|(_, scope)| scope.is_inner).map_or(0, |(_, scope)| scope.number)
     }
 
@@ -185,11 +187,13 @@ impl Records {
     /// log. The task may have opened others since, in the same poll.
     #[must_use]
     pub fn logged_number_of(&self, from: ScopeId) -> u64 {
-        let logged = self.around(from).find(|(_, scope)| scope.line != 0);
+        let logged = self.outwards(from).find(|(_, scope)| scope.line != 0);
+        // `NONE` names no scope, and so has the number of the task itself.
         self.number_of(logged.map_or(ScopeId::NONE, |(scope, _)| scope))
     }
 
-    pub(crate) fn is_inside(&self, at: ScopeId, scope: ScopeId) -> bool {
-        self.around(at).any(|(around, _)| around == scope)
+    /// Returns whether `at` is `scope`, or is inside it.
+    pub(crate) fn is_within(&self, at: ScopeId, scope: ScopeId) -> bool {
+        self.outwards(at).any(|(around, _)| around == scope)
     }
 }

@@ -172,7 +172,7 @@ fn begin(mode: Mode, tape: Tape) {
     drop(with(|old| mem::replace(old, Tape { serial: gate::last_serial(), ..tape })));
     MODE.set(mode);
     CLOCK.set(0);
-    gate::listen(true);
+    gate::set_listening(true);
 }
 
 /// Ends the tape of this thread.

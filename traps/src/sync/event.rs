@@ -6,7 +6,7 @@ use std::cell::{self, Cell};
 use std::panic::Location;
 
 use super::{Held, OnDrop};
-use crate::core::wait::unread;
+use crate::core::wait::give_back;
 use crate::{Interrupt, WaitQueue};
 
 /// A flag that tasks can wait for. It stays set until it is cleared.
@@ -403,7 +403,7 @@ impl Barrier {
                     Err(interrupt) if counts() => return Err(interrupt),
                     // The round ended after the interrupt was delivered and before this poll. The
                     // other tasks have counted this one, so the call must succeed.
-                    Err(interrupt) => unread(&interrupt),
+                    Err(interrupt) => give_back(&interrupt),
                     Ok(()) => {}
                 }
             }

@@ -21,7 +21,7 @@ use std::{fmt, mem};
 
 use super::{Held, OnDrop};
 use crate::core::table::{Site, TaskRef};
-use crate::core::wait::unread;
+use crate::core::wait::give_back;
 use crate::interrupts::scope::shield_from;
 use crate::{Error, Interrupt, WaitQueue};
 
@@ -365,7 +365,7 @@ impl Condition {
                 // or the interrupt is pending again.
                 let gives_back = || match &woken {
                     Ok(()) => self.queue.wake(1),
-                    Err(interrupt) => unread(interrupt),
+                    Err(interrupt) => give_back(interrupt),
                 };
                 let mut if_dropped = OnDrop(Some(gives_back));
                 let held = shield_from(site, Held::acquire(guard.mutex.queue.clone(), site)).await;

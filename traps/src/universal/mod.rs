@@ -704,7 +704,7 @@ impl<T, R> Future for Waiting<T, R> {
             let ended = operation.give_up(queue, Error::Interrupt(interrupt.clone()));
             if ended.is_ok() {
                 // The operation has succeeded, so the task's next blocking trap gets the interrupt.
-                wait::unread(&interrupt);
+                wait::give_back(&interrupt);
             }
             ended
         });
