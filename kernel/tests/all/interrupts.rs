@@ -1,5 +1,5 @@
-//! Which traps an interrupt ends, and interrupts that go back: their wait was dropped before it read
-//! them, or had succeeded already. The rule is at the head of `traps/src/interrupts/mod.rs`.
+//! Which waits an interrupt ends, and interrupts that go back: their wait was dropped before it
+//! read them, or had succeeded already. The rule is at the head of `traps/src/interrupts/mod.rs`.
 
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use futures_util::future;
 use kernel::{Options, Sim};
 use support::kernels::*;
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::Barrier;
 use traps::{
-    ConnectionDeadline, Interrupt, Time, WaitQueue, branch, clock, connection_deadline, join, race,
-    shield, sleep, spawn, timeout_after, yield_now,
+    ConnectionDeadline, Interrupt, Kind, Time, WaitQueue, branch, clock, connection_deadline, join,
+    join_all, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -187,4 +188,44 @@ fn a_waker_that_arms_a_guard_again_saves_the_waits_after_its_own() {
         ends
     });
     assert_eq!(ends, (true, false, Time::ZERO + 9 * SECOND), "{trace}");
+}
+
+/// Runs two futures side by side inside a timeout of a second. The second has ended before, and
+/// another task has taken its rows in the tables of waits and scopes.
+fn ends_what_is_left<F: Future<Output = bool>>(first: F, second: impl Future) {
+    let ((is_interrupted, at), trace) = on_sim(async {
+        let other = async {
+            sleep(SECOND / 2).await.unwrap();
+            join_all((0..5).map(|_| timeout_after(8 * SECOND, sleep(9 * SECOND)))).await;
+        };
+        let mut other = spawn("other", other).await;
+        let both = async { Ok::<_, Interrupt>(future::join(first, second).await) };
+        let (is_interrupted, _) = timeout_after(SECOND, both).await.unwrap();
+        let at = clock().await;
+        other.join().await.unwrap();
+        (is_interrupted, at)
+    });
+    assert_eq!((is_interrupted, at), (true, Time::ZERO + SECOND), "{trace}");
+}
+
+#[test]
+fn a_timeout_ends_the_wait_that_is_left_after_a_newer_one_has_gone() {
+    let short = SECOND / 4;
+    ends_what_is_left(async { sleep(9 * SECOND).await.is_err() }, sleep(short));
+    let inner = |span| timeout_after(8 * SECOND, sleep(span));
+    ends_what_is_left(async { inner(9 * SECOND).await.is_err() }, inner(short));
+}
+
+#[test]
+fn a_bare_wait_that_begins_as_an_inner_timeout_closes_ends_with_the_outer_one() {
+    let (end, trace) = on_sim(async {
+        let body = async {
+            let ended = timeout_after(2 * SECOND, sleep(9 * SECOND)).await;
+            assert_eq!(ended.unwrap_err().kind(), Kind::TimeoutCancellation);
+            pending::<Result<(), Interrupt>>().await
+        };
+        let end = timeout_after(SECOND, body).await;
+        (end.unwrap_err().kind(), clock().await)
+    });
+    assert_eq!(end, (Kind::TaskTimeout, Time::ZERO + SECOND), "{trace}");
 }

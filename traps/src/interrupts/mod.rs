@@ -46,9 +46,9 @@
 //! interrupt itself. A cancellation has no such future. The poll only lets the task file another
 //! trap, which takes the cancellation.
 //!
-//! A trap whose event has already happened does not block, and does not look: a join of a task that
-//! has ended, a wait in a queue that keeps a permit, and a wait for a descriptor that is known to
-//! be ready.
+//! A trap whose event has already happened does not block, and does not look. Such a trap is a join
+//! of a task that has ended, a wait in a queue that keeps a permit, or a wait for a descriptor that
+//! is known to be ready.
 //!
 //! For example, the timeout `T` is around `join(a, b)`. At 1 s, `a` sleeps, and `b` sleeps inside a
 //! shield:

@@ -398,6 +398,9 @@ impl Records {
         // A sibling may have taken the interrupt at the source itself while it is still pending in
         // a branch. Only `places_of` finds that, and it looks through all scopes, so it comes
         // second.
+        // Pending here includes `waits_for_post`. No trap of this poll is filed inside, so the bare
+        // wait began after the close that made the source pending again. Nothing would poll it
+        // after the post.
         let is_pending = || fired.is_pending(scope) || !self.places_of(scope).is_empty();
         if !self.is_bare(scope) || !is_pending() {
             return None;
