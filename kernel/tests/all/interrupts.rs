@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Files the trap of a future, and does not wait for it.
 async fn file<F: Future + Unpin>(future: &mut F) {
     let mut future = pin!(future);
-    poll_fn(|cx| Poll::Ready(assert!(future.as_mut().poll(cx).is_pending()))).await;
+    assert!(poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await);
 }
 
 /// Returns at the next poll.
