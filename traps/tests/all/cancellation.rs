@@ -1,7 +1,7 @@
-//! Cancellation, whole: clean-up that awaits, shields with a grace, looking at what is pending, and
-//! the defects of Curio in this field, one test each.
+//! Cancellation: clean-up that awaits, shields with a grace, a look at pending interrupts, and the
+//! defects of Curio in this field, one test each.
 //!
-//! The rest of Curio's section 5 is in `curio_rules.rs`, what happens in one turn in
+//! The rest of Curio's section 5 is in `curio_rules.rs`. Events of one turn are in
 //! `precedence.rs`.
 
 use std::cell::{Cell, RefCell};
@@ -20,12 +20,12 @@ use traps::{
     join, remaining, shield, sleep, spawn, timeout_after, yield_now,
 };
 
-/// How often a line contains `text`.
+/// Returns the number of lines that contain `text`.
 fn lines_with<T>(ran: &Ran<T>, text: &str) -> usize {
     ran.lines(|line| line.contains(text)).len()
 }
 
-/// Polls once; what it was waiting for then has time to come.
+/// Polls once. After that, the awaited event has time to happen.
 async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     let mut polled = None;
     poll_fn(|cx| {
@@ -38,15 +38,15 @@ async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     polled
 }
 
-/// Never ready, and never woken.
+/// A future that is never ready and never woken.
 async fn bare<T>() -> T {
     std::future::pending().await
 }
 
 // ---- Clean-up that awaits ------------------------------------------------------------------
 
-/// Edge: after the one delivery, clean-up may sleep, set itself a limit, start a child and wait for
-/// it; a second request changes nothing.
+/// An interrupt is delivered once. After that, clean-up may sleep, set a limit, and spawn and join
+/// a child. A second request changes nothing.
 #[test]
 fn c29_clean_up_awaits() {
     let notes = Notes::default();
@@ -70,7 +70,7 @@ fn c29_clean_up_awaits() {
     assert_eq!((lines_with(&ran, "= again"), ran.count("deliver")), (1, 2));
 }
 
-/// A second canceller waits for the same end, and its own wait can be interrupted.
+/// A second canceller waits for the same task to end, and its own wait can be interrupted.
 #[test]
 fn c30_a_second_cancel_waits_for_the_same_end() {
     let notes = Notes::default();
@@ -96,7 +96,7 @@ fn c30_a_second_cancel_waits_for_the_same_end() {
     assert_eq!(notes.text(), "third:TT@0.200000 first:ok@0.400000 second:ok@0.400000");
 }
 
-/// The other form returns at once: the victim is told, and its end is still to come.
+/// `cancel_now` returns at once: the victim has its interrupt, and has not ended yet.
 #[test]
 fn c30_cancel_now_does_not_wait() {
     let notes = Notes::default();
@@ -114,11 +114,11 @@ fn c30_cancel_now_does_not_wait() {
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "returned@0.100000 CAN ended@0.500000");
-    // It answers: main blocks in its sleep and in its join, and nowhere between.
+    // The call does not block: main blocks only in its sleep and in its join.
     assert_eq!(lines_with(&ran, "main     block"), 2);
 }
 
-/// A second cancellation of a task that is ready is a line and nothing else.
+/// A second cancellation of a ready task writes a line, and has no other effect.
 #[test]
 fn c28_a_second_cancel_is_a_line_and_nothing_else() {
     let notes = Notes::default();
@@ -138,8 +138,8 @@ fn c28_a_second_cancel_is_a_line_and_nothing_else() {
     assert_eq!((lines_with(&ran, "= pending"), lines_with(&ran, "= again")), (1, 1));
 }
 
-/// A cancellation that comes while a child is joined ends the join, not the child; clean-up may
-/// join it again, and the child's output is whole.
+/// A cancellation during a join ends the join and not the child. Clean-up may join the child
+/// again, and gets its whole output.
 #[test]
 fn c29_clean_up_joins_the_child_that_it_waited_for() {
     check_quietly("c29_clean_up_joins_the_child_that_it_waited_for", Sim::new(), async {
@@ -160,8 +160,8 @@ fn c29_clean_up_joins_the_child_that_it_waited_for() {
     });
 }
 
-/// A task that is ready is not interrupted: what it was woken for stands, and the next blocking
-/// trap is hit, wherever it is filed.
+/// A ready task is not interrupted: it keeps the result that woke it. The interrupt ends its next
+/// blocking trap, wherever that is filed.
 #[test]
 fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
     let notes = Notes::default();
@@ -170,7 +170,7 @@ fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
         let (noted, waiting) = (notes.clone(), queue.clone());
         let victim = async move {
             noted.add(short(&waiting.wait().await));
-            // These answer, and are not hit.
+            // These traps do not block, so the interrupt does not end them.
             clock().await;
             let mut child = spawn("child", async { 7 }).await;
             let block = timeout_after(tenths(1), child.wait());
@@ -187,8 +187,8 @@ fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
     assert_eq!((lines_with(&ran, "= pending"), ran.count("deliver")), (1, 0));
 }
 
-/// A scope was begun and is not polled any more: nobody in it will ever hear of what comes for the
-/// task, and its next trap does.
+/// A scope was opened and is never polled again. An interrupt of the task cannot be read in it, so
+/// the task's next trap gets it.
 #[test]
 fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
     let ran = check_quietly("", Sim::new(), async {
@@ -205,7 +205,7 @@ fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
         queue.wake(1);
         victim.cancel_now("");
         let ended = victim.join().await.unwrap();
-        // A timeout, whose own scope the main line is in.
+        // A timeout. The main line is in its scope.
         let both = timeout_after(tenths(10), async {
             let mut begun = pin!(timeout_after(tenths(600), bare::<Result<(), Interrupt>>()));
             assert!(poll_once(&mut begun).await.is_none());
@@ -217,7 +217,7 @@ fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
     assert_eq!(ran.output, (("ok", "CAN", "ok"), ("ok", "TT", "ok")), "{}", ran.trace);
 }
 
-/// Each branch gets it once, also where nobody had it for a while.
+/// Each branch gets the interrupt once, even if it was in no trap for a while.
 #[test]
 fn a_ready_tasks_interrupt_comes_once_to_each_branch_and_to_nothing_beside_them() {
     let ran = check_quietly("", Sim::new(), async {
@@ -240,8 +240,8 @@ fn a_ready_tasks_interrupt_comes_once_to_each_branch_and_to_nothing_beside_them(
     assert_eq!(ran.output, ((("CAN", "ok"), ("CAN", "ok")), "ok"), "{}", ran.trace);
 }
 
-/// An interrupt that came while the task ran has been read in that run: it wins against nothing
-/// that comes later.
+/// The task has read an interrupt in the run in which it arrived. So the interrupt does not win
+/// against later events.
 #[test]
 fn a_cancellation_of_ones_own_is_no_winner_of_a_later_race() {
     let ran = check_quietly("", Sim::new(), async {
@@ -264,7 +264,7 @@ fn a_cancellation_of_ones_own_is_no_winner_of_a_later_race() {
     assert_eq!(lines_with(&ran, "race"), 1, "{}", ran.trace);
 }
 
-/// A cancellation that was delivered to a wait whose future is then dropped is pending again.
+/// If a wait is dropped with an unread cancellation, the cancellation is pending again.
 #[test]
 fn a_cancellation_that_finds_only_what_was_dropped_is_pending() {
     check_quietly("", Sim::new(), async {
@@ -284,8 +284,8 @@ fn a_cancellation_that_finds_only_what_was_dropped_is_pending() {
     });
 }
 
-/// The outer deadline passes while clean-up inside the inner block awaits: it hits there, as the
-/// timeout of an enclosing block, and the outer block is told that it is its own.
+/// The outer deadline passes while clean-up in the inner block awaits. It ends that wait as the
+/// timeout of an enclosing block, and the outer block gets it as its own timeout.
 #[test]
 fn c11_outer_expires_during_inner_clean_up() {
     let notes = Notes::default();
@@ -293,7 +293,7 @@ fn c11_outer_expires_during_inner_clean_up() {
         let inner = async {
             let hit = op(9).await;
             notes.add(short(&hit));
-            // Clean-up, which takes too long for the outer block.
+            // The clean-up takes too long for the outer block.
             notes.add(short(&op(9).await));
             notes.add(short(&op(1).await));
             hit
@@ -312,8 +312,8 @@ fn c11_outer_expires_during_inner_clean_up() {
     assert_eq!(ran.count("deliver"), 2);
 }
 
-/// Code in the inner block swallows the outer timeout. All open deadlines stay in force: the next
-/// blocking trap behind the inner block is hit, once.
+/// Code in the inner block swallows the outer timeout. All open deadlines stay in force, so it ends
+/// the next blocking trap after the inner block, once.
 #[test]
 fn c11_inner_swallows() {
     let notes = Notes::default();
@@ -335,7 +335,7 @@ fn c11_inner_swallows() {
 
 // ---- Shields with a grace ------------------------------------------------------------------
 
-/// What a shield held back is not a second interrupt for its siblings when it closes.
+/// When a shield closes, the interrupt that it held back does not reach its siblings again.
 #[test]
 fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
     let notes = Notes::default();
@@ -354,7 +354,7 @@ fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        // Both are woken, so the cancellation is pending in the block, and noted at the shield.
+        // Both are woken, so the cancellation is pending in the block and recorded at the shield.
         queue.wake(2);
         victim.cancel_now("");
         victim.join().await.unwrap();
@@ -362,9 +362,9 @@ fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
     assert_eq!(notes.text(), "ok CAN ok ok");
 }
 
-// ---- Looking at what is pending ------------------------------------------------------------
+// ---- A look at pending interrupts ----------------------------------------------------------
 
-/// Without a shield, a pending interrupt is taken and gone. With one, it stays and is shown.
+/// Without a shield, the check takes the pending interrupt. With a shield, the check shows it.
 #[test]
 fn curio_c9_check_cancellation_takes_and_in_a_shield_shows() {
     let notes = Notes::default();
@@ -388,7 +388,7 @@ fn curio_c9_check_cancellation_takes_and_in_a_shield_shows() {
     assert_eq!(notes.text(), "CAN CAN ok CAN ok ok");
 }
 
-/// It answers: nobody else runs, and there is no cost of a turn.
+/// The check does not block: no other task runs, and it costs no turn.
 #[test]
 fn c31_check_cancellation_is_no_switch() {
     let ran = check_quietly("c31_check_cancellation_is_no_switch", Sim::new(), async {
@@ -401,7 +401,7 @@ fn c31_check_cancellation_is_no_switch() {
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
 }
 
-/// Shielded code ends early because it knows; the interrupt comes behind the shield all the same.
+/// Shielded code sees the interrupt and ends early. The interrupt is delivered after the shield.
 #[test]
 fn c31_shielded_code_can_end_early() {
     let notes = Notes::default();
@@ -428,8 +428,8 @@ fn c31_shielded_code_can_end_early() {
     assert_eq!(notes.text(), "3:stop CAN");
 }
 
-/// The precedence is that of a blocking trap: a cancellation before the timeouts, and of these the
-/// one that fired first; each is named as a trap in that place would see it.
+/// The precedence is that of a blocking trap: first a cancellation, then the timeouts in the order
+/// in which they fired. Each has the kind that a trap in this place would see.
 #[test]
 fn x2_check_cancellation_keeps_the_precedence() {
     let notes = Notes::default();
@@ -456,7 +456,7 @@ fn x2_check_cancellation_keeps_the_precedence() {
     assert_eq!(notes.text(), "CAN TCE TT ok");
 }
 
-/// Expiry is noticed in step 4 of a turn only, so code that never parks sees none.
+/// Only step 4 of a turn fires timers, so code that never parks sees no timeout.
 #[test]
 fn c31_check_cancellation_sees_no_deadline_pass() {
     let sim = Sim::new();
@@ -475,7 +475,7 @@ fn c31_check_cancellation_sees_no_deadline_pass() {
     assert_eq!(notes.text(), "ok ok TT");
 }
 
-/// It gives what is pending in its own branch, and leaves the other branch its own.
+/// The check takes the interrupt of its own branch, and leaves that of the other branch.
 #[test]
 fn x10_check_cancellation_in_each_branch() {
     let notes = Notes::default();
@@ -490,7 +490,7 @@ fn x10_check_cancellation_in_each_branch() {
             join(branch(), branch()).await;
         };
         let mut victim = spawn("victim", victim).await;
-        // This sleep was begun first, so it ends first: the victim is ready, and has yet to run.
+        // This sleep began first, so it ends first. The victim is ready, and has not run yet.
         op(1).await.unwrap();
         victim.cancel_now("");
         victim.join().await.unwrap();
@@ -498,7 +498,7 @@ fn x10_check_cancellation_in_each_branch() {
     assert_eq!(notes.text(), "ok ok CAN CAN ok ok");
 }
 
-/// An interrupt that it was given and that nobody read is pending again.
+/// An interrupt that a check got and no code read is pending again.
 #[test]
 fn x3_check_cancellation_dropped_unread() {
     let notes = Notes::default();
@@ -534,7 +534,7 @@ fn curio_d1_a_timeout_of_none_completes() {
     assert_eq!((ran.count("late"), lines_with(&ran, "fire     s")), (0, 0));
 }
 
-/// A deadline that a cancellation made obsolete does not hide a later one.
+/// A deadline that a cancellation made obsolete does not hide a later deadline.
 #[test]
 fn curio_d2_a_longer_timeout_in_clean_up_fires() {
     // Near and far, and moving between the two stores.
@@ -555,8 +555,8 @@ fn curio_d2_a_longer_timeout_in_clean_up_fires() {
     }
 }
 
-/// A cancellation is pending in a shield. Timeouts inside fire and their blocks are left, several
-/// times: the cancellation is still pending.
+/// A cancellation is pending at a shield. Timeouts inside the shield fire and close several times,
+/// and the cancellation is still pending.
 #[test]
 fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
     let notes = Notes::default();
@@ -579,7 +579,7 @@ fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
     assert_eq!(notes.text(), "TT TT TT CAN ok");
 }
 
-/// Waking more waiters than there are wakes those that exist. Curio's kernel crashes here.
+/// A wake of more waiters than exist wakes all that exist. Curio's kernel crashes here.
 #[test]
 fn curio_d4_waking_an_empty_line_is_no_error() {
     check_quietly("curio_d4_waking_an_empty_line_is_no_error", Sim::new(), async {
@@ -590,7 +590,7 @@ fn curio_d4_waking_an_empty_line_is_no_error() {
         let waiting = queue.clone();
         let mut waiter = spawn("waiter", async move { waiting.wait().await }).await;
         yield_now().await.unwrap();
-        // A wake is not kept: this one is there to be woken, and it alone.
+        // A wake is not kept, so this waiter is the only one.
         assert_eq!(queue.waiting(), 1);
         queue.wake(2);
         queue.wake(1);
@@ -616,7 +616,7 @@ fn a_semaphore_lets_so_many_in_and_the_others_in_their_order() {
                 Ok::<_, Interrupt>(())
             }
         };
-        // The fourth gives up, and its place in line with it.
+        // The fourth gives up, and so leaves the queue.
         let fourth = traps::ignore_after(tenths(1), work(4));
         let all = traps::join_all([work(3), work(2), work(1)]);
         let (all, fourth) = traps::join(all, fourth).await;
@@ -627,8 +627,8 @@ fn a_semaphore_lets_so_many_in_and_the_others_in_their_order() {
     });
 }
 
-/// A task that released a lock during a wait takes it again afterwards. A cancellation of that
-/// second wait releases nothing: another task has the lock.
+/// A task that released a lock during a wait takes the lock again afterwards. If that second wait
+/// is cancelled, it releases nothing, because another task has the lock.
 #[test]
 fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
     let notes = Notes::default();
@@ -669,7 +669,7 @@ fn curio_d11_ignore_after_says_that_it_expired() {
     });
 }
 
-/// A wait that was dropped leaves nothing in its queue, even if it is never woken.
+/// A dropped wait leaves nothing in its queue, even if the queue is never woken.
 #[test]
 fn curio_d12_waits_that_were_given_up_are_freed() {
     let mut kernel = Kernel::new(Sim::new());
@@ -686,7 +686,7 @@ fn curio_d12_waits_that_were_given_up_are_freed() {
     assert_eq!(held, (0, 0, 0, 0, 0));
 }
 
-/// An interrupt that none of these scopes delivered, made by hand or stored before, is passed on
+/// If none of these scopes delivered an interrupt (made by hand, or stored before), they pass it on
 /// unchanged.
 #[test]
 fn curio_d19_an_interrupt_from_elsewhere_is_passed_on() {
@@ -723,7 +723,7 @@ fn inside_a_timeout_of_none_an_outer_timeout_is_a_timeout_cancellation() {
     assert_eq!(ran.output, Some(Kind::TimeoutCancellation), "{}", ran.trace);
 }
 
-/// The inner timeout is delivered after the shield, when the outer deadline has passed too.
+/// The inner timeout is delivered after the shield, when the outer deadline has passed, too.
 #[test]
 fn the_reading_of_an_interrupt_is_the_time_of_its_delivery() {
     let ran = check_quietly("reading", Sim::new(), async {
@@ -773,7 +773,7 @@ where
     check_quietly("clean-up", Sim::new(), program).output
 }
 
-/// Waits for an event by plain wakers: it makes no trap in this task.
+/// Waits for an event by plain wakers, without a trap in this task.
 async fn by_waker(event: Rc<Event>) {
     let (sender, receiver) = futures_util::future::abortable(std::future::pending::<()>());
     let aborts = async move {
@@ -854,7 +854,7 @@ fn a_task_that_cancels_itself_has_no_branch_that_it_opens_later() {
 fn a_trap_is_not_ended_by_a_timeout_that_closes_later_in_its_poll() {
     let ran = check_quietly("closes", Sim::new(), async {
         let first = async {
-            // Its interrupt is the one delivery of the outer timeout here.
+            // This interrupt is the only delivery of the outer timeout here.
             let ended = sleep(tenths(90)).await.is_err();
             (ended, yield_now().await.is_ok())
         };
@@ -865,7 +865,7 @@ fn a_trap_is_not_ended_by_a_timeout_that_closes_later_in_its_poll() {
         let both = async { Ok::<_, Interrupt>(futures_util::future::join(first, second).await) };
         timeout_after(tenths(10), both).await
     });
-    // The trap of the first is filed before the second timeout closes and makes the outer deadline
-    // pending again, so it is the trap after that which ends.
+    // The first branch files its trap before the second timeout closes and makes the outer deadline
+    // pending again. So the interrupt ends the trap after that.
     assert_eq!(ran.output, Ok(((true, true), (true, false))), "{}", ran.trace);
 }

@@ -1,5 +1,5 @@
-//! Channels and queues between tasks: who is served, what an interrupt may not lose, and what a
-//! channel that is closed says.
+//! Channels and queues between tasks: the order of service, the items that an interrupt must not
+//! lose, and the errors of a closed channel.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -53,7 +53,7 @@ async fn join<T: 'static>(mut task: Task<T>) -> T {
 /// Items, as `(sender, number)`, that were sent and that were received.
 type Ledger = (Vec<(u32, u32)>, Vec<(u32, u32)>);
 
-/// All that was sent was received, once, and in the order of each sender.
+/// Asserts that each sent item was received once, in the order of its sender.
 #[track_caller]
 fn assert_settled((sent, received): Ledger) {
     let of = |list: &[(u32, u32)], who| -> Vec<u32> {
@@ -65,7 +65,7 @@ fn assert_settled((sent, received): Ledger) {
     assert_eq!(received.len(), sent.len());
 }
 
-/// Sends three items; gives those that were sent.
+/// Sends three items. Returns the items that were sent.
 async fn send_three(who: u32, sender: mpsc::Sender<(u32, u32)>) -> Vec<(u32, u32)> {
     let mut sent = Vec::new();
     for n in 0..3 {
@@ -128,7 +128,7 @@ fn a_receive_that_is_given_up_when_its_item_comes_loses_nothing() {
         .await;
         let (mut got, mut timeouts) = (Vec::new(), 0);
         loop {
-            // Both ends of the race come in the same turn.
+            // Both ends of the race happen in the same turn.
             match timeout_after(ms(1), receiver.recv()).await {
                 Ok(n) => got.push(n),
                 Err(Error::SendersGone) => return (got, timeouts),
@@ -270,7 +270,7 @@ fn a_closed_receiver_gets_what_was_sent_and_refuses_the_rest() {
 #[test]
 fn a_close_ends_a_receive_that_was_polled_before() {
     on_sim(async {
-        // The receiver itself stands in line, left there by a race that the stop signal won.
+        // The receiver is in the queue: it lost a race against the stop signal.
         let (sender, mut receiver) = mpsc::channel(4);
         sender.try_send(1).unwrap();
         assert_eq!(receiver.next().await, Some(Ok(1)));
@@ -283,13 +283,13 @@ fn a_close_ends_a_receive_that_was_polled_before() {
         assert_eq!(receiver.next().now_or_never(), Some(None), "and the end, at once");
         assert_eq!(receiver.recv().await, Err(Error::Closed));
 
-        // It is the same where the close is all that comes.
+        // The same is true if only the close happens.
         let (_sender, mut receiver) = mpsc::channel::<()>(4);
         assert!(matches!(race(receiver.next(), sleep(ms(1))).await, Either::Right(Ok(_))));
         receiver.close();
         assert_eq!(receiver.next().now_or_never(), Some(None));
 
-        // And where another task waits, in a receiver that two share.
+        // And if another task waits, in a receiver that two tasks share.
         let (_sender, receiver) = mpsc::channel::<()>(4);
         let shared = Rc::new(RefCell::new(receiver));
         let theirs = shared.clone();
@@ -373,7 +373,7 @@ fn a_stream_goes_on_after_an_interrupt_and_ends_with_the_senders() {
 fn a_stream_that_is_left_alone_takes_no_wake_from_a_receive() {
     on_sim(async {
         let (sender, mut receiver) = mpsc::channel(4);
-        // The receiver itself stands in line now.
+        // The receiver is in the queue now.
         assert!(receiver.next().now_or_never().is_none());
         settle().await;
         let mut reader = spawn("reader", async move {
@@ -381,7 +381,7 @@ fn a_stream_that_is_left_alone_takes_no_wake_from_a_receive() {
             assert!(receiver.next().now_or_never().is_none());
             yield_now().await.unwrap();
             sleep(ms(2)).await.unwrap();
-            // Its item has come meanwhile.
+            // Its item has arrived in the meantime.
             (first, receiver.try_recv(), receiver.recv().await, receiver.next().await)
         })
         .await;
@@ -635,7 +635,7 @@ fn a_watch_receiver_sees_the_newest_value_and_each_change_once() {
         insist(yield_now).await.unwrap();
         sender.send(1).unwrap();
         sender.send(2).unwrap();
-        // Also if one of these is interrupted, the reader has run.
+        // Even if one of these is interrupted, the reader has run.
         insist(|| sleep(ms(1))).await.unwrap();
         sender.send_modify(|level| *level += 1);
         drop(sender);
@@ -783,7 +783,7 @@ fn waiting_gets_are_served_in_the_order_in_which_they_came_and_nobody_overtakes(
         settle().await;
         queue.try_put(1).unwrap();
         queue.try_put(2).unwrap();
-        // They are for `a` and `b`, who have not run yet.
+        // The items are for `a` and `b`, which have not run yet.
         assert!(queue.get().now_or_never().is_none());
         assert_eq!((queue.try_get(), queue.len()), (Err(Error::Empty), 2));
         let late = spawn("late", async move { (queue.get().await, queue) }).await;
@@ -912,7 +912,7 @@ fn a_join_ends_when_all_items_were_done_though_another_is_put_at_once() {
         queue.task_done();
         queue.try_put(2).unwrap();
         assert_eq!(joiner.join().await.unwrap(), Ok(()));
-        // Who comes now waits for that one.
+        // A later caller waits for that item.
         assert_eq!(short(&timeout_after(ms(1), queue.join()).await), "TT");
         queue.task_done();
         queue.join().await.unwrap();
@@ -922,7 +922,7 @@ fn a_join_ends_when_all_items_were_done_though_another_is_put_at_once() {
 
 // ---- User code that panics ---------------------------------------------------------------------
 
-/// An item of which one use panics.
+/// An item that panics at one of its uses.
 #[derive(Debug)]
 struct Bomb {
     n: u32,
@@ -975,7 +975,7 @@ fn safe(n: u32) -> Bomb {
     Bomb { n, at: Use::None }
 }
 
-/// Whether it panics.
+/// Returns whether `code` panics.
 fn panics<T>(code: impl FnOnce() -> T) -> bool {
     catch_unwind(AssertUnwindSafe(code)).is_err()
 }
@@ -995,7 +995,7 @@ fn a_comparison_that_panics_costs_a_queue_neither_room_nor_items() {
         }
         queue.try_put(safe(0)).unwrap();
         assert!(queue.is_full());
-        // The room that was handed to a put that waited goes to the next.
+        // The room that a waiting put was handed goes to the next put.
         let (first, second) = (queue.clone(), queue.clone());
         let first = spawn("first", async move { first.put(wild(2)).await }).await;
         let second = spawn("second", async move { second.put(safe(3)).await }).await;
@@ -1016,7 +1016,7 @@ fn a_comparison_that_panics_costs_a_queue_neither_room_nor_items() {
 #[test]
 fn a_drop_that_panics_keeps_no_news_from_a_receiver_and_no_item_from_its_drop() {
     on_sim(async {
-        // The item that has to go is one that its receiver has not seen.
+        // The item that must go is one that its receiver has not seen.
         let (news, mut receiver) = broadcast::channel::<Bomb>(1);
         let reader = spawn("reader", async move {
             let first = receiver.recv().await;

@@ -25,7 +25,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T, Interrupt>) -> Result<T, Kind> {
     result.map_err(|why| why.kind())
 }
 
-/// What an interrupted wait tells: the kind and the clock's reading.
+/// Returns the kind of an interrupt, and its reading of the clock.
 fn told<T: std::fmt::Debug>(result: Result<T, Interrupt>) -> (Kind, Time) {
     let why = result.unwrap_err();
     (why.kind(), why.reading())
@@ -44,12 +44,12 @@ fn join_of_two_sleeps_takes_the_longer() {
     assert_lines(&trace, "withdraw", 0);
 }
 
-/// A wait that is the only one takes its task from the CPU, and each of several is awaited,
-/// wherever in the tree of scopes they are. A wait that has its result, unread, does not count.
+/// A single wait has the line `block`, and each of several waits has the line `await`, wherever in
+/// the tree of scopes they are. A wait with an unread result does not count.
 #[test]
 fn x10_only_the_wait_that_has_no_other_beside_it_blocks() {
     let beside = on_sim(async {
-        // In no scopes of their own, as the branches of `traps::join` would be.
+        // Without scopes of their own, unlike the branches of `traps::join`.
         let (first, second) = join!(sleep(secs(2)), sleep(secs(1)));
         first.and(second).unwrap();
     });
@@ -71,7 +71,7 @@ fn x10_only_the_wait_that_has_no_other_beside_it_blocks() {
     assert_eq!(waits(&trace).last(), Some(&"block sleep 3s".to_owned()), "{trace}");
 }
 
-/// What the lines say by which the main task waits.
+/// Returns the verbs and operations by which the main task waits.
 fn waits(trace: &str) -> Vec<String> {
     let lines = trace.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let of_main = lines.filter(|words| words.get(4) == Some(&"main"));
@@ -240,7 +240,7 @@ fn a_branch_is_interrupted_once_though_its_sibling_closes_a_nested_scope_meanwhi
             let a = timeout_after(secs(5), sleep(secs(9)));
             let b = async {
                 let first = sleep(secs(9)).await;
-                // Clean-up: the one interrupt was delivered.
+                // Clean-up: the only interrupt was delivered.
                 (told(first), sleep(secs(1)).await)
             };
             let both = async {
@@ -279,7 +279,7 @@ fn a_cancellation_reaches_every_branch_once() {
             let mut three = Vec::new();
             let branches = (0..3).map(|n| async move {
                 if n == 1 {
-                    sleep(secs(1)).await.unwrap(); // ready when it comes
+                    sleep(secs(1)).await.unwrap(); // ready when the interrupt arrives
                 }
                 let hit = sleep(secs(9)).await.is_err();
                 (hit, sleep(secs(1)).await.is_ok())
@@ -381,7 +381,7 @@ fn a_bare_wait_ends_though_its_task_was_ready_when_the_timeout_fired() {
 fn a_bare_wait_that_begins_after_its_timeout_fired_ends() {
     let (end, _) = on_sim(async {
         let late = timeout_after(secs(1), async {
-            sleep(secs(1)).await?; // a tie: the value wins, the timeout is pending
+            sleep(secs(1)).await?; // a tie: the value wins, and the timeout is pending
             never::<Result<(), Interrupt>>().await
         });
         late.await
@@ -404,7 +404,7 @@ fn a_bare_wait_next_to_a_trap_ends_when_the_trap_has_ended() {
 #[test]
 fn a_bare_wait_that_is_not_polled_for_its_timeout_holds_no_timeout_around_it_back() {
     let (end, _) = on_sim(async {
-        // A list polls a child only if the child's own waker was called, and nobody has it.
+        // A list polls a child only after a call of the child's own waker, which no code has.
         let mut list = FuturesUnordered::new();
         list.push(timeout_after(secs(1), async { never::<Result<(), Interrupt>>().await }));
         timeout_after(secs(2), async { list.next().await.expect("it has a child") }).await
@@ -431,7 +431,7 @@ fn a_bare_wait_ends_though_its_poll_told_the_kernel_something() {
             let (channel, other) = (five_at_three_seconds().await, Oneshot::new());
             spawn("other", other.clone().receive()).detached().await;
             timeout_after(secs(3), async move {
-                // It comes in the turn in which the timeout fires.
+                // The value arrives in the turn in which the timeout fires.
                 assert_eq!(channel.receive().await, 5);
                 match what {
                     "child" => spawn("child", async {}).detached().await,
@@ -498,7 +498,7 @@ fn foreign_is_interrupted_in_place() {
     let (end, trace) = on_sim(async move {
         timeout_after(secs(1), async {
             let wait = foreign(never::<()>()).await;
-            theirs.set(true); // in place: the code around it goes on
+            theirs.set(true); // in place: the code around it continues
             wait
         })
         .await
@@ -550,7 +550,7 @@ fn a_timeout_inside_a_race_inside_unordered_leaves_nothing() {
         }
         lefts
     });
-    // At a tie both are done, and a race looks at the first one first.
+    // In a tie both are done, and a race polls the first branch first.
     assert_eq!(n, 50);
 }
 
@@ -592,10 +592,10 @@ fn children_of_a_combinator_polled_by_waker_only_survive_spurious_and_late_wakes
     assert_eq!(order.len(), 60);
 }
 
-// ---- Asked before a timeout, waited for inside it -----------------------------------------------
+// ---- Filed before a timeout, awaited inside it --------------------------------------------------
 
-/// A wait that was begun in the same poll, before the timeout around it opened, is inside it: it is
-/// told of the timeout, and its future cleans up.
+/// A wait began in the poll in which the timeout around it opened, before the timeout. It is inside
+/// the timeout all the same: it gets the interrupt, and its future cleans up.
 #[test]
 fn a_wait_that_was_begun_before_its_timeout_is_told_of_it() {
     for own_waker in [true, false] {

@@ -1,4 +1,4 @@
-//! Deadlines that operations find around them.
+//! Deadlines around operations.
 //!
 //! Not here: configured timeouts (there is no configuration), and deadlines on the wire (a network
 //! protocol would send `remaining()`). Other files test the deadline of a job on a thread
@@ -24,7 +24,7 @@ fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-// ---- What is in force --------------------------------------------------------------------------
+// ---- The deadline in force ---------------------------------------------------------------------
 
 #[test]
 fn a1_the_deadline_is_absolute_and_readable_anywhere_below() {
@@ -73,8 +73,8 @@ fn a2_work_whose_time_is_over_is_not_given_to_a_thread() {
     assert_eq!(ran.count("offload"), 0);
 }
 
-/// 30 s in all: the third operation begins when 20 s are spent, and its trap shows the outer
-/// deadline, not a new one.
+/// 30 s for all: the third operation begins after 20 s, and its trap shows the outer deadline, not
+/// a new deadline.
 #[test]
 fn a3_a_third_operation_runs_under_what_remains() {
     let ran = check_quietly("a3", Sim::new(), async {
@@ -168,7 +168,7 @@ fn a4_clean_up_under_an_expired_deadline_begins_nothing() {
     assert!(!started.get());
 }
 
-/// Which of several deadlines it was: the soonest, of equal ones the outermost.
+/// Of several deadlines the soonest one fires, and of equal deadlines the outermost.
 #[test]
 fn a4_the_error_names_the_deadline_that_holds() {
     let sim = Sim::new();
@@ -275,13 +275,13 @@ fn a7_leaving_a_scope_restores_the_deadline_around_it() {
 #[test]
 fn a8_the_sooner_of_two_nested_deadlines_fires_and_the_outer_one_stays() {
     check_quietly("a8", Sim::new(), async {
-        // Outer 5 s, inner 10 s: the outer one, attributed to it.
+        // Outer 5 s, inner 10 s: the outer timeout fires, and its scope gets it as its own.
         let line = line!() + 1;
         let cut = timeout_after(secs(5), timeout_after(secs(10), sleep(secs(60)))).await;
         let why = cut.unwrap_err();
         assert_eq!((why.kind(), why.scope()), (Kind::TaskTimeout, Some(1)));
         assert_eq!((clock().await, why.set_at().unwrap().line()), (at(50), line));
-        // Outer 5 s, inner 2 s: the inner one, then the outer one is still armed.
+        // Outer 5 s, inner 2 s: the inner timeout fires, and the outer deadline is still armed.
         let outer = timeout_after(secs(5), async {
             let inner = timeout_after(secs(2), sleep(secs(60))).await;
             assert_eq!(short(&inner), "TT");
@@ -322,8 +322,8 @@ fn a11_an_undecorated_helper_is_cut_at_the_outer_deadline() {
 
 // ---- Clocks ------------------------------------------------------------------------------------
 
-/// The same program twice, on a day whose clock is set back and forth in the second: not one byte
-/// of the trace differs.
+/// Runs a program twice. In the second run, the time of day is set back and forth. Not one byte of
+/// the trace differs.
 #[test]
 fn a13_stepping_the_wall_clock_does_nothing() {
     let program = |steps: bool| {
@@ -352,7 +352,7 @@ fn a13_stepping_the_wall_clock_does_nothing() {
     assert!(before.is_sorted() && !after.is_sorted(), "the steps were taken: {after:?}");
 }
 
-/// Also where a task holds the CPU meanwhile.
+/// The same while a task holds the CPU.
 #[test]
 fn a_wall_clock_that_is_set_goes_on_from_then() {
     let then = SystemTime::UNIX_EPOCH + secs(1_700_000_000);
@@ -365,7 +365,7 @@ fn a_wall_clock_that_is_set_goes_on_from_then() {
     });
 }
 
-/// A handle is for any thread, so for two.
+/// Any thread may use a handle, so two threads may.
 #[test]
 fn a_virtual_clock_that_two_threads_advance_loses_nothing() {
     let clock = Sim::new().clock();
@@ -384,7 +384,7 @@ fn x6_none_is_no_limit_of_its_own_and_zero_has_passed() {
     check_quietly("x6", Sim::new(), async {
         let inside = timeout_after(tenths(3), timeout_after(None, current_deadline_ok())).await;
         assert_eq!(inside, Ok(Some(at(3))), "the outer one stays in force");
-        // A first sleep of zero completes; the next trap is hit.
+        // A first sleep of zero completes. The interrupt ends the next trap.
         let twice = async {
             sleep(Duration::ZERO).await?;
             op(1).await.map(|_| "done")

@@ -22,7 +22,7 @@ use traps::{
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Panics when it is dropped.
+/// A value that panics when it is dropped.
 struct Dies;
 
 impl Drop for Dies {
@@ -50,7 +50,7 @@ fn a_guard_and_a_timeout_are_over_also_where_what_is_inside_panics_in_its_drop()
         for dropped in [catch(|| drop(guard)), catch(|| drop(timeout))] {
             dropped.unwrap_err();
         }
-        // It is the task that it interrupts, as outside any guard.
+        // The deadline interrupts the task, as outside any guard.
         deadline.arm(2 * SECOND);
         short(&sleep(5 * SECOND).await)
     });
@@ -62,8 +62,8 @@ fn catch(code: impl FnOnce()) -> thread::Result<()> {
     catch_unwind(AssertUnwindSafe(code))
 }
 
-/// Three phases on one deadline: the log shows `d1` in each of them, and the kernel was asked for
-/// it once.
+/// Three phases share one deadline: the log shows `d1` in each of them, and the deadline was made
+/// once.
 #[test]
 fn d1_one_deadline_serves_every_phase() {
     let ran = check_quietly("d1", Sim::new(), async {
@@ -81,7 +81,7 @@ fn d1_one_deadline_serves_every_phase() {
     assert_eq!((ran.count("arm"), ran.count("disarm")), (4, 4));
 }
 
-/// Whoever arms it: it is the maker that is interrupted.
+/// The deadline interrupts the task that made it, whichever task arms it.
 #[test]
 fn d1_it_is_bound_to_the_task_that_made_it() {
     let notes = Notes::default();
@@ -107,7 +107,7 @@ fn d1_it_is_bound_to_the_task_that_made_it() {
     assert_eq!(notes.text(), "maker:TT other:ok");
 }
 
-/// Longer or shorter, near or far (the tick is 300 ms): the last one counts.
+/// Longer or shorter, near or far (the tick is 300 ms), the last arm counts.
 #[test]
 fn d2_a_longer_arm_replaces_a_shorter_one() {
     for (first, then) in [(10, 500), (500, 10), (10, 20), (20, 10), (500, 700), (700, 500)] {
@@ -117,7 +117,7 @@ fn d2_a_longer_arm_replaces_a_shorter_one() {
             deadline.arm(then * MS);
             let end = sleep(SECOND).await;
             let fired = deadline.fired();
-            // And arming it clears that it fired.
+            // Arming the deadline also clears `fired`.
             deadline.arm(first * MS);
             (short(&end), end.unwrap_err().reading(), fired, deadline.fired())
         });
@@ -148,7 +148,7 @@ fn d5_a_guard_disarms_on_every_way_out() {
     assert_eq!((ran.count("arm"), ran.count("disarm"), ran.count("fire")), (4, 3, 5));
 }
 
-/// Six ways out of a guard: what was armed is disarmed or has fired, and hits nobody later.
+/// Six ways out of a guard. Each disarms a deadline that has not fired, and none ends a later wait.
 #[test]
 fn d5_nothing_stays_armed_on_any_way_out() {
     let ways: [(&str, &str, usize); 6] = [
@@ -213,7 +213,7 @@ fn d5_nothing_stays_armed_on_any_way_out() {
         assert_eq!((held.timers, held.pending), (0, 0), "{way}: {held:?}");
         let fired = deadline.as_ref().is_some_and(|deadline| deadline.fired());
         assert_eq!(usize::from(fired), fires, "{way}");
-        // Whoever waits next is not hit.
+        // The next wait is not interrupted.
         let next = async { ignore_after(60 * SECOND, never.wait()).await };
         assert_eq!(kernel.run(next).unwrap(), Ok(None), "{way}");
         drop(deadline);
@@ -274,7 +274,7 @@ fn d7_in_its_turn_the_deadline_wins_and_the_byte_is_still_there() {
     assert_eq!(ran.took, SECOND);
 }
 
-/// The deadline fires, and the task is cancelled before it runs or behind that: the timeout stays.
+/// The deadline fires, and the task is cancelled before or after it runs. The timeout stays.
 #[test]
 fn d29_a_timeout_in_its_turn_stays_and_the_cancellation_is_next() {
     for canceller_first in [true, false] {
@@ -290,7 +290,7 @@ fn d29_a_timeout_in_its_turn_stays_and_the_cancellation_is_next() {
             let child = spawn("victim", victim).await;
             yield_now().await.unwrap();
             if canceller_first {
-                // Ready already when the deadline fires.
+                // The task is already ready when the deadline fires.
                 clock.advance(SECOND);
                 yield_now().await.unwrap();
             } else {
@@ -306,7 +306,7 @@ fn d29_a_timeout_in_its_turn_stays_and_the_cancellation_is_next() {
     }
 }
 
-/// The cancellation is delivered, and before the victim runs the deadline is due too.
+/// The cancellation is delivered. Before the victim runs, the deadline is due, too.
 #[test]
 fn d29_a_cancellation_before_it_stands() {
     for guards in [1, 2] {
@@ -367,7 +367,7 @@ fn d3_zero_disarms_and_a_guard_of_zero_has_no_limit() {
     assert_eq!(ran.lines(|line| line.contains(" guard ")).len(), 0);
 }
 
-/// As after a timeout: a wait that goes on is in what is around the guard, not in the next one.
+/// After a guard, as after a timeout, a wait that continues is in the scope around the guard.
 #[test]
 fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
     for beside in [0, 20] {
@@ -387,7 +387,7 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
             (short(&first), short(&second), short(&napped), clock().await)
         });
         assert_eq!(ran.output, ("ok", "TT", "ok", Time::ZERO + 60 * SECOND), "{beside}");
-        // The wait is in a timeout, which hangs on the guard while that runs.
+        // The wait is in a timeout, which is inside the guard while the guard runs.
         let ran = check_quietly("outlives", Sim::new(), async move {
             let mut others: FuturesUnordered<_> =
                 (0..beside).map(|_| sleep(3600 * SECOND)).collect();
@@ -426,7 +426,7 @@ fn d3_zero_forgets_what_fired_before_it() {
     assert_eq!(ran.output, [true, false, true, false]);
 }
 
-/// It fired while a shield held its interrupt back, so nobody has heard of that yet.
+/// The deadline fired while a shield held back its interrupt, so no code has read it yet.
 #[test]
 fn d3_d10_what_a_shield_held_back_is_forgotten_with_the_next_arm() {
     for (span, second) in [(Duration::ZERO, "ok"), (5 * SECOND, "TT")] {
@@ -474,7 +474,7 @@ fn a_deadline_that_is_disarmed_between_two_runs_does_not_fire() {
     }
 }
 
-/// Zero takes it out of the timers at once, near or far, and a guard of zero never was in them.
+/// A zero limit disarms a deadline at once, near or far. A guard of zero arms none.
 #[test]
 fn d3_zero_leaves_nothing_armed_and_nothing_to_wake_for() {
     for span in [10 * MS, 10 * SECOND] {
@@ -495,7 +495,7 @@ fn d3_zero_leaves_nothing_armed_and_nothing_to_wake_for() {
             .unwrap();
         assert_eq!(kernel.counters().timers, 0);
         let before = kernel.counters();
-        // A minute in steps that are too short for the far table: nothing but them.
+        // A minute in steps that are too short for the far table: no scan happens.
         kernel
             .run(async {
                 for _ in 0..600 {
@@ -524,8 +524,8 @@ fn d4_disarming_thrice_is_one_line() {
     assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
 }
 
-/// It fires when its task is ready with a value already, and is disarmed before it ended a wait:
-/// what the task waits for next is not interrupted in its place.
+/// The deadline fires when its task is already ready with a value, and is disarmed before it ends a
+/// wait. The next wait of the task is not interrupted in its place.
 #[test]
 fn d4_what_is_disarmed_hits_no_later_wait_though_it_has_fired() {
     for guarded in [false, true] {
@@ -583,7 +583,7 @@ fn d8_after_a_timeout_the_task_goes_on() {
         let deadline = connection_deadline().await;
         let guarded = deadline.guard(SECOND, async { socket.readable().await }).await;
         let guarded = matches!(guarded, Err(traps::Error::Interrupt(why)) if !why.is_cancelled());
-        // The 408: it waits for the peer, and nothing of the timeout hits that wait.
+        // The 408 response waits for the peer, and the timeout does not interrupt that wait.
         let answer = deadline.guard(5 * SECOND, async { socket.writable().await }).await;
         (guarded, answer.is_ok(), short(&sleep(SECOND).await))
     });
@@ -608,7 +608,7 @@ fn d9_a_cancellation_from_outside_is_not_a_timeout() {
     assert_eq!(ran.output, ("CAN", false));
 }
 
-/// Also one that comes from the shutdown, and also behind a guard that has timed out once.
+/// Also a cancellation by the shutdown, and also after a guard that has timed out once.
 #[test]
 fn d9_a_shutdown_is_a_cancellation_in_a_guard() {
     let notes = Notes::default();
@@ -651,7 +651,7 @@ fn d11_ten_thousand_deadlines_are_one_scan_a_tick() {
     assert!(counters.scans <= 4, "{counters:?}");
 }
 
-/// The same numbers everywhere (an xorshift).
+/// Returns the next random number, the same on every machine (an xorshift).
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -701,14 +701,14 @@ fn d15_d16_d17_the_scan_begins_with_an_arm_ends_with_a_disarm_and_begins_again()
         short(&end)
     });
     assert_eq!(ran.output, "TT");
-    // One scan for each far sleep, and one that the disarmed deadline had asked for at most.
+    // At most one scan for each far sleep, and one that the disarmed deadline had asked for.
     assert!(ran.count("tick") <= 5, "{}", ran.trace);
     let turns = ran.lines(|line| line.contains("main") && line.contains(" run "));
     assert_eq!(turns.len(), 5);
 }
 
-/// The same by counting: not one scan before the first arm, at most one after the last disarm, and
-/// scans again with the next arm.
+/// The same by counters: no scan before the first arm, at most one scan after the last disarm, and
+/// scans again after the next arm.
 #[test]
 fn d15_d16_d17_no_arm_no_scan() {
     let mut kernel = Kernel::new(Sim::new());
@@ -731,7 +731,7 @@ fn d15_d16_d17_no_arm_no_scan() {
     kernel.run(five_minutes()).unwrap();
     let quiet = kernel.counters().scans;
     assert!(quiet <= 1, "{quiet} scans for a deadline that was disarmed");
-    // Made in a task of an earlier run, it interrupts nobody: a guard it is.
+    // Its task was in an earlier run, so it interrupts no task. Use a guard.
     let guarded = kernel.run(deadline.guard(10 * SECOND, WaitQueue::new().wait())).unwrap();
     assert_eq!(short(&guarded), "TT");
     assert_eq!(kernel.counters().scans, quiet + 1);
@@ -749,7 +749,7 @@ fn d18_each_kernel_of_a_thread_has_its_own_and_knows_none_of_an_older_one() {
             counts.set(counts.get() + u32::from(matches!(line.event, Event::Arm { .. })));
         });
         let main = async {
-            // An older one does nothing, and no line tells of it.
+            // An older deadline does nothing, and has no line.
             old.iter().for_each(|older: &ConnectionDeadline| older.arm(SECOND));
             let deadline = connection_deadline().await;
             let end = deadline.guard(seconds * SECOND, sleep(9 * SECOND)).await;
@@ -777,7 +777,7 @@ fn d19_a_million_arms_are_no_trap_no_scan_and_no_turn() {
     assert_eq!((counters.traps, counters.scans, counters.turns), (0, 0, 1));
 }
 
-/// The kernel looks at the machine after each of these arms.
+/// The kernel polls the machine after each of these arms.
 #[test]
 fn d19_arms_in_many_turns_are_no_scan_and_no_timer_more() {
     let mut kernel = Kernel::new(Sim::new());
@@ -795,14 +795,14 @@ fn d19_arms_in_many_turns_are_no_scan_and_no_timer_more() {
     drop(deadline);
 }
 
-/// Nobody listens, so an arm is a store that is put off until the run ends; by then more is asked
-/// of the deadline.
+/// Without an observer, an arm is a store that is put off until the run ends. More happens to the
+/// deadline before that.
 #[test]
 fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
     let at = |seconds| Time::ZERO + seconds * SECOND;
     let ran = Kernel::new(Sim::new()).run(async {
         let deadline = connection_deadline().await;
-        // Armed anew inside a guard, it is the limit there, and the guard's end ends it.
+        // Armed again inside a guard, it is the limit of the guard, and ends with the guard.
         let inside = deadline.guard(10 * SECOND, async {
             deadline.arm(20 * SECOND);
             Ok::<_, Interrupt>(current_deadline())
@@ -810,11 +810,11 @@ fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
         assert_eq!(inside.await.unwrap(), Some(at(20)));
         assert_eq!(deadline.until(), at(20));
         sleep(30 * SECOND).await.unwrap();
-        // A guard takes it over, a disarm takes it back, and so does an arm to a point.
+        // A guard takes over the arm. A disarm withdraws it, and so does an arm to a point.
         deadline.arm(50 * SECOND);
         let cut = deadline.guard(10 * SECOND, sleep(90 * SECOND)).await;
         assert_eq!((cut.unwrap_err().reading(), deadline.until()), (at(40), at(40)));
-        // One that has not fired: else each arm is a post.
+        // The deadline must not have fired, because then each arm is a post.
         let deadline = connection_deadline().await;
         yield_now().await.unwrap();
         deadline.arm(10 * SECOND);
@@ -828,7 +828,7 @@ fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
         assert_eq!((cut.unwrap_err().reading(), deadline.fired()), (at(90), true));
         deadline.arm(10 * SECOND);
         assert!(!deadline.fired());
-        // It goes, and its place is the sleep's.
+        // The deadline is dropped, and the sleep takes its place.
         drop(deadline);
         sleep(20 * SECOND).await.unwrap();
         clock().await
@@ -848,7 +848,7 @@ fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_ta
             };
             inside.guard(10 * SECOND, wait).await
         });
-        // Its scope is opened, and what is inside is polled.
+        // Its scope is opened, and the future inside is polled.
         for _ in 0..2 {
             let polled = poll_fn(|cx| Poll::Ready(guarded.as_mut().poll(cx))).await;
             assert!(polled.is_pending());
@@ -861,7 +861,7 @@ fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_ta
     assert_eq!(ran.unwrap(), (Time::ZERO + 20 * SECOND, false));
 }
 
-/// What comes of it is the same with a listener, to whom each arm is told, and without.
+/// The result is the same with an observer, which gets each arm, and without.
 #[test]
 fn d5_what_is_armed_at_the_very_end_of_a_task_s_guard_ends_with_it() {
     let at = |seconds| Time::ZERO + seconds * SECOND;
@@ -896,7 +896,7 @@ fn d5_what_is_armed_at_the_very_end_of_a_task_s_guard_ends_with_it() {
     assert_eq!(Kernel::new(Sim::new()).run(program()).unwrap(), wanted);
 }
 
-/// It left the deadline to the whole task.
+/// The guard has ended, so the deadline is for the whole task.
 #[test]
 fn d2_an_arm_after_the_end_of_a_task_s_guard_inside_a_guard_is_that_guards() {
     let program = async || {
@@ -915,7 +915,7 @@ fn d2_an_arm_after_the_end_of_a_task_s_guard_inside_a_guard_is_that_guards() {
     assert_eq!(Kernel::new(Sim::new()).run(program()).unwrap(), wanted);
 }
 
-/// The kernel has opened the scope, and the guard does not know it yet.
+/// The kernel has opened the scope, and the guard does not know this yet.
 #[test]
 fn d2_what_is_armed_far_away_while_a_guard_is_opened_is_the_guards_too() {
     let ran = Kernel::new(Sim::new()).run(async {
@@ -943,7 +943,7 @@ fn d2_an_arm_of_a_run_that_nobody_measures_stands_too() {
     assert_eq!(ran.unwrap().unwrap_err().reading(), Time::ZERO + 10 * SECOND);
 }
 
-/// Its place is free for others from the next turn on.
+/// Others can use its place from the next turn on.
 #[test]
 fn d1_an_arm_of_a_deadline_that_goes_in_its_run_goes_with_it() {
     for guards in [false, true] {
@@ -965,8 +965,8 @@ fn d1_an_arm_of_a_deadline_that_goes_in_its_run_goes_with_it() {
     }
 }
 
-/// A re-arm leaves the kernel a look at the time of the arm before it, if that was of another run:
-/// one that the log does not show, nor a gap in its turns.
+/// After a re-arm in another run, the kernel still looks at the time of the arm before it. The log
+/// shows neither this look nor a gap in the turns.
 #[test]
 fn d16_a_deadline_that_was_pushed_back_costs_one_scan() {
     let mut kernel = Kernel::new(Sim::new());
@@ -979,7 +979,7 @@ fn d16_a_deadline_that_was_pushed_back_costs_one_scan() {
     };
     kernel.run(main).unwrap();
     let counters = kernel.counters();
-    // At ten seconds, where it was due before, and nothing is now.
+    // At ten seconds, when the deadline was due before the re-arm. Now nothing is due.
     assert_eq!((counters.scans, counters.polls, counters.turns), (1, 3, 4));
 }
 
@@ -1008,7 +1008,7 @@ fn d32_equal_deadlines_fire_in_the_order_of_their_making() {
             let order = order.clone();
             let victim = async move {
                 let deadline = connection_deadline().await;
-                // Armed in another order, and from near and far.
+                // The deadlines are armed in another order, and from near and far.
                 sleep(u32::try_from(20 - n).unwrap() * 45 * MS).await.unwrap();
                 let left = (2 * SECOND).saturating_sub(clock().await.since(Time::ZERO));
                 deadline.guard(left, sleep(5 * SECOND)).await.unwrap_err();
@@ -1034,7 +1034,7 @@ fn without_a_guard_it_interrupts_its_task_wherever_that_is() {
         deadline.arm(SECOND);
         let held = shield(sleep(2 * SECOND)).await;
         let late = sleep(SECOND).await;
-        // Armed again before anything blocked: what was pending is forgotten.
+        // Armed again before any wait: the pending interrupt is withdrawn.
         deadline.arm(SECOND);
         let again = shield(sleep(2 * SECOND)).await;
         deadline.arm(SECOND);
@@ -1051,11 +1051,11 @@ fn one_that_outlives_its_task_interrupts_nobody() {
         let deadline = maker.join().await.unwrap();
         drop(maker);
         deadline.arm(SECOND);
-        // It has the place of the maker in the table.
+        // The new task has the place of the maker in the table.
         let mut other = spawn("other", sleep(2 * SECOND)).await;
         let slept = short(&other.join().await.unwrap());
         let fired = deadline.fired();
-        // A guard works all the same.
+        // A guard still works.
         let guarded = deadline.guard(SECOND, sleep(2 * SECOND)).await;
         (slept, fired, short(&guarded))
     });
@@ -1091,7 +1091,7 @@ fn of_equal_deadlines_a_guards_fires_before_a_timeouts() {
     let ran = check_quietly("equal", Sim::new(), async {
         let mut seen = Vec::new();
         let (a, b) = (connection_deadline().await, connection_deadline().await);
-        // The outer guard was made later than the inner one.
+        // The outer guard was made after the inner guard.
         let inner = a.guard(SECOND, sleep(5 * SECOND));
         let outer = b.guard(SECOND, async {
             let end = inner.await;
@@ -1178,14 +1178,14 @@ fn d3_a_guard_without_a_limit_forgets_the_one_before_it() {
         let limits = (deadline.until().as_micros(), deadline.fired());
         let free = deadline.guard(Duration::MAX, async {
             let inner = timeout_after(MS, sleep(SECOND)).await;
-            // The end of a timeout inside is where what fired around it would be heard again.
+            // At the end of an inner timeout, an interrupt from around it could be delivered again.
             sleep(SECOND).await?;
             inner
         });
         let free = free.await;
         (short(&first), limits, short(&free), deadline.until(), deadline.fired())
     });
-    // A timeout further in that nobody handled, not one of this deadline.
+    // The unhandled timeout of an inner scope, and not of this deadline.
     assert_eq!(ran.output, ("TT", (1_000_000, true), "UTE", Time::NEVER, false));
 }
 
@@ -1197,7 +1197,7 @@ fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
             let first = deadline.guard(SECOND, sleep(2 * SECOND)).await;
             let second = deadline.guard(limit, async {
                 let inner = timeout_after(MS, sleep(SECOND)).await;
-                // The end of a timeout inside is where what fired around it is heard of again.
+                // At the end of an inner timeout, an interrupt from around it is delivered again.
                 sleep(SECOND).await?;
                 inner
             });
@@ -1265,7 +1265,7 @@ fn x2_a_timeout_that_stays_is_read_once_where_its_guard_was_armed_anew() {
     let ran = check_quietly("armed anew", sim, async {
         let deadline = Rc::new(connection_deadline().await);
         let inner = deadline.clone();
-        // It runs first in the turn in which the deadline fires.
+        // This task runs first in the turn in which the deadline fires.
         let other = deadline.clone();
         let given = Rc::new(RefCell::new(None::<Task<_>>));
         let taken = given.clone();
@@ -1295,8 +1295,8 @@ fn x2_a_timeout_that_stays_is_read_once_where_its_guard_was_armed_anew() {
     assert_eq!(ran.output, Ok(("TT", "CAN", "ok")));
 }
 
-/// What a request costs in traps is a number: two waits are two traps, and their guards none. Nor
-/// does the deadline itself, which is for the life of the connection.
+/// The traps of a request are counted: its two waits are two traps, and their guards cost none. The
+/// deadline costs none either, because the connection makes it only once.
 #[test]
 fn d33_a_guard_costs_no_trap() {
     let traps_of = |requests: u64| {
@@ -1325,7 +1325,7 @@ fn the_counter_of_traps_has_the_tasks_that_were_spawned_and_no_scopes() {
     assert_eq!(kernel.counters().traps, 3, "a sleep, a spawn and a join");
 }
 
-/// Begins the future and leaves it where it stands.
+/// Polls the future once and leaves it pending.
 async fn begin<F: Future>(mut future: Pin<&mut F>) {
     for _ in 0..2 {
         poll_fn(|cx| {
@@ -1333,7 +1333,7 @@ async fn begin<F: Future>(mut future: Pin<&mut F>) {
             Poll::Ready(())
         })
         .await;
-        // Whatever it asked for is answered.
+        // Every trap that it filed is answered.
         clock().await;
     }
 }
@@ -1348,7 +1348,7 @@ fn a_guard_that_was_leaked_leaves_the_slot_of_its_deadline_alone() {
             begin(leaked.as_mut()).await;
             std::mem::forget(leaked);
             drop(deadline);
-            // Without a timer: the table is empty by then, and has no slots.
+            // A wait without a timer: the table is empty by then, and has no slots.
             WaitQueue::new().wait().await
         };
         let mut victim = spawn("victim", victim).await;
@@ -1389,7 +1389,7 @@ fn x1_a_sleep_that_ends_in_the_turn_of_its_guard_loses() {
 
 #[test]
 fn d19_a_store_does_not_overtake_a_post() {
-    // Without a listener, or nothing is a store.
+    // Without an observer, because with one no arm is a store.
     let mut kernel = Kernel::new(Sim::new());
     let ran = kernel.run(async {
         let deadline = connection_deadline().await;
@@ -1405,7 +1405,7 @@ fn d19_a_store_does_not_overtake_a_post() {
     assert_eq!(ran.unwrap(), (("ok", false), ("ok", false)));
 }
 
-/// Armed by another branch between the guard's first poll and its second.
+/// Another branch arms the deadline between the first and the second poll of the guard.
 #[test]
 fn d2_what_is_armed_while_a_guard_is_opened_is_the_guards() {
     async fn program() -> (&'static str, &'static str) {
@@ -1446,7 +1446,7 @@ fn x1_only_what_is_inside_the_guard_that_is_due_loses() {
     let ran = check_quietly("x1", Sim::new(), async {
         let (first, second) = (connection_deadline().await, connection_deadline().await);
         first.guard(SECOND, sleep(5 * SECOND)).await.unwrap_err();
-        // The one that fired before is not due now, and its scope is the same.
+        // The deadline that fired before is not due now, and its scope is the same.
         let inside = first.guard(10 * SECOND, sleep(SECOND));
         let (inside, due) = join(inside, second.guard(SECOND, sleep(5 * SECOND))).await;
         (short(&inside), short(&due))
@@ -1472,7 +1472,7 @@ fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
     assert_eq!(ran.output, ["ok", "CAN", "ok"]);
 }
 
-/// The loser has no scope of its own: it is the task's own deadline.
+/// The loser has no scope of its own, because it is the deadline of the task.
 #[test]
 fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
     let sim = Sim::new();
@@ -1486,7 +1486,7 @@ fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
         let mut late = spawn("late", late).await;
         yield_now().await.unwrap();
         late.cancel_now("enough");
-        // It is ready already when the deadline fires.
+        // The task is already ready when the deadline fires.
         world.advance(SECOND);
         clock().await;
         assert!(late.join().await.unwrap().unwrap_err().is_cancelled());
@@ -1512,7 +1512,7 @@ fn a_deadline_whose_task_has_ended_fires_for_nobody() {
     assert_eq!(ran.lines(|line| line.contains("cleanup")).len(), 0, "{}", ran.trace);
 }
 
-/// Who is to make room for another, say, is told by a third task, and the tick is long.
+/// A third task ends an idle connection, for example to make room, although the tick is long.
 #[test]
 fn a_deadline_that_is_fired_does_not_wait_for_the_tick() {
     let options = Options::new().tick(60 * SECOND);
@@ -1531,7 +1531,7 @@ fn a_deadline_that_is_fired_does_not_wait_for_the_tick() {
         let cut = deadline.guard(600 * SECOND, sleep(900 * SECOND)).await;
         assert!(cut.is_err() && deadline.fired());
         let passed = clock().await.since(before);
-        // One that is armed to a point that has passed waits for the tick.
+        // A deadline that is armed to a passed point waits for the tick.
         deadline.arm(clock().await);
         assert!(sleep(900 * SECOND).await.is_err());
         (passed, clock().await.since(before) > SECOND)

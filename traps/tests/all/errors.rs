@@ -13,7 +13,7 @@ async fn op() -> Result<(), Interrupt> {
     sleep(Duration::from_secs(9)).await.map(|_| ())
 }
 
-/// Three timeouts around `op`, 0.5 s, 0.4 s and 0.7 s, in any error type: what each is told.
+/// Returns the results of three timeouts around `op`, 0.5 s, 0.4 s and 0.7 s, in any error type.
 async fn nested<E: Interruptible>() -> (String, E) {
     let told = support::Notes::default();
     let tell = |error: &E| told.add(error.interrupt().map_or("-", |why| short_kind(why.kind())));
@@ -123,7 +123,7 @@ fn a_box_carries_the_interrupt_of_a_join_a_thread_and_a_group() {
         });
         let group = group.await.unwrap_err();
         assert_eq!(group.interrupt().unwrap().kind(), Kind::TaskTimeout);
-        // Also a box in an io::Error.
+        // A box in an io::Error works, too.
         let other = io::Error::other(traps::Error::Interrupt(
             timeout_after(tenths(1), op()).await.unwrap_err(),
         ));

@@ -1,4 +1,4 @@
-//! Futures and threads that know nothing of traps: channels of other libraries, jobs on threads.
+//! Futures and threads without traps: channels of other libraries, jobs on threads.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -189,7 +189,7 @@ fn an_abandoned_job_on_a_real_thread_is_listed_until_it_ends() {
     assert_eq!(listed, [(1, "abandoned")]);
     release.send(()).unwrap();
     kernel.go(async {
-        // The next job comes after the orphan, in the one pool's wake queue or later.
+        // The next job ends after the orphan, in the same wake queue or later.
         run_in_thread(|| ()).await.unwrap();
     });
     let trace = kernel.end();

@@ -1,5 +1,5 @@
-//! The gate: how requests travel, what becomes of a future that is dropped, moved or polled by a
-//! stranger, and what a panic leaves behind.
+//! The gate: the way of requests, futures that are dropped, moved or polled by another task, and
+//! the state after a panic.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -62,7 +62,7 @@ fn an_answer_that_nobody_reads_leaves_nothing_behind() {
         let mut scope = Box::pin(timeout_after(secs(9), sleep(secs(5))));
         assert!(poll_once(&mut scope).await.is_pending());
         clock().await;
-        drop(scope); // the scope is open, but nobody has polled inside
+        drop(scope); // the scope is open, but its future was never polled
         sleep(secs(20)).await.unwrap();
     });
     assert_eq!(kernel.counters().scopes, 0, "{}", kernel.text());
@@ -77,7 +77,7 @@ fn an_unread_interrupt_is_pending_again_and_hits_the_next_trap() {
         let timed = timeout_after(secs(1), async {
             let mut first = sleep(secs(1)).fuse();
             let mut second = sleep(secs(9)).fuse();
-            // Both are over at 1 s: the first by its time, the second by the timeout.
+            // Both end at 1 s: the first by its time, the second by the timeout.
             select_biased! { _ = first => {}, _ = second => {} }
             drop((first, second));
             clock().await;
@@ -110,7 +110,7 @@ fn an_unread_cancellation_is_not_lost() {
     assert_lines(&trace, "exit     cancelled", 1);
 }
 
-/// Polls it, unless `flag` is up by then; the future is left where it is.
+/// Polls the future until `flag` is up, and then leaves it pending.
 async fn until<T>(flag: Rc<Cell<bool>>, shared: Shared<T>) -> Result<(), Interrupt> {
     let mut waiting = Box::pin(async move { shared.wait().await });
     poll_fn(move |cx| match flag.get() {
@@ -183,7 +183,7 @@ fn an_unread_wake_passes_to_the_next_waiter() {
         })
         .await;
         sleep(secs(1)).await.unwrap();
-        // The first is ready by its sleep, and still stands in the line.
+        // The first is ready because of its sleep, and is still in the queue.
         queue.wake(1);
         first.join().await.unwrap();
         second.join().await.unwrap();
@@ -226,7 +226,7 @@ fn a_signal_of_readiness_that_nobody_reads_is_remembered() {
             let mut ready = io.readable().fuse();
             select_biased! { _ = other => {}, _ = ready => panic!("the sleep comes first") }
         }
-        // The edge has come and does not come again.
+        // The edge has happened, and does not happen again.
         io.readable().await.unwrap();
     });
     kernel.end();
@@ -262,7 +262,7 @@ fn a_join_that_timed_out_can_be_made_again() {
 
 #[test]
 fn a_guard_in_a_dropped_output_is_handed_over() {
-    // Nobody joins the holder: its output, the guard, is dropped by the kernel.
+    // No task joins the holder, so the kernel drops its output, the guard.
     let (_, trace) = on_sim(async {
         let lock: &'static Mutex<()> = Box::leak(Box::new(Mutex::new(())));
         drop(
@@ -293,7 +293,7 @@ fn a_lock_released_and_taken_again_in_one_poll() {
         other.join().await.unwrap();
         let guard = lock.lock().await.unwrap();
         drop(guard);
-        // The same poll goes on: the release may not be known to the kernel yet.
+        // The same poll continues, so the kernel may not know of the release yet.
         lock.lock().await.map(drop).unwrap();
     });
 }
@@ -413,7 +413,7 @@ fn a_filed_future_is_answered_in_the_task_that_polls_it_now() {
         assert!(shared.poll_once().await.is_pending());
         let theirs = shared.clone();
         let mut other = spawn("other", async move { theirs.wait().await }).await;
-        // Main sleeps in something else, and is not woken for it.
+        // Main sleeps in another wait, and is not woken for this one.
         sleep(secs(3)).await.unwrap();
         assert_eq!(other.join().await, Ok(Ok(Time::from_micros(2_000_000))));
     });
@@ -442,7 +442,7 @@ fn a_cancellation_that_is_pending_reaches_a_future_that_moved_in() {
         assert!(shared.poll_once().await.is_pending());
         let theirs = shared.clone();
         let mut other = spawn("other", async move { theirs.wait().await }).await;
-        // It has not run yet: the request is pending, and its first wait is one filed by main.
+        // The task has not run yet. The request is pending, and main has filed its first wait.
         other.cancel_now("early");
         ignore_after(secs(5), other.join()).await
     });
@@ -456,7 +456,7 @@ fn a_timeout_that_is_pending_reaches_a_future_that_moved_in() {
         let mut long = sleep(secs(9));
         assert!(poll_once(&mut long).await.is_pending());
         let timed = timeout_after(secs(1), async {
-            sleep(secs(1)).await?; // a tie: the value wins and the timeout is pending
+            sleep(secs(1)).await?; // a tie: the value wins, and the timeout is pending
             long.await
         });
         timed.await.map_err(|why| (why.kind(), why.reading()))
@@ -526,7 +526,7 @@ fn a_scope_moved_into_a_timeout_lets_that_timeout_know_its_own() {
     assert_eq!(end, Ok(None), "{trace}");
 }
 
-/// A timeout around a sleep, polled once by another task, which lives on.
+/// Returns a timeout around a sleep. Another task has polled it once, and still lives.
 async fn begun_by_another(
     inner: impl Future<Output = Result<(), Interrupt>> + 'static,
 ) -> (Shared<Result<(), Interrupt>>, traps::Task<()>) {
@@ -597,10 +597,10 @@ fn x2_a_timeout_dropped_unread_in_a_scope_that_moved_is_pending_behind_a_cancell
             timeout_after(secs(1), work).await
         };
         let mut victim = spawn("victim", victim).await;
-        // So that the place of the scope that moved is not used again.
+        // This keeps the place of the moved scope from being used again.
         let other = Shared::new(timeout_after(secs(50), never::<Result<(), Interrupt>>()));
         let _ = other.poll_once().await;
-        // Before the timeout, which is due with it.
+        // This sleep ends before the timeout, which is due at the same time.
         sleep(secs(1)).await.unwrap();
         let _ = moved.poll_once().await;
         victim.cancel_now("stop");
@@ -608,12 +608,12 @@ fn x2_a_timeout_dropped_unread_in_a_scope_that_moved_is_pending_behind_a_cancell
         other.drop_future();
         victim.join().await.unwrap().unwrap()
     });
-    // One wait reads the timeout. The other goes back, and the cancellation comes before it.
+    // One wait reads the timeout. The other timeout goes back, and the cancellation comes first.
     assert_eq!(ends, [Kind::TaskTimeout, Kind::Cancelled, Kind::TaskTimeout]);
     assert_lines(&trace, "victim   cleanup  s2", 1);
 }
 
-/// An unread result in a timeout that moved does not concern its former task.
+/// An unread result in a moved timeout does not concern its former task.
 #[test]
 fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
     for (ends, around) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -639,7 +639,7 @@ fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
                 sleep(secs(100)).await.unwrap_err();
             };
             let victim = spawn("victim", victim).await;
-            // Before the timeout, which is due with it.
+            // This sleep ends before the timeout, which is due at the same time.
             sleep(secs(1)).await.unwrap();
             assert_eq!(moved.poll_once().await.is_ready(), ends);
             victim.cancel_now("stop");
@@ -652,7 +652,7 @@ fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
     }
 }
 
-/// A trap goes on where the scope around it has closed, and is in the timeout around that.
+/// If the scope around a trap has closed, the trap continues in the timeout around that scope.
 #[test]
 fn x2_a_timeout_stays_before_a_cancellation_also_in_a_scope_that_has_closed() {
     let (ends, _) = on_sim(async {
@@ -665,7 +665,7 @@ fn x2_a_timeout_stays_before_a_cancellation_also_in_a_scope_that_has_closed() {
             sleep(secs(1)).await.map(|_| [first, second])
         });
         let mut victim = spawn("victim", victim).await;
-        // Before the timeout, which is due with it.
+        // This sleep ends before the timeout, which is due at the same time.
         sleep(secs(1)).await.unwrap();
         victim.cancel_now("stop");
         victim.join().await.unwrap().unwrap()
@@ -673,7 +673,7 @@ fn x2_a_timeout_stays_before_a_cancellation_also_in_a_scope_that_has_closed() {
     assert_eq!(ends, [Kind::TaskTimeout, Kind::Cancelled]);
 }
 
-/// Two timeouts were delivered, one of them behind a shield: the line says so of both.
+/// Two timeouts were delivered, one of them after a shield. The line shows both.
 #[test]
 fn x2_a_run_line_shows_the_timeouts_that_came_before_a_cancellation() {
     let (_, trace) = on_sim(async {
@@ -684,7 +684,7 @@ fn x2_a_run_line_shows_the_timeouts_that_came_before_a_cancellation() {
             both
         };
         let mut victim = spawn("victim", victim).await;
-        // Before the timeouts, which are due with it.
+        // This sleep ends before the timeouts, which are due at the same time.
         sleep(secs(1)).await.unwrap();
         victim.cancel_now("stop");
         let (shielded, open) = victim.join().await.unwrap();
@@ -696,7 +696,7 @@ fn x2_a_run_line_shows_the_timeouts_that_came_before_a_cancellation() {
     assert_eq!((line.matches("!timeout").count(), line.matches("!").count()), (2, 2), "{line}");
 }
 
-/// A wake that was not read passes to the next in line, which may have come after it.
+/// An unread wake passes to the next waiter in the queue, which may have come after the wake.
 #[test]
 fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {
     on_sim(async {
@@ -726,7 +726,7 @@ fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {
     });
 }
 
-/// A post between two runs is a turn of its own: the checker goes by turns.
+/// A post between two runs has its own turn, because the checker works by turns.
 #[test]
 fn what_becomes_ready_between_two_runs_runs_in_the_order_of_that() {
     for shut_down in [false, true] {
@@ -748,8 +748,8 @@ fn what_becomes_ready_between_two_runs_runs_in_the_order_of_that() {
     }
 }
 
-/// Begins `n` sleeps, each in a timeout inside a timeout, which end at once with a value: the
-/// sleeps go on after them.
+/// Begins `n` sleeps, each in two nested timeouts. The timeouts end at once with values, and the
+/// sleeps continue after them.
 async fn outliving(n: usize, span: Duration) -> FuturesUnordered<traps::Sleep> {
     let mut naps = FuturesUnordered::new();
     for _ in 0..n {
@@ -763,7 +763,7 @@ async fn outliving(n: usize, span: Duration) -> FuturesUnordered<traps::Sleep> {
     naps
 }
 
-/// Few tickets, and so many that a scope that closes does not look through them.
+/// Few tickets, and enough that a closing scope does not scan them.
 const OUTLIVING: [usize; 2] = [1, 30];
 
 #[test]
@@ -884,7 +884,7 @@ fn a_handle_of_a_dropped_kernel_is_harmless_in_the_next() {
     });
     first.drop_live();
     let (_, trace) = on_sim(async {
-        // One that has the name of the first.
+        // A task that has the name of the first.
         let mut own = spawn("own", sleep(secs(2))).await;
         dropped.cancel_now("from afar");
         assert_eq!(dropped.join().await, Err(traps::Error::Dropped));
@@ -928,7 +928,7 @@ fn an_io_that_outlives_its_kernel_is_another_handle_in_the_next() {
         assert_eq!(kernel.counters().handles, 1);
         kernel.drop_live();
     }
-    // It is closed in a kernel that does not know it.
+    // The handle is closed in a kernel that does not know it.
     on_sim(async move {
         let own = Io::new(Scripted(2));
         assert!(poll_once(&mut own.readable()).await.is_pending());
@@ -997,7 +997,7 @@ fn a_closed_io_stays_closed_for_a_wait_whose_task_has_ended() {
 fn run_inside_run_panics_by_rule() {
     let (inner, _) = on_sim(async {
         let other = catch_unwind(|| drop(kernel::run(async {})));
-        sleep(secs(1)).await.unwrap(); // the outer one runs on
+        sleep(secs(1)).await.unwrap(); // the outer kernel continues
         message(other.unwrap_err())
     });
     assert!(inner.starts_with("rule: a thread has one kernel at a time"), "{inner}");
@@ -1039,7 +1039,7 @@ fn two_kernels_on_two_threads_wake_each_other() {
             yield_now().await.unwrap();
         }
         let mut asks = there.clone();
-        // From a task of this kernel straight to a task of the other.
+        // A task of this kernel hands it directly to a task of the other kernel.
         let mut sender = spawn("sender", async move {
             std::mem::replace(&mut asks, Oneshot::new()).send(41);
         })
@@ -1167,7 +1167,7 @@ fn a_waker_that_was_kept_is_harmless_for_ever() {
         .await;
         child.join().await.unwrap();
         theirs.borrow()[0].wake_by_ref(); // the task has ended
-        // Its place is taken by another one, which is not woken.
+        // Another task takes its place, and is not woken.
         let mut next = spawn("next", sleep(secs(1))).await;
         theirs.borrow()[0].wake_by_ref();
         next.join().await.unwrap().unwrap();
@@ -1267,7 +1267,7 @@ fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
         let _ = request.poll_once().await;
         panic!("by the test");
     }
-    // A job whose future lives on, and a second request of the same poll.
+    // A job whose future survives, and a second request of the same poll.
     let ran = Arc::new(AtomicU32::new(0));
     let request = || {
         let ran = ran.clone();
@@ -1387,7 +1387,7 @@ fn a_panicking_drop_is_the_tasks_own_panic_or_nobodys() {
             sleep(secs(1)).await.unwrap();
         })
         .await;
-        // Dropped by the kernel, as an output that nobody wants.
+        // Dropped by the kernel, as the output of a task that no task joins.
         drop(spawn("output", async { Bomb("an output") }).await);
         // Dropped by the kernel at the end of the grace.
         drop(
@@ -1503,7 +1503,7 @@ fn mains_panic_comes_out_of_run_after_the_shutdown() {
 fn a_combinator_that_moved_polls_again_the_waits_of_the_task_that_has_ended() {
     let waits = |which: u64| async move {
         match which {
-            // The trap of the last poll, which is never dispatched, and a wait that has parked.
+            // The trap of the last poll, which is never dispatched, and a parked wait.
             0 => drop(clock().await),
             _ => drop(sleep(secs(1)).await.unwrap()),
         }

@@ -1,5 +1,5 @@
-//! What a group can be awaited for, and who can become its member: any member, the first output,
-//! each in turn; members that spawn, tasks that are added, daemons. And handles that are dropped
+//! The waits for a group: for any member, the first output, each output in turn. The members of a
+//! group: members that spawn, added tasks, daemons. And handles that are dropped
 //! unused.
 
 use std::cell::{Cell, RefCell};
@@ -27,18 +27,18 @@ fn op(n: u64) -> impl Future<Output = Result<Time, Error>> {
     async { Ok(sleep.await?) }
 }
 
-/// Ends with `n` after so many tenths.
+/// Returns `n` after `n` tenths of a second.
 async fn gives(n: u64) -> Result<u64, Error> {
     op(n).await.map(|_| n)
 }
 
-/// Fails after so many tenths.
+/// Fails after `n` tenths of a second.
 async fn fails(n: u64, error: Error) -> Result<u64, Error> {
     op(n).await?;
     Err(error)
 }
 
-/// How many tasks run that have this guard in their future.
+/// Counts the living futures that have a guard of it.
 #[derive(Clone, Default)]
 struct Alive(Rc<Cell<u32>>);
 
@@ -54,7 +54,7 @@ impl Alive {
         Guard(self.0.clone())
     }
 
-    /// Cleans up for as long as `future` takes, when it is cancelled.
+    /// When it is cancelled, cleans up for as long as `future` takes.
     fn tidy<T, F>(&self, n: u64, future: F) -> impl Future<Output = F::Output> + use<T, F>
     where
         F: Future<Output = Result<T, Error>>,
@@ -86,7 +86,7 @@ fn join_any_gives_the_first_end_after_the_others_were_cancelled_and_have_ended()
         }
         assert_eq!(group.join_any().await, Ok(Some(1)));
         assert_eq!((alive.0.get(), clock().await), (0, at(1 + 3)));
-        // It is empty, and can be used again.
+        // The group is empty, and can be used again.
         assert_eq!(group.join_any().await, Ok(None));
         group.spawn("worker", gives(1)).await;
         assert_eq!(group.join().await, Ok(vec![1]));
@@ -146,7 +146,7 @@ fn join_first_ok_passes_over_failures_and_panics_without_a_word() {
         group.spawn("bad", fails(1, Error::Full)).await;
         group.spawn("worse", async { panic!("on purpose") }).await;
         group.spawn("good", gives(3)).await;
-        // In the same turn, and never looked at.
+        // This failure is in the same turn, and no wait looks at it.
         group.spawn("late", fails(3, Error::Empty)).await;
         group.spawn("slow", alive.tidy(1, gives(9))).await;
         assert_eq!(group.join_first_ok().await, Ok(Some(3)));
@@ -170,7 +170,7 @@ fn join_first_ok_gives_the_last_failure_if_no_member_succeeds() {
     });
 }
 
-/// Given up before the first success, and given up in the clean-up after it.
+/// The wait is given up before the first success, or in the clean-up after it.
 #[test]
 fn a_wait_for_the_first_output_that_is_given_up_goes_on_where_it_stood() {
     check_quietly("first_ok", Sim::new(), async {
@@ -228,7 +228,7 @@ fn next_result_gives_a_failure_once_all_have_ended_and_its_interrupt_cancels_not
 
 // ---- Members that spawn ------------------------------------------------------------------------
 
-/// Each spawns two below it, while the owner waits.
+/// Each member spawns two members below it, while the owner waits.
 async fn tree(spawner: Spawner<u64, Error>, depth: u64) -> Result<u64, Error> {
     op(1).await?;
     if depth > 0 {
@@ -248,7 +248,7 @@ fn members_spawn_into_their_own_group_while_it_is_awaited() {
         group.spawn("node", tree(group.spawner(), 2)).await;
         assert_eq!(group.join().await, Ok(vec![2, 1, 1, 0, 0, 0, 0]));
         assert_eq!(clock().await, at(3));
-        // The same in a loop, and under a deadline, which each inherits from its own spawner.
+        // The same in a loop, and under a deadline that each inherits from its own spawner.
         let root = tree(group.spawner(), 2);
         timeout_after(tenths(9), async {
             group.spawn("node", root).await;
@@ -316,7 +316,7 @@ fn a_spawner_outlives_its_group_and_its_members_are_cancelled_at_once() {
         let member = spawner.spawn("member", gives(9)).await;
         member.wait().await.unwrap();
         assert_eq!(clock().await, at(0));
-        // An output that keeps a spawner is no cycle.
+        // An output that keeps a spawner makes no cycle.
         let kept = Rc::new(());
         let group = TaskGroup::<_, Error>::new();
         let output = Keeps { _spawner: group.spawner(), _kept: kept.clone() };
@@ -344,7 +344,7 @@ fn a_task_that_is_added_is_a_member_whether_it_runs_or_has_ended() {
         assert_eq!((first, clock().await), (Some((ids[0], 1)), at(2)));
         members[1].wait().await.unwrap();
         assert_eq!(group.join().await, Ok(vec![1, 4]));
-        // One whose output somebody has taken, and one that is cancelled.
+        // A task whose output another task has taken, and a cancelled task.
         let mut taken = spawn("taken", gives(1)).await;
         taken.join().await.unwrap().unwrap();
         group.add(taken);
@@ -391,7 +391,7 @@ fn a_task_that_is_added_fails_its_group_and_is_cancelled_with_it() {
     assert_eq!((exits.len(), cancelled(&ran)), (1, 3), "{}", ran.trace);
 }
 
-/// Though it has waited for the group before, and was no member then.
+/// Although the task has waited for the group before, when it was no member.
 #[test]
 fn a_joiner_that_is_added_to_its_group_breaks_a_rule() {
     let told = Rc::new(Cell::new(false));
@@ -439,7 +439,7 @@ fn a_join_waits_for_no_daemon_and_ends_all_of_them() {
         group.spawn("member", member).await;
         assert_eq!(group.join().await, Ok(vec![3]));
         assert_eq!(alive.0.get(), 0);
-        // With daemons only, there is nothing to wait for; those that end late are dropped.
+        // With daemons alone, a join does not wait. Daemons that end late are dropped.
         group.spawn_daemon("serves", alive.tidy(1, op(99))).await;
         assert_eq!(group.next_result().await, Ok(None));
         assert_eq!(alive.0.get(), 0);
@@ -463,7 +463,7 @@ fn cancel_remaining_ends_all_and_keeps_what_was_there() {
         assert_eq!((alive.0.get(), clock().await), (0, at(5)));
         group.spawn("more", gives(1)).await;
         assert_eq!(group.join().await, Ok(vec![1, 1]));
-        // A failure that was there is still news.
+        // An earlier failure is still reported.
         group.spawn("bad", fails(1, Error::Full)).await;
         op(2).await.unwrap();
         group.cancel_remaining("enough").await;
@@ -489,8 +489,8 @@ enum How {
     Remaining,
 }
 
-/// Members of all kinds, awaited in one of the ways. Says whether all had ended when that was over,
-/// and how it ended.
+/// Waits in one of the ways for members of all kinds. Returns whether all had ended then, and
+/// the end of the wait.
 async fn program(how: How) -> (bool, &'static str) {
     let (alive, mut group) = (Alive::default(), Group::new());
     group.spawn("bad", alive.tidy(1, fails(2, Error::Full))).await;
@@ -520,7 +520,7 @@ async fn program(how: How) -> (bool, &'static str) {
         }
     };
     if matches!(how, How::EachInTurn) {
-        // An interrupt of that wait has cancelled nothing.
+        // The interrupt of that wait has cancelled no member.
         group.cancel_remaining("enough").await;
     }
     (alive.0.get() == 0, end)
@@ -544,7 +544,7 @@ fn no_member_survives_a_wait_wherever_it_is_interrupted() {
     }
 }
 
-/// Each output comes once, from `next_result` or from the join after it.
+/// Each output is returned once, by `next_result` or by the join after it.
 #[test]
 fn an_interrupt_of_next_result_takes_no_output_along() {
     let main = || async {
@@ -592,11 +592,11 @@ fn a_handle_that_was_used_or_that_goes_down_with_its_owner_says_nothing() {
         spawn("cancelled", gives(9)).await.cancel_now("not wanted");
         spawn("detached", gives(1)).detached().await;
         Group::new().add(spawn("added", gives(1)).await);
-        // A join that was interrupted before it was made again.
+        // A join that was interrupted, and is then made again.
         let mut slow = spawn("slow", gives(3)).await;
         assert!(timeout_after(tenths(1), async { slow.join().await.map(drop) }).await.is_err());
         drop(slow);
-        // Its owner is cancelled, times out, panics, or is dropped by the kernel.
+        // The owner of the group is cancelled, times out, panics, or is dropped by the kernel.
         let owns = || async {
             let _below = spawn("below", gives(1)).await;
             op(9).await.map(drop)

@@ -29,14 +29,14 @@ fn op(n: u64) -> impl Future<Output = Result<Time, Error>> {
     async { Ok(sleep.await?) }
 }
 
-/// Runs on, whatever comes.
+/// Continues after every interrupt.
 async fn stubborn() -> Result<(), Error> {
     loop {
         let _ = op(3).await;
     }
 }
 
-/// Says when it is dropped.
+/// Calls its function when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -165,7 +165,7 @@ fn errors_that_the_join_cannot_give_are_counted_in_a_line() {
             group.spawn("bad", async move { Err(io::Error::other(n.to_string())) }).await;
         }
         group.spawn("slow", async { Ok(op(9).await.map(drop)?) }).await;
-        // Ends by an error of its own because it is cancelled: no news.
+        // Returns an error of its own because it is cancelled. This is not reported.
         let translates = async { op(9).await.map(drop).map_err(|_| io::Error::other("gone")) };
         group.spawn("translates", translates).await;
         let error = group.join().await.unwrap_err();
@@ -262,8 +262,8 @@ fn an_interrupted_join_cancels_and_awaits_all_and_then_the_interrupt_goes_on() {
     assert_eq!(ran.took, tenths(1 + 3 + 1));
 }
 
-/// The joiner is cancelled, and while its group cleans up an outer timeout comes: every member is
-/// awaited all the same, and the timeout is heard afterwards.
+/// The joiner is cancelled, and an outer timeout fires while its group cleans up. The join still
+/// waits for every member, and the timeout is delivered afterwards.
 #[test]
 fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
     let ended = Rc::new(Cell::new(0));
@@ -300,8 +300,8 @@ fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
     assert_eq!(ran.took, tenths(21));
 }
 
-/// The same where the members do not end themselves: the grace ends them, and the second interrupt
-/// is heard afterwards.
+/// The same with members that do not end by themselves. The grace ends them, and the second
+/// interrupt is delivered afterwards.
 #[test]
 fn curio_d7_a_second_interrupt_is_heard_after_the_grace_has_ended_the_members() {
     let drops = Rc::new(Cell::new(0));
@@ -358,8 +358,8 @@ fn curio_g3_all_are_cancelled_first_newest_first_then_all_are_awaited() {
 
 // ---- The grace ---------------------------------------------------------------------------------
 
-/// One is parked when the grace ends, one ready, one was never hit, and one waits on a bare waker:
-/// all are dropped, newest first, and gone when the join returns.
+/// When the grace ends, one member is parked, one ready, one was never interrupted, and one waits
+/// on a bare waker. All are dropped, newest first, before the join returns.
 #[test]
 fn curio_g3_the_grace_ends_what_does_not_end_itself() {
     let drops = Notes::default();
@@ -381,7 +381,7 @@ fn curio_g3_the_grace_ends_what_does_not_end_itself() {
             .spawn("ready", async move {
                 let _guard = guard;
                 loop {
-                    // Waits for the same instant as the grace, and then in every turn.
+                    // Waits for the end of the grace, and then in every turn.
                     let _ = op(1).await;
                     while clock().await >= at(8) {
                         let _ = yield_now().await;
@@ -406,7 +406,7 @@ fn curio_g3_the_grace_ends_what_does_not_end_itself() {
         let result = timeout_after(tenths(1), group.join()).await;
         assert!(matches!(result, Err(Error::Interrupt(_))));
         assert_eq!(drops.text(), "shielded bare ready parked", "when the join returns");
-        // Whoever was ready in this turn still runs in it.
+        // A task that was ready in this turn still runs in it.
         yield_now().await.unwrap();
     });
     assert_eq!(ran.took, tenths(1 + 7));
@@ -466,8 +466,8 @@ fn what_a_dropped_member_held_is_let_go() {
     });
 }
 
-/// A shutdown cancels the joiner, whose group then cleans up within the kernel's own grace; what
-/// is stubborn is dropped by whichever grace ends first.
+/// A shutdown cancels the joiner, whose group then cleans up within the kernel's own grace. The
+/// grace that ends first drops the stubborn members.
 #[test]
 fn a_shutdown_ends_a_group_whose_members_do_not() {
     for (group_grace, dropped_by_group) in [(tenths(20), 1), (tenths(40), 0)] {
@@ -498,8 +498,8 @@ fn a_shutdown_ends_a_group_whose_members_do_not() {
 
 // ---- Waiting for members from elsewhere --------------------------------------------------------
 
-/// Others wait for a member that ends, before and after its group does, and in the same turn: the
-/// join has its output and nobody hangs.
+/// Other tasks wait for a member before its group, after it, and in the same turn. The join has
+/// the output, and no task hangs.
 #[test]
 fn curio_d6_a_member_that_others_wait_for_is_still_joined() {
     let order = Notes::default();
@@ -526,8 +526,8 @@ fn curio_d6_a_member_that_others_wait_for_is_still_joined() {
     assert_eq!(order.text().split(' ').count(), 3, "{}", order.text());
 }
 
-/// As it was found: the one member ends, and somebody else who waits for it runs before the joiner
-/// does.
+/// The original case: the only member ends, and another task that waits for it runs before the
+/// joiner.
 #[test]
 fn curio_d6_a_waiter_that_runs_before_the_joiner_takes_nothing_away() {
     check_quietly("d6", Sim::new(), async {
@@ -542,7 +542,7 @@ fn curio_d6_a_waiter_that_runs_before_the_joiner_takes_nothing_away() {
         go.set();
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        // The member has ended and the waiter knows; only now does anybody join.
+        // The member has ended, and the waiter knows. Only now does a task join.
         waiter.join().await.unwrap().unwrap();
         assert_eq!(group.join().await, Ok(vec![1]));
     });
@@ -627,7 +627,7 @@ fn a_failure_that_nobody_joined_is_said() {
         group.spawn("bad", async { timeout_after(ms(1), op(9)).await.map(drop) }).await;
         op(1).await.unwrap();
         drop(group);
-        // The failure of a join that was given up in the clean-up.
+        // The failure of a join that is given up in its clean-up.
         let mut group = Group::new();
         group.spawn("bad", async { timeout_after(ms(1), op(9)).await.map(drop) }).await;
         group.spawn("stubborn", async { shield(op(9)).await.map(drop) }).await;
@@ -726,7 +726,7 @@ fn a1_x7_members_inherit_the_deadline_and_a_bare_spawn_does_not() {
             *group.next_done().await.unwrap().unwrap().1,
         ];
         assert_eq!(done, [Some(at(3)), None, None], "member, shielded, outside");
-        // It was left with its deadline, and the spawn is where that was set.
+        // The interrupt has left its own timeout, and the spawn is the call site that set it.
         match group.join().await {
             Err(Error::Interrupt(error)) => {
                 assert_eq!(error.kind(), Kind::TaskTimeout);
@@ -741,8 +741,8 @@ fn a1_x7_members_inherit_the_deadline_and_a_bare_spawn_does_not() {
     assert_eq!(ran.lines(|line| line.contains(" set_timeout")).len(), 3);
 }
 
-/// Joiner and members have the same deadline: the joiner's comes first, so it cancels the members,
-/// which have their own timeouts already. What they fail with by these is no news.
+/// Joiner and members have the same deadline. The joiner's fires first, so it cancels the members,
+/// which already have their own timeouts. Failures by these timeouts are not reported.
 #[test]
 fn x7_a_deadline_of_all_is_the_joiners() {
     let notes = Notes::default();
@@ -766,7 +766,7 @@ fn x7_a_deadline_of_all_is_the_joiners() {
     assert_eq!(notes.text(), "TT TT TT");
     assert_eq!(ran.took, tenths(3));
     assert_eq!(ran.count("warn"), 0);
-    // By then they were cancelled, and have ended before they could hear of it.
+    // The members were cancelled by then, and have ended before the timeout could reach them.
     assert_eq!(ran.lines(|line| line.contains("member   cancel")).len(), 3);
     assert_eq!(ran.lines(|line| line.contains("= pending")).len(), 3);
 }
@@ -801,7 +801,7 @@ fn ten_thousand_members_are_joined_and_cancelled_with_a_fixed_number_of_traps_ea
     }
 }
 
-/// Cancelled while it is ready, each has its interrupt pending until its first trap.
+/// Each is cancelled while it is ready, so its interrupt is pending until its first trap.
 #[test]
 fn curio_c4_ten_thousand_members_are_cancelled_before_their_first_run() {
     let begun = Rc::new(Cell::new(0));
@@ -844,7 +844,7 @@ fn a_members_number_is_its_tasks() {
     });
 }
 
-/// The event comes while the join cleans up: nobody has given the cancellation to the task yet.
+/// The event happens while the join cleans up. The cancellation was not delivered to the task yet.
 #[test]
 fn a_cancellation_that_a_join_took_is_not_lost_with_its_group() {
     for in_time in [true, false] {
@@ -930,7 +930,7 @@ fn an_interrupt_that_a_dropped_join_has_met_is_told_by_the_next_one_whichever_th
             slept
         };
         group.spawn("slow", slow).await;
-        // It is interrupted after half a second, and dropped in its clean-up half a second later.
+        // The join is interrupted after 0.5 s, and dropped in its clean-up 0.5 s later.
         let join = timeout_after(tenths(5), group.join());
         assert!(matches!(race(join, sleep(tenths(10))).await, Either::Right(Ok(_))));
         let met = group.join_first_ok().await.unwrap_err();

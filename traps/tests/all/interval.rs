@@ -1,4 +1,4 @@
-//! Ticks in a fixed period, and the three rules for late ones; tasks that are awaited; `join3`.
+//! Ticks in a fixed period, and the three rules for late ticks; tasks that are awaited; `join3`.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-/// The ticks of a period of 10 s, as (due, taken). The task is busy from 10 s to 37 s.
+/// Returns the ticks of a period of 10 s, as (due, taken). The task is busy from 10 s to 37 s.
 fn ticks(rule: MissedTick) -> Vec<(Time, Time)> {
     let program = async {
         let mut ticks = interval(10 * SECOND).missed(rule);
@@ -107,8 +107,8 @@ fn three_futures_are_joined_in_the_time_of_the_slowest() {
     assert_eq!((ran.output, ran.took), ((at(3), 2, at(1)), 3 * SECOND));
 }
 
-/// A kernel on whose clock ten seconds have passed, and then `first`; then a new kernel, and
-/// `second`. Returns the time that `second` took.
+/// Runs `first` on a kernel whose clock is at ten seconds, and then `second` on a new kernel.
+/// Returns the time that `second` took.
 fn in_two_kernels(first: impl Future<Output = ()>, second: impl Future<Output = ()>) -> Time {
     let mut kernel = Kernel::new(Sim::new());
     let late = async {

@@ -24,17 +24,17 @@ fn at(span: Duration) -> Time {
     Time::ZERO + span
 }
 
-/// A kernel on the virtual clock, where each job takes so long.
+/// Makes a kernel on the virtual clock, on which each job takes `span`.
 fn slow(span: Duration, options: Options) -> Traced<Sim> {
     Traced::new(Sim::new().jobs_take(span), options.longrun(None))
 }
 
-/// What became of an iterator, told by itself: how often it was called, and when and where it was
-/// dropped.
+/// The fate of an iterator, as it records it: the number of its calls, and the time and the place
+/// of its drop.
 #[derive(Clone, Default)]
 struct Fate {
     calls: Arc<AtomicU64>,
-    /// The time, and whether it was in a job.
+    /// The time of the drop, and whether a job dropped it.
     end: Arc<Mutex<Option<(Time, bool)>>>,
 }
 
@@ -48,7 +48,7 @@ impl Fate {
     }
 }
 
-/// An iterator that tells its fate.
+/// An iterator that records its fate.
 struct Watched<F> {
     next: F,
     fate: Fate,
@@ -71,10 +71,10 @@ impl<F> Drop for Watched<F> {
     }
 }
 
-/// Of an iterator that gives 1, 2, and so on.
+/// An iterator that returns 1, 2, and so on.
 type Numbers = Watched<Box<dyn FnMut() -> Option<u64> + Send>>;
 
-/// Watches what counts to `last`.
+/// Watches an iterator that counts to `last`.
 fn count_to(last: u64, kernel: &Traced<Sim>) -> (Numbers, Fate) {
     let mut numbers = 1..=last;
     watch(Box::new(move || numbers.next()), kernel)
@@ -85,7 +85,7 @@ fn watch<F: FnMut() -> Option<u64>>(next: F, kernel: &Traced<Sim>) -> (Watched<F
     (Watched { next, fate: fate.clone(), clock: kernel.machine().clock() }, fate)
 }
 
-/// All that the source still gives.
+/// Returns the remaining items of a source.
 async fn rest<I>(items: &mut IterateInThread<I>) -> Vec<I::Item>
 where
     I: Iterator + Send + 'static,
@@ -98,7 +98,7 @@ where
     found
 }
 
-/// Asks, and gives up after so long.
+/// Asks for an item, and gives up after `span`.
 async fn give_up_after<I>(span: Duration, items: &mut IterateInThread<I>)
 where
     I: Iterator + Send + 'static,
@@ -129,7 +129,7 @@ fn f21_a_token_for_each_item_and_none_between() {
         }
         other.join().await.unwrap().unwrap();
     });
-    // Three for the source, whose last one finds the end. There is one token, and nobody waits.
+    // Three jobs for the source: the last finds the end. No job waits for the one token.
     assert_eq!(ran.count("offload"), 4);
     assert_eq!(ran.lines(|line| line.contains(" offload ") && line.contains("queued=0")).len(), 4);
     assert_eq!(ran.count("done"), 4);
@@ -176,14 +176,14 @@ fn f21_three_hundred_slow_downloads_over_two_hundred_tokens() {
     let counters = kernel.counters();
     kernel.end();
     assert_eq!((done.get(), took), (DOWNLOADS, DOWNLOADS * ITEMS));
-    // Who asks last, behind 300, waits for one whole read and then has its own; never longer.
+    // The last of 300 callers waits for one whole read, and then for its own; never longer.
     assert!(delays.len() > 1000);
     assert!(delays.iter().all(|delay| *delay <= 2 * read), "{:?}", delays.iter().max());
-    // All of the tokens were in use, and each for the reads only: nobody held one for a second.
+    // All tokens were in use, each for reads only: no download held one for a second.
     assert_eq!(counters.tokens_peak, 200);
     let reads = DOWNLOADS * (ITEMS + 1) + delays.len() as u64;
     assert_eq!(counters.tokens_held, read * u32::try_from(reads).unwrap());
-    // No download was later than if each of its reads had had to wait for another one.
+    // No download was later than if each of its reads had waited for one other read.
     assert!(end <= at((secs(1) + 2 * read) * 20 + 2 * read + ms(7)), "{end:?}");
 }
 
@@ -205,7 +205,7 @@ fn f21_each_item_is_within_the_limit_of_its_class() {
     });
     assert_eq!((disk.peak(), disk.in_use(), disk.waiting()), (1, 0, 0));
     assert_eq!(kernel.counters().tokens_peak, 1);
-    // One after the other, five jobs each.
+    // The sources run one after the other, with five jobs each.
     assert_eq!(end, at(3 * 5 * ms(10)));
     let trace = kernel.end();
     assert_lines(&trace, "limiter=disk", 15);
@@ -312,7 +312,7 @@ fn f21_a_job_that_was_withdrawn_is_asked_for_again() {
     assert_lines(&trace, "abandon", 0);
 }
 
-/// The withdrawal is heeded when the poll is over, and the next call is made before that.
+/// The kernel handles the withdrawal after the poll, and the next call is made before that.
 #[test]
 fn f21_a_call_in_the_poll_that_drops_another_asks_again() {
     let mut kernel = slow(secs(2), Options::new().threads(1));
@@ -366,7 +366,7 @@ fn f21_a_source_that_is_dropped_before_its_job_begins_closes_its_iterator_at_onc
         drop(items);
         sleep(secs(5)).await.unwrap();
     });
-    // On the virtual clock a job begins when it ends. This one found nothing to do.
+    // On the virtual clock a job begins at its end. This job found nothing to do.
     assert_eq!((fate.end(), fate.calls(), orphans.get()), (Some((at(ms(200)), false)), 0, 0));
     let trace = kernel.end();
     assert_lines(&trace, "orphan   o1", 1);
@@ -403,7 +403,7 @@ fn f21_an_iterator_that_has_ended_is_closed_there_and_not_called_again() {
     kernel.go(async move {
         let mut items = iterate_in_thread(broken);
         assert_eq!(rest(&mut items).await, [1]);
-        // In its job, though the source is still there.
+        // Dropped in its job, although the source still exists.
         assert_eq!(theirs.end(), Some((at(secs(4)), true)));
         for _ in 0..3 {
             assert_eq!(items.next().await.unwrap(), None);
@@ -480,7 +480,7 @@ fn f21_a_panic_in_an_iterators_drop_is_told_too() {
     kernel.end();
 }
 
-// ---- What a job knows --------------------------------------------------------------------------
+// ---- The context of a job ----------------------------------------------------------------------
 
 #[test]
 fn f21_an_item_is_made_under_the_deadline_and_with_the_locals_of_its_call() {
@@ -519,8 +519,8 @@ fn f21_inside_a_job_nothing_is_asked_for() {
 
 // ---- Real threads ------------------------------------------------------------------------------
 
-/// An iterator that says when it is called, and then waits for its item. Says on which thread it
-/// is dropped.
+/// An iterator that reports each call, and then waits for its item. Also reports the thread on
+/// which it is dropped.
 struct Latched {
     called: Sender<ThreadId>,
     items: Receiver<u64>,
@@ -543,7 +543,7 @@ impl Drop for Latched {
     }
 }
 
-/// What a test has of it.
+/// The test's side of the iterator.
 struct Latch {
     called: Receiver<ThreadId>,
     give: Sender<u64>,
@@ -567,7 +567,7 @@ fn f21_a_call_that_is_dropped_while_a_thread_works_loses_no_item() {
         assert!(poll_once(&mut first).await.is_pending());
         yield_now().await.unwrap();
         assert_ne!(latch.called.recv().unwrap(), home);
-        // The thread has it now, and is not done before it gets its item.
+        // The thread has the iterator now, and waits for an item.
         drop(first);
         let mut second = items.next();
         assert!(poll_once(&mut second).await.is_pending());
@@ -575,7 +575,7 @@ fn f21_a_call_that_is_dropped_while_a_thread_works_loses_no_item() {
         latch.give.send(7).unwrap();
         assert_eq!(second.await.unwrap(), Some(7));
         assert!(latch.called.try_recv().is_err(), "one item, one call");
-        // Another one is made while nobody waits, and is there for the one who asks then.
+        // Another item is made while no task waits, and the next call gets it.
         let mut third = items.next();
         assert!(poll_once(&mut third).await.is_pending());
         yield_now().await.unwrap();

@@ -1,4 +1,4 @@
-//! Values that tasks carry: what stays, what children get, and when values go.
+//! Values of tasks: their lifetime, inheritance by children, and their drop.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use traps::{
     InheritedLocal, TaskGroup, TaskLocal, run_in_thread, sleep, spawn, timeout_after, yield_now,
 };
 
-/// Counts how many of its kind are alive.
+/// Counts its living instances.
 #[derive(Debug)]
 struct Counted(Rc<Cell<i32>>);
 
@@ -70,7 +70,7 @@ fn values_that_panic_as_their_kernel_or_their_task_ends_end_neither_it_nor_the_p
     assert_eq!((dropped.load(Ordering::Relaxed), any_locals()), (8, false));
 }
 
-/// Not even where the job itself panics, or is dropped unbegun with what it owns.
+/// Not even if the job itself panics, or is dropped before it began, with its captures.
 #[test]
 fn values_that_panic_in_a_job_end_neither_its_thread_nor_the_process() {
     static FIRST: InheritedLocal<Dies> = InheritedLocal::new();
@@ -84,7 +84,7 @@ fn values_that_panic_in_a_job_end_neither_its_thread_nor_the_process() {
                 FIRST.set(first);
                 SECOND.set(second);
                 let job = run_in_thread(|| panic!("by design too"));
-                // The job is the last that has them.
+                // The job is the last owner of the values.
                 drop(timeout_after(Duration::from_millis(1), job).await);
             };
             drop(spawn("asks", asks).await);
@@ -119,7 +119,7 @@ fn a_local_stays_with_its_task() {
         assert_eq!(NUMBER.take(), Some(Rc::new(2)));
         assert_eq!((NUMBER.take(), NUMBER.get()), (None, None));
         assert_eq!(OTHER.get(), Some(Rc::new(7)));
-        // A task that has the place of one that ended has nothing of it.
+        // A task in the place of an ended task has none of its values.
         let mut fresh = spawn("fresh", async { NUMBER.get() }).await;
         assert_eq!(fresh.join().await, Ok(None));
     });
@@ -174,7 +174,7 @@ fn members_of_a_group_inherit_as_other_children_do() {
     });
 }
 
-/// A copy is a second handle to the one value, not a second value.
+/// A copy is a second handle to the same value, not a second value.
 #[test]
 fn a_value_is_shared_and_not_cloned() {
     static SHARED: InheritedLocal<Vec<u8>> = InheritedLocal::new();
@@ -309,7 +309,7 @@ fn values_are_freed_when_their_kernel_goes() {
     }
 }
 
-/// What a value does when it is dropped can use the table that held it.
+/// The drop of a value can use the table that held the value.
 #[test]
 fn a_value_is_never_dropped_while_the_table_is_borrowed() {
     static INNER: TaskLocal<u32> = TaskLocal::new();
@@ -345,7 +345,7 @@ fn a_value_is_never_dropped_while_the_table_is_borrowed() {
     assert_eq!(seen.take(), [None], "and so has the kernel");
 }
 
-/// A future that is dropped in the middle of another task's run is nobody's.
+/// A future that is dropped in the middle of another task's run has no task.
 #[test]
 fn a_dropped_member_does_not_see_the_joiners_locals() {
     static NUMBER: TaskLocal<u32> = TaskLocal::new();

@@ -1,5 +1,5 @@
-//! Random programs whose futures move: polled once, handed to another task or to the next kernel of
-//! the thread, polled there, dropped half-way, joined or cancelled.
+//! Random programs whose futures move: they are polled once, handed to another task or to the next
+//! kernel of the thread, polled there, dropped half-way, joined or cancelled.
 //!
 //! Whatever they do, nothing is left, each output is given once, no permit, item, signal or edge is
 //! lost or doubled, each cancellation is told once and to its own task, nothing is early, the
@@ -27,7 +27,7 @@ const KNOWN: &[(&str, &str)] = &[];
 
 // ---- What a task does --------------------------------------------------------------------------
 
-/// Takes a future from the shelf, or makes one.
+/// Takes a future from the shelf, or makes a future.
 fn take_piece(w: &Rc<World>) -> Piece {
     let lying = w.shelf.borrow().len() as u64;
     if lying > 0 && w.roll(3) > 0 {
@@ -37,7 +37,7 @@ fn take_piece(w: &Rc<World>) -> Piece {
     new_piece(w)
 }
 
-/// Puts it on the shelf, or drops it.
+/// Puts a future on the shelf, or drops it.
 fn lay_down(w: &Rc<World>, piece: Piece) {
     let keeps = w.roll(4) > 0 && !w.closing.get() && !piece.is_done;
     if keeps {
@@ -47,19 +47,19 @@ fn lay_down(w: &Rc<World>, piece: Piece) {
     }
 }
 
-/// Polls it once.
+/// Polls a future once.
 async fn once(w: &World, task: usize, piece: &mut Piece) -> bool {
     poll_once(&mut InHand { world: w, task, piece }).await.is_ready()
 }
 
-/// Polls it until it is done, or its time is over.
+/// Polls a future until it is done, or its time is over.
 async fn to_the_end(w: &Rc<World>, task: usize, mut piece: Piece) {
     let span = w.span() + tenths(1);
     let _ = ignore_after(span, InHand { world: w, task, piece: &mut piece }).await;
     lay_down(w, piece);
 }
 
-/// One deed of a task.
+/// One random action of a task.
 async fn deed(w: &Rc<World>, task: usize) {
     match w.roll(10) {
         0 | 1 => {
@@ -77,7 +77,7 @@ async fn deed(w: &Rc<World>, task: usize) {
             w.leaves(&piece);
         }
         5 => {
-            // It is held while its result comes.
+            // The future is held until it has its result.
             let mut piece = take_piece(w);
             if !once(w, task, &mut piece).await {
                 let _ = w.note("hold", sleep(w.span()).await);
@@ -123,7 +123,7 @@ async fn cancel(w: &Rc<World>) {
     let task = {
         let targets = w.targets.borrow();
         let target = &targets[place];
-        // One from the kernel before has ended.
+        // A task of the earlier kernel has ended.
         let known = (target.side == w.here.get()).then_some(REASONS[reason]);
         w.cancelled.borrow_mut().entry(target.number).or_insert(known);
         let pieces = w.pieces_of(target.side, target.number);
@@ -135,7 +135,7 @@ async fn cancel(w: &Rc<World>) {
     task.cancel_now(REASONS[reason]);
 }
 
-/// Wakes somebody.
+/// Wakes a random waiter.
 async fn wake(w: &Rc<World>) {
     let side = w.side();
     match w.roll(7) {
@@ -185,7 +185,7 @@ async fn spawn_target<F: Future<Output = ()> + 'static>(
     task
 }
 
-/// A task that was cancelled has been told, or is told now.
+/// Checks that a cancelled task has got its interrupt, or gets it now.
 async fn check_told(w: &Rc<World>, number: usize) {
     let first = w.cancelled.borrow().get(&number).copied();
     let Some(Some(reason)) = first else { return };
@@ -200,7 +200,7 @@ async fn check_told(w: &Rc<World>, number: usize) {
     let _ = w.note("last", end);
 }
 
-/// What a task does from its beginning to its end.
+/// The whole life of a task.
 async fn script(w: Rc<World>, task: usize) {
     for _ in 0..2 + w.roll(5) {
         deed(&w, task).await;
@@ -228,12 +228,12 @@ async fn part(w: Rc<World>) {
     }
     script(w.clone(), usize::MAX).await;
     for task in tasks {
-        // What is left over goes on in the next run.
+        // The remaining futures continue in the next run.
         let _ = timeout_after(tenths(15), task.wait()).await;
     }
 }
 
-/// Takes what the kernel may have kept, at the end of its life: nothing that came was lost.
+/// At the end of a kernel's life, takes everything that it may have kept: no event was lost.
 async fn last_part(w: Rc<World>) {
     let _ = sleep(tenths(40)).await;
     let side = w.side();
@@ -259,19 +259,19 @@ async fn last_part(w: Rc<World>) {
     }
 }
 
-/// Whether it is there by now.
+/// Returns whether the event has happened by now.
 async fn is_there<E: traps::Interruptible>(wait: impl Future<Output = Result<(), E>>) -> bool {
     matches!(ignore_after(tenths(1), wait).await, Ok(Some(())))
 }
 
-/// How a program is run.
+/// The way in which a program is run.
 #[derive(Clone, Copy, PartialEq)]
 enum Listens {
     Nobody,
     Somebody,
 }
 
-/// What comes of a program.
+/// The result of a program.
 #[derive(PartialEq)]
 struct Life {
     traces: [String; 2],
@@ -284,7 +284,7 @@ fn options(seed: u64) -> Options {
     Options::new().policy(policy).grace(secs(2)).budget(16)
 }
 
-/// A few kinds, so that what fails is small.
+/// Draws a few kinds of steps, so that a failing program is small.
 fn kinds(seed: u64) -> Vec<&'static str> {
     if let Ok(asked) = std::env::var("MOVES_KINDS") {
         return KINDS.into_iter().filter(|kind| asked.split(',').any(|it| it == *kind)).collect();
@@ -320,7 +320,7 @@ fn life(seed: u64, listens: Listens) -> Life {
             shut_down(&world, &mut kernel);
         }
         drop(kernel);
-        // What is left over from the first kernel goes on in the second one.
+        // The futures that the first kernel leaves continue in the second kernel.
     }
     clear(&world);
     let traces = texts.map(|text| String::from_utf8(text.0.take()).unwrap());
@@ -331,7 +331,7 @@ fn life(seed: u64, listens: Listens) -> Life {
     Life { traces, outcomes: world.outcomes.take(), wrong: world.wrong.take() }
 }
 
-/// What a kernel writes.
+/// The log of a kernel.
 #[derive(Clone, Default)]
 struct Text(Rc<RefCell<Vec<u8>>>);
 
@@ -365,7 +365,7 @@ fn run(w: &World, kernel: &mut Kernel<Sim>, main: impl Future<Output = ()>) {
     }
 }
 
-/// What is on its way, and who could be cancelled, is dropped.
+/// Drops the futures that are on their way, and the handles of tasks.
 fn clear(w: &World) {
     drop(w.shelf.take());
     drop(w.targets.take());
@@ -395,7 +395,7 @@ fn check_trace(w: &World, text: &str) {
     }
 }
 
-/// How many random programs a test makes; `MOVES_SEEDS=100000` asks for more.
+/// Returns the seeds of a test's random programs; `MOVES_SEEDS=100000` asks for more.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("MOVES_SEEDS").ok();
     let number = |text: &str| text.parse().expect("MOVES_SEEDS is a number, or FROM..TO");
@@ -405,7 +405,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// What is wrong with a program.
+/// Returns the faults of a program.
 fn faults(seed: u64) -> Vec<(String, String)> {
     let first = life(seed, Listens::Somebody);
     let mut wrong = first.wrong.clone();
@@ -419,8 +419,8 @@ fn faults(seed: u64) -> Vec<(String, String)> {
     wrong
 }
 
-/// `MOVES_ALL=1` goes on after a failure, tells of those that are known too, and lists all classes
-/// with the seeds and the kinds of their programs; without it the traces of the first are shown.
+/// With `MOVES_ALL=1`, continues after a failure, reports known failures too, and lists all classes
+/// with the seeds and kinds of their programs. Otherwise shows the traces of the first failure.
 #[test]
 fn whatever_moves_nothing_is_lost_doubled_early_or_left() {
     let all = std::env::var_os("MOVES_ALL").is_some();

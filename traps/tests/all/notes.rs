@@ -8,7 +8,7 @@ use traps::{join, note, race, sleep, span};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// The lines of a trace from their verb on, of these verbs.
+/// Returns the lines of a trace that have one of these verbs, each from its verb on.
 fn lines<'t>(trace: &'t str, verbs: &[&str]) -> Vec<&'t str> {
     let events = trace.lines().filter_map(|line| line.get(38..));
     events.filter(|event| verbs.iter().any(|verb| event.starts_with(verb))).collect()

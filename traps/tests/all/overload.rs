@@ -1,4 +1,4 @@
-//! Overload: who is refused at a gate, and what that spares everybody else.
+//! Overload: the refusals of an admission limit, and their effect on all other tasks.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use traps::{Error, Task, Time, clock, ignore_after, run_in_thread, sleep, spawn}
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What a route behind a gate says.
+/// The reply of a route with an admission limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     Done(Time),
     Busy(Time),
 }
 
-/// A route whose work takes a thread, for those whom the gate lets in.
+/// A route whose work takes a thread, for each request that the limit admits.
 async fn gated(gate: AdmissionLimit) -> Reply {
     let Ok(_place) = gate.try_admit() else { return Reply::Busy(clock().await) };
     run_in_thread(|| ()).await.unwrap();
@@ -49,7 +49,7 @@ fn f6_a_refused_call_takes_no_thread_and_is_answered_in_its_turn() {
     assert_eq!(replies, [Reply::Done(later), Reply::Busy(Time::ZERO)]);
     assert_lines(&trace, "second   cap      name=request_task limit=1", 1);
     assert_lines(&trace, "second   offload", 0);
-    // `second` first ran in the turn in which it was refused, and ended there.
+    // `second` first ran in the turn in which it was refused, and ended in the same turn.
     let turn_of = |part: &str| trace.lines().find(|line| line.contains(part)).map(turn).unwrap();
     assert_eq!(turn_of("second   run"), turn_of("second   exit"));
     assert_eq!((gate.admitted(), gate.refused(), gate.inside()), (1, 1, 0));
@@ -85,11 +85,11 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     let busy = replies.iter().filter(|reply| **reply == Reply::Busy(Time::ZERO));
     assert_eq!((done.count(), busy.count()), (5, 395));
     assert_eq!((gate.admitted(), gate.refused(), gate.peak()), (5, 395, 5));
-    // 195 is what the burst left of 200: each had its thread at once.
+    // The burst left 195 of 200 threads, so each beat had its thread at once.
     assert!(beats.iter().all(|took| *took == 15 * MS));
     assert_lines(&trace, " offload  o", 200);
     assert_lines(&trace, "queued=0", 200);
-    // All refusals were in one turn, before any job was over.
+    // All refusals were in one turn, before any job had ended.
     let refused = |line: &&str| line.contains("request  exit") && line.starts_with(" 0.000000");
     let turns: Vec<&str> = trace.lines().filter(refused).map(turn).collect();
     assert_eq!(turns.len(), 395);
@@ -97,7 +97,7 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     assert_lines(&trace, "cap      name=request_task", 1);
 }
 
-/// A gate that has refused seven and is empty again.
+/// Returns a limit that has refused seven entries and is empty again.
 fn rushed() -> AdmissionLimit {
     let gate = AdmissionLimit::new("door", 1);
     let place = gate.try_admit().unwrap();
@@ -129,7 +129,7 @@ fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_lo
     assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
 }
 
-/// Where it is full and a place comes free again and again, each entry ends a run of refusals.
+/// If a full limit has a free place again and again, each entry ends a run of refusals.
 #[test]
 fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {
     let (_, trace) = on_sim(async {
@@ -142,7 +142,7 @@ fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {
         }
         assert_eq!(gate.refused(), 5_000);
     });
-    // At 0, 10 and 20 seconds; and at the entry after each, with what had no line before.
+    // Lines at 0, 10 and 20 s, and at the entry after each, for the refusals without a line.
     assert_lines(&trace, "cap      name=door limit=1", 6);
     assert_lines(&trace, "cap      name=door limit=1 refused=2", 3);
     assert_lines(&trace, "cap      name=door limit=1 refused=2000", 2);
@@ -200,7 +200,7 @@ fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
     assert_eq!(gate.refused(), 1);
 }
 
-/// A limit that two kernels use, one after the other: the second starts its clock again.
+/// Two kernels use a limit, one after the other. The second kernel's clock starts again.
 #[test]
 fn a_refusal_is_logged_also_where_the_last_line_has_a_later_time() {
     let gate = AdmissionLimit::new("door", 1);
@@ -211,7 +211,7 @@ fn a_refusal_is_logged_also_where_the_last_line_has_a_later_time() {
             let _place = ours.try_admit().unwrap();
             ours.try_admit().unwrap_err();
         });
-        // One refusal has a line of its own, and needs no sum.
+        // A single refusal has its own line, and needs no sum.
         assert_lines(&kernel.end(), "cap      name=door", 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What comes first when several things happen to a parked task before it runs again.
+//! The precedence of several events that reach a parked task before it runs again.
 //!
 //! Every order of events that a turn allows is arranged, in several nestings of scopes, and what
 //! the task sees is compared with a model. The model knows the rules as they are written, and
@@ -25,9 +25,9 @@ use traps::{
     timeout_at, yield_now,
 };
 
-// ---- What can happen, and when -------------------------------------------------------------
+// ---- The events and their times ------------------------------------------------------------
 
-/// What happens to the task.
+/// An event that reaches the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     /// The descriptor that it waits for is ready.
@@ -42,25 +42,25 @@ enum What {
     Cancel,
 }
 
-/// Where in the turns around its next run: the steps in which such a thing can happen.
+/// The time of an event: a step in the turns around the task's next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum When {
-    /// Step 5 of the turn before, behind the task.
+    /// Step 5 of the turn before, after the task.
     Before,
     /// Step 2.
     Arrivals,
     /// Step 4.
     Deadlines,
-    /// Step 5, ahead of the task.
+    /// Step 5, before the task.
     Ahead,
-    /// Behind it: the task has run, and waits for something else.
+    /// After the task, which has run and waits for another event.
     Behind,
 }
 
-/// What happens, in order.
+/// The events, in order.
 type Order = Vec<(When, What)>;
 
-/// Every order of every selection, the empty one aside.
+/// Returns every order of every selection except the empty one.
 fn orders() -> Vec<Order> {
     use What::*;
     use When::*;
@@ -75,7 +75,7 @@ fn orders() -> Vec<Order> {
     for (io, wake) in io.iter().flat_map(|io| wakes.iter().map(move |wake| (io, wake))) {
         for deadlines in &deadlines {
             for cancel in &cancels {
-                // Two of one step come in either order; `sort` keeps the one given.
+                // Two events of one step have either order, because `sort` is stable.
                 for parts in [[io, wake, deadlines, cancel], [io, cancel, deadlines, wake]] {
                     let mut order: Order = parts.into_iter().flatten().copied().collect();
                     order.sort_by_key(|(when, _)| *when);
@@ -111,19 +111,19 @@ impl Level {
     }
 }
 
-/// Blocking traps behind the wait in each scope: one more than there are interrupts.
+/// The number of blocking traps after the wait in each scope: one more than there are interrupts.
 const OPS: usize = 4;
 
 // ---- The model -----------------------------------------------------------------------------
 
-/// Where an interrupt comes from: outside of everything, or the scope at that place in the chain.
+/// The origin of an interrupt: outside of all scopes, or the scope at a place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Cancel,
     Level(usize),
 }
 
-/// What the rules say, and nothing else.
+/// The model: the rules, and nothing else.
 struct Model<'a> {
     order: &'a Order,
     chain: &'a [Level],
@@ -131,15 +131,15 @@ struct Model<'a> {
     fired: Vec<usize>,
     /// Interrupts that the next blocking trap in their reach gets.
     due: Vec<Origin>,
-    /// A cancellation that comes once the task has run.
+    /// Whether a cancellation comes after the task has run.
     to_come: bool,
     notes: Vec<String>,
 }
 
-/// How the log says that the wake found the first wait.
+/// The log's text if the wake has found the first wait.
 const WOKEN: &str = "victim   wake     wait q";
 
-/// What has come of one side of the first wait.
+/// The state of one side of the first wait.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Nothing,
@@ -148,7 +148,7 @@ enum First {
 }
 
 impl Model<'_> {
-    /// What the task will note; and how many a wake that is in the order will find.
+    /// Returns the notes of the task, and the number of waiters that a wake in the order finds.
     fn expects(order: &Order, chain: &[Level]) -> (String, Option<usize>) {
         let (fired, due, notes) = (Vec::new(), Vec::new(), Vec::new());
         let mut model = Model { order, chain, fired, due, to_come: false, notes };
@@ -162,7 +162,7 @@ impl Model<'_> {
         (model.notes.join(" "), found)
     }
 
-    /// Whether an interrupt reaches a trap inside the first `depth` scopes.
+    /// Returns whether an interrupt reaches a trap inside the first `depth` scopes.
     fn reaches(&self, from: Origin, depth: usize) -> bool {
         let outside = match from {
             Origin::Cancel => 0,
@@ -171,7 +171,7 @@ impl Model<'_> {
         outside <= depth && !self.chain[outside..depth].iter().any(|level| level.is_shield())
     }
 
-    /// Its name there: a timeout's own only if no other timeout is nearer.
+    /// Returns an interrupt's name there: a timeout is its own only if no other is nearer.
     fn name(&self, from: Origin, depth: usize) -> &'static str {
         let is_timeout = |place: &usize| !self.chain[*place].is_shield();
         match from {
@@ -187,11 +187,11 @@ impl Model<'_> {
         }
     }
 
-    /// Gives how many the wake in the order will find, if there is one.
+    /// Returns the number of waiters that the wake in the order will find, if it has a wake.
     fn first_wait(&mut self) -> Option<usize> {
         let depth = self.chain.len();
         let comes = |what: What| self.order.iter().any(|(_, each)| *each == what);
-        // It waits for both in a race, and each side has its own.
+        // The task waits for both in a race, and each side has its own state.
         let mut sides = vec![(What::Io, First::Nothing), (What::Wake, First::Nothing)];
         sides.retain(|(what, _)| comes(*what) || *what == What::Wake && !comes(What::Io));
         let mut found = None;
@@ -227,11 +227,11 @@ impl Model<'_> {
                 }
             }
         }
-        // The first side that has something. If there is none, it is woken in the end.
+        // The first side that has a result. If no side has one, the task is woken in the end.
         let end = sides.iter().find(|(_, side)| *side != First::Nothing);
         self.notes.push(match end.unwrap_or(&(What::Wake, First::Value)) {
             (_, First::Interrupted(from)) => {
-                // All the others are still due.
+                // All other interrupts are still due.
                 self.due.retain(|each| each != from);
                 self.name(*from, depth).to_owned()
             }
@@ -253,7 +253,7 @@ impl Model<'_> {
             let here = self.due.iter().filter(|from| self.reaches(**from, depth));
             let next = here.min_by_key(|from| rank(from)).copied();
             let next = next.or_else(|| {
-                // It parks, and this is what finds it there.
+                // The task parks, and this interrupt reaches it there.
                 let comes = std::mem::take(&mut self.to_come).then_some(Origin::Cancel)?;
                 if self.reaches(comes, depth) {
                     return Some(comes);
@@ -272,7 +272,7 @@ impl Model<'_> {
             return;
         }
         for outer in self.fired.clone() {
-            // Those that would reach a trap in the scope that is left now.
+            // The interrupts that would reach a trap in the scope that closes now.
             if outer < place && self.reaches(Origin::Level(outer), place) {
                 self.becomes_due(Origin::Level(outer));
             }
@@ -282,7 +282,7 @@ impl Model<'_> {
 
 // ---- The arrangement -----------------------------------------------------------------------
 
-/// What the task of one run shares with those that act on it.
+/// The state that the task of one run shares with the tasks that act on it.
 struct World {
     order: Order,
     /// Whether the deadlines are equal.
@@ -290,9 +290,9 @@ struct World {
     chain: Vec<Level>,
     queue: WaitQueue,
     notes: RefCell<Vec<String>>,
-    /// The first wait is over.
+    /// Whether the first wait is over.
     has_run: Cell<bool>,
-    /// The turn has come.
+    /// Whether the turn has come.
     now: Cell<bool>,
 }
 
@@ -305,14 +305,14 @@ impl World {
         self.order.iter().any(|(_, what)| *what == wanted)
     }
 
-    /// When a deadline passes, if it does; all that do are found in one turn, later.
+    /// Returns the time of a deadline, if it passes. One later turn finds all of them.
     fn deadline(&self, wanted: What) -> Option<Time> {
         let place = self.order.iter().position(|(_, what)| *what == wanted)?;
         let place = if self.tie { 0 } else { place as u64 };
         Some(Time::ZERO + ms(10 + place))
     }
 
-    /// Waits for whatever of the two values will come.
+    /// Waits for the values of the two that will come.
     async fn first_wait(&self, io: &Io<Scripted>) {
         let by_io = async { io.readable().await.map(|()| "io") };
         let by_wake =
@@ -321,7 +321,7 @@ impl World {
             (true, true) => match race(by_io, by_wake).await {
                 Either::Left(end) | Either::Right(end) => end,
             },
-            // In a shield the deadlines do not end it, and nothing else may come.
+            // In a shield the deadlines do not end the wait, and perhaps no other event happens.
             (true, false) => by_io.await,
             (false, _) => by_wake.await,
         };
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// What other tasks do at that time, in their order.
+    /// Does the actions of other tasks at this time, in order.
     async fn act(&self, now: When, victim: &Task<()>) {
         for (when, what) in &self.order {
             match what {
@@ -350,7 +350,7 @@ impl World {
     }
 }
 
-/// A block that comes to a value, whatever happens inside.
+/// A block that ends with a value, whatever happens inside.
 async fn block(limit: Option<Time>, body: impl Future<Output = ()>) {
     let inner = async {
         body.await;
@@ -359,7 +359,7 @@ async fn block(limit: Option<Time>, body: impl Future<Output = ()>) {
     timeout_at(limit, inner).await.expect("what comes is swallowed inside");
 }
 
-/// The scopes from `depth` inwards, the wait in the innermost, and traps behind it in each.
+/// The scopes from `depth` inwards, with the wait in the innermost, and traps after it in each.
 fn inside(
     world: &Rc<World>,
     io: &Rc<Io<Scripted>>,
@@ -382,11 +382,11 @@ fn inside(
     })
 }
 
-/// Turns in which the kernel does not look at the machine while tasks hand work to each other.
+/// The number of turns without a poll of the machine while tasks hand work to each other.
 const UNSEEN: u32 = 61;
 
-/// One run. Other tasks act ahead of the task and behind it: `ahead` yields each turn, so it is
-/// ready before whatever happens to the task; main comes after both.
+/// One run. Other tasks act before the task and after it. `ahead` yields each turn, so it is ready
+/// before any event of the task. Main comes after both.
 fn run(name: &str, order: &Order, tie: bool, chain: &[Level]) -> (Ran<()>, Rc<World>) {
     let sim = Sim::new().ready_at(Time::ZERO + ms(20), 1, Direction::Read);
     let virtual_clock = sim.clock();
@@ -400,7 +400,7 @@ fn run(name: &str, order: &Order, tie: bool, chain: &[Level]) -> (Ran<()>, Rc<Wo
         now: Cell::new(false),
     });
     let ran = check_quietly(name, sim, async {
-        // This is turn 1; the last that is not looked at is the one before the one that counts.
+        // This is turn 1. The last turn without a poll is the one before the turn that counts.
         for _ in 3..UNSEEN {
             yield_now().await.unwrap();
         }
@@ -409,7 +409,7 @@ fn run(name: &str, order: &Order, tie: bool, chain: &[Level]) -> (Ran<()>, Rc<Wo
             let io = Rc::new(Io::new(Scripted(1)));
             inside(&ours, &io, 0).await;
             if ours.has(What::Io) && ours.notes.borrow()[0] != "io" {
-                // Nothing is lost: it was remembered.
+                // The readiness is not lost: it was remembered.
                 io.readable().await.expect("nothing interrupts it");
             }
         };
@@ -444,7 +444,7 @@ fn run(name: &str, order: &Order, tie: bool, chain: &[Level]) -> (Ran<()>, Rc<Wo
     (ran, world)
 }
 
-/// The trace shows that things happened in the order in which they were to happen.
+/// Returns whether the trace has the events in the intended order.
 fn in_order(ran: &Ran<()>, order: &Order, chain: &[Level]) {
     let scope = |wanted: Level| chain.iter().position(|level| *level == wanted).unwrap() + 1;
     let mut after = 0;
@@ -470,7 +470,7 @@ fn in_order(ran: &Ran<()>, order: &Order, chain: &[Level]) {
     }
 }
 
-/// The turns that count.
+/// Returns the lines of the turns that count.
 fn story(ran: &Ran<()>) -> String {
     let turn = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<u32>().unwrap();
     ran.lines(|line| turn(line) <= 2 || turn(line) >= UNSEEN).join("\n")

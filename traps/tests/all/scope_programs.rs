@@ -1,4 +1,4 @@
-//! Random programs of scopes: after each line, the kernel's state is what the log says.
+//! Random programs of scopes: after each line, the kernel's state agrees with the log.
 //!
 //! Two kinds. In the first, a task runs several futures side by side, with the combinators of this
 //! crate and of `futures`, and cancels itself and others in the middle of a poll. In the second,
@@ -24,15 +24,15 @@ use crate::moves::world::Dice;
 
 type Step = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
 
-/// What the tasks of a program share.
+/// The state that the tasks of a program share.
 struct World {
     dice: RefCell<Dice>,
-    /// Futures that another scope or task may go on with.
+    /// Futures that another scope or task may continue.
     shelf: RefCell<Vec<Step>>,
     moves: bool,
     tasks: RefCell<Vec<Rc<Task<()>>>>,
     deadlines: RefCell<Vec<Rc<ConnectionDeadline>>>,
-    /// The wakers of bare waits, and whether they are over.
+    /// The wakers of bare waits, with a flag that ends the waits.
     wakers: RefCell<Vec<Waker>>,
     is_over: Cell<bool>,
 }
@@ -66,7 +66,7 @@ async fn once(mut step: Step) -> Option<Step> {
     (!is_ready).then_some(step)
 }
 
-/// A random step, in which at most `depth` scopes are nested.
+/// Returns a random step with at most `depth` nested scopes.
 fn step(w: &Rc<World>, depth: u64) -> Step {
     let w = w.clone();
     let kind = w.roll(if depth == 0 { 9 } else { 24 });
@@ -134,7 +134,7 @@ fn step(w: &Rc<World>, depth: u64) -> Step {
             21 if w.moves => move_one(w.clone(), depth).await,
             _ => {
                 for _ in 0..2 + w.roll(3) {
-                    // A step that was interrupted is over, and its clean-up follows.
+                    // An interrupted step is over, and its clean-up follows.
                     let _ = inner(&w).await;
                 }
                 Ok(())
@@ -143,7 +143,7 @@ fn step(w: &Rc<World>, depth: u64) -> Step {
     })
 }
 
-/// Polls a future here that was polled elsewhere before, or begins one that is finished elsewhere.
+/// Polls a future that was polled elsewhere before, or begins a future that is finished elsewhere.
 async fn move_one(w: Rc<World>, depth: u64) -> Result<(), Interrupt> {
     let lying = w.shelf.borrow().len() as u64;
     let taken = match w.roll(3) {
@@ -203,7 +203,7 @@ async fn program(seed: u64, moves: bool) {
     w.deadlines.take();
 }
 
-/// Runs the programs of some seeds, and names those whose log is not the truth.
+/// Runs the programs of some seeds, and names the seeds whose log differs from the truth.
 fn run(moves: bool) {
     let asked = std::env::var("SCOPE_SEEDS").ok();
     let range = |text: &str| match text.split_once("..") {

@@ -10,7 +10,7 @@ use testing::{Ran, run, sweep};
 use traps::sync::{Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, RwLock, Semaphore};
 use traps::{Either, Error, Interrupt, Task, foreign, join, race, shield, spawn, yield_now};
 
-/// What happened, in order.
+/// The notes, in order.
 #[derive(Clone, Default)]
 struct Notes(Rc<RefCell<Vec<String>>>);
 
@@ -24,7 +24,7 @@ impl Notes {
     }
 }
 
-/// Who is inside.
+/// The tasks that are inside.
 #[derive(Clone, Default)]
 struct Inside(Rc<Cell<u32>>);
 
@@ -50,7 +50,7 @@ async fn turns(n: u32) {
     }
 }
 
-/// Whether each came to its end without an interrupt.
+/// Returns for each task whether it ended without an interrupt.
 async fn join_each<T: 'static, E: 'static>(tasks: Vec<Task<Result<T, E>>>) -> Vec<bool> {
     let mut ended = Vec::new();
     for mut task in tasks {
@@ -69,7 +69,7 @@ fn sweep_tasks<T, F: Future<Output = T>>(main: impl Fn() -> F, check: impl Fn(&T
     assert!(swept.runs >= 6, "each was interrupted");
 }
 
-// ---- What is free ------------------------------------------------------------------------------
+// ---- Free primitives ---------------------------------------------------------------------------
 
 #[test]
 fn what_is_free_is_taken_without_a_trap() {
@@ -100,7 +100,7 @@ fn what_is_free_is_taken_without_a_trap() {
 
 // ---- In the log --------------------------------------------------------------------------------
 
-/// How the report of a hang ends.
+/// Returns the end of the report of a hang.
 fn circle(main: impl Future<Output = Result<(), Interrupt>>) -> String {
     match Kernel::new(Sim::new()).run(main) {
         Err(kernel::RunError::Hang(report)) => {
@@ -127,7 +127,7 @@ fn who_has_a_lock_or_makes_a_value_is_named_in_a_deadlock() {
         pool.get_or_try_init(init).await.map(drop)
     });
     assert_eq!(said, "2 main waits for once_cell pool, held by 2 main");
-    // The second guard of a reader waits for the writer, and the writer for the first one.
+    // The second guard of a reader waits for the writer, and the writer waits for the first guard.
     let said = circle(async {
         let lock = Rc::new(RwLock::named("routes", ()));
         let _reading = lock.read().await?;
@@ -262,7 +262,7 @@ fn a_mutex_is_handed_over_in_the_order_of_arrival() {
             tasks.push(spawn(name, work).await);
         }
         turns(1).await;
-        // The second in line gives up; its place is gone.
+        // The second in the queue gives up, and its place is gone.
         tasks[1].cancel_now("");
         turns(1).await;
         drop(guard);
@@ -297,7 +297,7 @@ fn a_mutex_survives_an_interrupt_anywhere() {
 
 // ---- RwLock ------------------------------------------------------------------------------------
 
-/// A task that reads or, in capitals, writes.
+/// A task that reads or, if its name is in capitals, writes.
 async fn visitor(
     name: &'static str,
     lock: &Rc<RwLock<()>>,
@@ -374,7 +374,7 @@ fn a_writer_finds_the_last_reader_gone_that_left_in_the_same_poll() {
 
 #[test]
 fn a_rwlock_survives_an_interrupt_anywhere() {
-    // Each of the three is once a reader and once a writer.
+    // Each of the three tasks is once a reader and once a writer.
     for writers in [[false, true, false], [true, false, true], [true, true, false]] {
         let main = || async move {
             let (lock, inside) = (Rc::new(RwLock::new(())), Inside::default());
@@ -408,14 +408,14 @@ fn a_rwlock_survives_an_interrupt_anywhere() {
 
 // ---- Condition ---------------------------------------------------------------------------------
 
-/// A number, and where to wait for its changes.
+/// A number, and a condition for its changes.
 #[derive(Default)]
 struct Tank {
     level: Mutex<u32>,
     changed: Condition,
 }
 
-/// Waits for one notification, notes it, and has the lock.
+/// Waits for one notification, and notes it while it has the lock.
 async fn waiter(name: &'static str, tank: &Rc<Tank>, notes: &Notes) -> Task<Result<(), Interrupt>> {
     let (tank, notes) = (tank.clone(), notes.clone());
     let wait = async move {
@@ -552,7 +552,7 @@ fn an_interrupt_of_a_wait_that_is_dropped_before_it_has_the_lock_is_kept_for_the
         let theirs = tank.clone();
         let wait = async move {
             let mut guard = theirs.level.lock().await?;
-            // A few turns that the cancellation does not end.
+            // These turns are shielded from the cancellation.
             assert!(give_up_at(shield(turns(5)), &mut guard, &theirs.changed).await);
             yield_now().await
         };
@@ -651,7 +651,7 @@ fn all_go_on_when_the_last_has_come_and_so_again_and_again() {
         }
         assert_eq!(join_each(tasks).await, [true; 3]);
     });
-    // The leader goes on at once, and is first in the next round.
+    // The leader continues at once, and is first in the next round.
     assert_eq!(notes.text(), "0 0 0 C 1 a 1 b 1 B 2 c 2 a 2 A b c");
 }
 
@@ -669,20 +669,20 @@ fn who_is_interrupted_at_a_barrier_does_not_count_unless_the_others_have_gone_on
             };
             spawn("comer", come)
         };
-        // It has returned before main comes.
+        // This wait has returned before main comes.
         let early = comer().await;
         turns(1).await;
         early.cancel_now("");
         turns(2).await;
         assert_eq!(notes.text(), "false true");
-        // Main comes before it is polled: it was there.
+        // Main comes before this wait is polled, so it counts.
         let late = comer().await;
         turns(1).await;
         late.cancel_now("");
         assert!(both.wait().await.unwrap().is_leader());
         assert_eq!(join_each(vec![early, late]).await, [true; 2]);
         assert_eq!(notes.text(), "true false");
-        // A wait that is dropped does not count either.
+        // A dropped wait does not count either.
         let dropped = race(both.wait(), yield_now()).await;
         assert!(matches!(dropped, Either::Right(_)));
         let pair = join(both.wait(), both.wait()).await;
@@ -705,7 +705,7 @@ fn a_wake_from_before_that_was_dropped_unread_ends_no_later_wait() {
         event.set();
         event.clear();
         assert!(pair.wait().await.unwrap().is_leader());
-        // Both tasks have their wake, and drop it when they are polled: after this poll.
+        // Both tasks have their wake, and drop it when they are polled, after this poll.
         let later = race(event.wait(), pair.wait());
         assert!(matches!(race(later, turns(4)).await, Either::Right(())));
         assert!(matches!(tasks.0.join().await, Ok(Either::Left(Ok(())))));
@@ -722,7 +722,7 @@ fn a_barrier_survives_an_interrupt_anywhere() {
             let (all, leaders) = (all.clone(), leaders.clone());
             let rounds = async move {
                 for round in 1..=2 {
-                    // Who is interrupted comes again, and counts once.
+                    // An interrupted task comes again, and counts once.
                     let passed = match all.wait().await {
                         Err(_) => all.wait().await?,
                         Ok(passed) => passed,
@@ -798,7 +798,7 @@ fn where_an_initialiser_fails_or_is_dropped_the_first_that_waits_tries() {
         }
         turns(5).await;
         assert_eq!(notes.text(), "a b");
-        // Now `b` drops its attempt, and `c` waits no longer.
+        // Now `b` drops its attempt, and `c` no longer waits.
         let late = cell.get_or_try_init(async || Ok::<_, Interrupt>(8));
         made.set();
         assert_eq!(late.await, Ok(&8));

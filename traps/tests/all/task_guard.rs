@@ -32,7 +32,7 @@ fn d10_the_guard_of_a_task_is_an_arm_and_a_disarm_around_each_wait() {
     assert_eq!(ran.lines(|line| line.contains(" guard d1")).len(), 0);
 }
 
-/// Six ways out of it: what was armed is disarmed or has fired, and hits nobody later.
+/// Six ways out of it. Each disarms a deadline that has not fired, and none ends a later wait.
 #[test]
 fn d5_the_guard_of_a_task_disarms_on_every_way_out() {
     for way in ["value", "error", "timeout", "cancel", "drop", "panic"] {
@@ -54,7 +54,7 @@ fn d5_the_guard_of_a_task_disarms_on_every_way_out() {
                     assert_eq!(guard.await.is_ok(), way == "value", "{way}");
                 }
                 let fired = deadline.fired();
-                // Whoever waits next is not hit.
+                // The next wait is not interrupted.
                 sleep(60 * SECOND).await.unwrap();
                 (deadline, fired)
             })
@@ -108,7 +108,7 @@ fn d29_a_timeout_stays_in_the_turn_of_the_guard_of_a_task() {
         })
         .await;
         yield_now().await.unwrap();
-        // The canceller is ready already when the deadline fires.
+        // The canceller is already ready when the deadline fires.
         clock.advance(SECOND);
         yield_now().await.unwrap();
         victim.cancel_now("stop");
@@ -117,8 +117,8 @@ fn d29_a_timeout_stays_in_the_turn_of_the_guard_of_a_task() {
     assert_eq!(ran.output, ("TT", "CAN", "ok"));
 }
 
-/// It fires when the task is ready with a value already: the value stands, and what the task waits
-/// for next is not interrupted in its place.
+/// The deadline fires when the task is already ready with a value. The value stays, and the next
+/// wait of the task is not interrupted in its place.
 #[test]
 fn x1_after_a_value_of_an_earlier_turn_nothing_is_left_of_the_guard_of_a_task() {
     let sim = Sim::new();
@@ -142,7 +142,7 @@ fn x1_after_a_value_of_an_earlier_turn_nothing_is_left_of_the_guard_of_a_task() 
     assert_eq!(ran.output, ("ok", true, "ok", true));
 }
 
-/// As a drain does it: somebody else ends the wait, by a deadline that comes sooner.
+/// As in a drain, another task ends the wait by an earlier deadline.
 #[test]
 fn d10_another_task_may_move_the_deadline_of_a_task_that_is_guarded() {
     let ran = check_quietly("moved", Sim::new(), async {
@@ -154,7 +154,7 @@ fn d10_another_task_may_move_the_deadline_of_a_task_that_is_guarded() {
         })
         .await;
         let end = shared.guard_task(60 * SECOND, sleep(90 * SECOND)).await;
-        // A guard with a scope goes on from there, and so does one without.
+        // A guard with a scope continues from there, and so does a guard without.
         let guard = shared.guard(SECOND, sleep(2 * SECOND)).await;
         let free = shared.guard_task(Duration::ZERO, sleep(100 * SECOND)).await;
         (end.unwrap_err().kind(), short(&guard), short(&free))
@@ -174,7 +174,7 @@ fn a_guard_of_a_task_inside_a_guard_of_its_deadline_is_refused() {
     });
 }
 
-/// A timeout further out is heard first, and the guard is over.
+/// An outer timeout is delivered first, and the guard is over.
 #[test]
 fn d5_a_timeout_around_the_guard_of_a_task_disarms_it() {
     let ran = check_quietly("around", Sim::new(), async {
@@ -186,8 +186,8 @@ fn d5_a_timeout_around_the_guard_of_a_task_disarms_it() {
     assert_eq!(ran.output, (Ok(None), false, "ok"));
 }
 
-/// A timeout inside it, around it, or of another deadline is due in the same turn: what the guard's
-/// own deadline did is over with the guard, whichever ended the wait.
+/// A timeout inside or around the guard, or of another deadline, is due in the same turn. Whichever
+/// ends the wait, the interrupt of the guard's own deadline ends with the guard.
 #[test]
 fn d5_a_guard_of_a_task_leaves_nothing_of_its_own_beside_another_timeout() {
     for span in [900 * MS, SECOND] {
@@ -227,11 +227,11 @@ impl Dice {
     }
 }
 
-/// How one guarded wait ended, whether the deadline says that it fired, and when that was.
+/// The end of one guarded wait, whether the deadline has fired, and the time.
 type Ended = (&'static str, bool, Time);
 
 /// Waits of all kinds under one deadline, and waits between them under none, while another task
-/// wakes, cancels and holds the CPU: all of it drawn from a seed, so that there are many ties.
+/// wakes, cancels and holds the CPU. A seed draws all of it, so that there are many ties.
 fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
     let dice = Dice(Cell::new(seed));
     let late = dice.span(3);
@@ -247,7 +247,7 @@ fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
             let mut ends = Vec::new();
             for _ in 0..5 {
                 let (kind, span, takes) = (own.roll(5), own.span(6), own.span(6));
-                // One that may wait for ever has a limit.
+                // A wait that may last forever has a limit.
                 let span = if kind < 3 { span.max(MS) } else { span };
                 let wait = async {
                     match kind {
@@ -288,7 +288,7 @@ fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
     Kernel::new(sim).run(main).unwrap()
 }
 
-/// In a task of its own, and with nothing around it, it is the guard that has a scope, but cheaper.
+/// In its own task, with nothing around it, it acts like the guard with a scope, but is cheaper.
 #[test]
 fn d5_d7_d10_d29_the_guard_of_a_task_comes_to_what_a_guard_does() {
     for seed in 0..3_000 {

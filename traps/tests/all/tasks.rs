@@ -108,7 +108,7 @@ fn an_output_that_nobody_wants_is_dropped_when_the_last_of_the_two_goes() {
     });
 }
 
-/// The kernel forgets a task when its output is given out; the handle knows, and means nobody else.
+/// The kernel forgets a task whose output was taken. The handle then names no other task.
 #[test]
 fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_place() {
     let (ends, trace) = on_sim(async {
@@ -124,7 +124,7 @@ fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_pla
             first.wait().await.unwrap();
             first.cancel_because("late").await.unwrap();
             drop(first);
-            // A task whose handle was dropped has no output to give.
+            // A task whose handle was dropped keeps no output.
             yield_now().await.unwrap();
             ends.push(second.join().await);
         }
@@ -135,7 +135,7 @@ fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_pla
     assert!(!trace.contains("second  cancel"), "{trace}");
 }
 
-/// Also by a join that was given up when the output had come, which is then with the handle.
+/// Also by a join that was given up when the output was ready. The handle then has the output.
 #[test]
 fn an_output_that_came_for_a_join_that_was_given_up_is_there_for_the_next() {
     let (ends, _) = on_sim(async {
@@ -171,11 +171,11 @@ fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
             }
             sleep(secs(2)).await.unwrap();
         });
-        // All three are gone, and their outputs with them.
+        // All three tasks are gone, and so are their outputs.
         assert_eq!(drops.get(), 3);
         let lines = trace.lines().map(|line| line.split(" at=").next().unwrap().to_owned());
         let (told, lines): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(" warn "));
-        // The lines have no numbers: a warning has one too.
+        // Compare the lines without numbers, because a warning has a number, too.
         let words = |line: String| -> Vec<String> {
             line.split(' ').filter(|word| !word.contains('#')).map(str::to_owned).collect()
         };
@@ -186,7 +186,7 @@ fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
     assert_eq!(detached.1, dropped.1);
 }
 
-/// What panics when it is dropped.
+/// A value that panics when it is dropped.
 struct Bad;
 
 impl Drop for Bad {
@@ -197,7 +197,7 @@ impl Drop for Bad {
 
 static LOCAL: TaskLocal<Bad> = TaskLocal::new();
 
-/// The ways in which a task leaves something whose drop panics, and what that is.
+/// The ways in which a task leaves a value whose drop panics, and the name of the value.
 const LEAVES: [(&str, &str); 9] = [
     ("detached", "output"),
     ("its handle is dropped before its end", "output"),
@@ -353,7 +353,7 @@ fn cancel_says_who_and_why_and_waits_for_the_clean_up() {
     let (end, trace) = on_sim(async {
         let mut child = spawn("child", async {
             let why = sleep(secs(9)).await.unwrap_err();
-            sleep(secs(2)).await.unwrap(); // clean-up may await: the interrupt came once
+            sleep(secs(2)).await.unwrap(); // clean-up may await after the interrupt
             (why.by().map(|task| task.0), why.reason(), why.reading())
         })
         .await;
@@ -380,7 +380,7 @@ fn a_task_is_cancelled_once() {
         child.cancel_now("two");
         sleep(secs(1)).await.unwrap();
         child.cancel_because("three").await.unwrap();
-        // It has ended: there is nothing to tell.
+        // The child has ended, so the call does nothing.
         child.cancel_because("four").await.unwrap();
         child.join().await
     });
@@ -395,7 +395,7 @@ fn a_task_is_cancelled_once() {
 fn a_cancellation_before_the_first_run_hits_the_first_blocking_trap() {
     let (end, trace) = on_sim(async {
         let mut child = spawn("child", async {
-            clock().await; // answers: it cannot be interrupted
+            clock().await; // no wait, so it cannot be interrupted
             let never_done = sleep(secs(9)).await;
             never_done.map_err(|why| why.kind())
         })
@@ -426,7 +426,7 @@ fn a_task_can_cancel_itself_and_two_can_cancel_each_other() {
         let mut first = spawn("first", async move {
             sleep(secs(1)).await.unwrap();
             let second = theirs.borrow_mut().take().unwrap();
-            // It waits for the end of one that waits for its own.
+            // It waits for the end of a task that waits for its own end.
             second.cancel_because("you first").await.is_err()
         })
         .await;
@@ -723,7 +723,7 @@ fn a_task_whose_operations_never_block_gives_way_after_its_budget() {
         .await;
         for n in 0..1000 {
             budget().await.unwrap();
-            // The other has run once for each 128 operations, and no more often.
+            // The other task has run once for each 128 operations, and no more often.
             assert_eq!(runs.get(), n / 128, "after {n} operations");
         }
         drop(other);
@@ -752,7 +752,7 @@ fn a_busy_task_is_hit_by_a_timeout_when_it_gives_way() {
     let clock_of = kernel.machine().clock();
     let end = kernel.go(async {
         timeout_after(secs(1), async {
-            // More turns than may go by without a look at the clock.
+            // More turns than the kernel may take without reading the clock.
             for _ in 0..100 * 4 {
                 budget().await?;
                 clock_of.advance(tenths(1));
@@ -790,7 +790,7 @@ fn a_signal_that_nobody_read_is_for_the_next_who_waits() {
     let script = Sim::new().signal_at(at(1), Signal::User1);
     let mut kernel = Traced::new(script, Options::new());
     let ends = kernel.go(async {
-        // Both are done at 1 s; the race looks at the first, and drops the other unread.
+        // Both are done at 1 s. The race polls the first branch, and drops the other unread.
         let first = traps::race(
             async {
                 sleep(secs(1)).await.unwrap();

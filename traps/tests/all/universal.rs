@@ -29,7 +29,7 @@ fn drain(queue: &UniversalQueue<u32>) -> Vec<u32> {
     std::iter::from_fn(|| queue.try_get().ok()).collect()
 }
 
-/// As with a thread, whose send comes before its end.
+/// As with a thread, which sends before it ends.
 #[test]
 fn x1_what_a_scripted_job_sends_as_it_ends_wins_against_a_timeout_of_its_turn() {
     let got = Kernel::new(Sim::new().jobs_take(ms(1))).run(async {
@@ -84,7 +84,7 @@ fn curio_s4_whoever_waits_is_served_first_and_nobody_overtakes() {
         yield_now().await.unwrap();
         assert_eq!(queue.waiting(), 3);
         queue.try_put(1).unwrap();
-        // It is on its way to `a`, and still counts.
+        // The item is on its way to `a`, and still counts.
         assert_eq!(queue.len(), 1);
         assert_eq!(queue.try_get(), Err(traps::Error::Empty));
         assert_eq!(queue.try_put(2).unwrap_err().why, traps::Error::Full);
@@ -110,7 +110,7 @@ fn curio_s4_puts_get_in_in_the_order_in_which_they_came() {
         assert_eq!((queue.len(), queue.waiting()), (1, 3));
         let mut got = Vec::new();
         while got.len() < 4 {
-            // The room is the first putter's, not that of who comes now.
+            // The room belongs to the first putter, not to a later one.
             got.push(queue.try_get().unwrap());
             assert!(got.len() == 4 || queue.try_put(9).is_err());
         }
@@ -130,7 +130,7 @@ fn curio_s8_an_item_handed_to_a_get_that_is_cancelled_goes_to_the_next() {
         }
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        // The cancellation is delivered, and then the item is handed to who does not know yet.
+        // The cancellation is delivered, then the item handed over. The task has not run yet.
         gets[0].cancel_now("too many");
         queue.try_put(7).unwrap();
         let second = gets[1].join().await.unwrap();
@@ -154,7 +154,7 @@ fn curio_s8_what_is_given_back_is_in_its_place_in_the_order() {
             get.cancel_now("all");
         }
         (1..=4).for_each(|item| queue.try_put(item).unwrap());
-        // They give back in this order: the first, the second, the third.
+        // They give items back in this order: the first, the second, the third.
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         assert_eq!(queue.waiting(), 0);
@@ -184,7 +184,7 @@ fn a_put_interrupted_when_its_item_is_in_takes_it_back() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         put.cancel_now("no more");
-        // Room for it, now that the interrupt is on its way.
+        // This makes room for the put while the interrupt is on its way.
         let first = queue.try_get().unwrap();
         assert_eq!(queue.len(), 1);
         let end = put.join().await.unwrap().unwrap_err();
@@ -276,7 +276,7 @@ fn a_dropped_get_or_put_was_never_there() {
         {
             let mut get = Box::pin(queue.get());
             assert!(poll_once(&mut get).await.is_pending());
-            // It is handed over and not taken.
+            // The item is handed over and not taken.
             queue.try_put(kept.clone()).unwrap();
         }
         assert_eq!((queue.len(), queue.waiting()), (1, 0));
@@ -288,7 +288,7 @@ fn a_dropped_get_or_put_was_never_there() {
         let mut put = Box::pin(queue.put(kept.clone()));
         assert!(poll_once(&mut put).await.is_pending());
         drop(queue.try_get().unwrap());
-        // What got in stays in, though nobody learns of it.
+        // An item that is in the queue stays there, although the put's result is dropped.
         drop(put);
         assert_eq!((queue.len(), Arc::strong_count(&kept)), (1, 2));
         match race(queue.get(), queue.get()).await {
@@ -352,7 +352,7 @@ fn closed_means_that_nothing_comes_any_more_not_even_what_is_given_back() {
         gets[0].cancel_now("no more");
         queue.try_put(1).unwrap();
         queue.close();
-        // The item is with the first, who will give it back; the second has it, the third nothing.
+        // The first task has the item and will give it back to the second. The third has none.
         let mut ends = Vec::new();
         for get in &mut gets {
             ends.push(get.join().await.unwrap().ok());
@@ -374,7 +374,7 @@ fn a_kernel_that_is_dropped_gives_back_what_its_tasks_were_handed() {
             yield_now().await.unwrap();
         })
         .unwrap();
-    // Its kernel does not run; the next run would find it.
+    // The kernel of the waiter does not run. Its next run would find the item.
     queue.try_put(1).unwrap();
     assert_eq!((queue.waiting(), queue.try_get()), (1, Err(traps::Error::Empty)));
     drop(kernel);
@@ -450,7 +450,7 @@ fn a_scripted_job_may_block_as_long_as_it_need_not_wait() {
     kernel.end();
 }
 
-/// However a program is interrupted, each item is with one who has it, in the queue, or in the
+/// However a program is interrupted, each item is with a task that got it, in the queue, or in the
 /// error of its put.
 #[test]
 fn no_interrupt_anywhere_loses_an_item_or_makes_two_of_it() {
@@ -517,7 +517,7 @@ fn an_event_between_tasks() {
         }
         sleep(ms(1)).await.unwrap();
         event.set();
-        // Who waited is woken, whatever becomes of the flag.
+        // The waiters are woken, whatever happens to the flag.
         event.clear();
         for task in &mut tasks {
             task.join().await.unwrap().unwrap();
@@ -614,7 +614,7 @@ fn tasks_and_threads_stand_in_one_line() {
     let (queue, got) = (&queue, &Mutex::new(Vec::new()));
     thread::scope(|threads| {
         on_real(async move {
-            // A thread, a task, a thread, a task: each joins when the one before stands in line.
+            // A thread, a task, a thread, a task: each joins once its predecessor is in the queue.
             for n in 0..4_usize {
                 while queue.waiting() < n {
                     yield_now().await.unwrap();
@@ -628,7 +628,7 @@ fn tasks_and_threads_stand_in_one_line() {
                     let queue = queue.clone();
                     spawn("get", async move {
                         let item = queue.get().await.unwrap();
-                        // The queue was closed by then, and told each of its own item.
+                        // The queue was closed by then, and returned each put its own item.
                         assert_eq!(item, n);
                     })
                     .await;
@@ -650,7 +650,7 @@ fn tasks_and_threads_stand_in_one_line() {
 
 #[test]
 fn a_thread_that_gives_up_hands_on_what_it_was_given() {
-    // The item and the end of the span race; whoever has it at the end, it is there once.
+    // The item and the end of the span race. In the end, the item exists once.
     let queue = UniversalQueue::bounded(1);
     for n in 0..2_000_u32 {
         let theirs = queue.clone();
@@ -667,7 +667,7 @@ fn a_thread_that_gives_up_hands_on_what_it_was_given() {
 /// A generator that is the same everywhere (splitmix64).
 struct Dice(u64);
 
-/// Who waits as long as it takes, and who gives up now and then.
+/// Whether a thread or task waits as long as it takes, or sometimes gives up.
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
     Patient,
@@ -687,7 +687,7 @@ impl Dice {
         Duration::from_micros(self.roll(80))
     }
 
-    /// One of the ways to wait; the first is to the end.
+    /// Returns the number of a way to wait. The first way is to wait to the end.
     fn way(&mut self, mood: Mood) -> u64 {
         if mood == Mood::Patient { 0 } else { self.roll(3) }
     }
@@ -697,7 +697,7 @@ const ITEMS: u64 = 4_000;
 
 type Queue = UniversalQueue<(u64, u64)>;
 
-/// Puts `(who, 0..ITEMS)` from a thread that loses patience now and then.
+/// Puts `(who, 0..ITEMS)` from a thread that sometimes gives up.
 fn put_from_a_thread(queue: &Queue, who: u64, mood: Mood) -> thread::JoinHandle<()> {
     let (queue, mut dice) = (queue.clone(), Dice(who));
     thread::spawn(move || {
@@ -739,7 +739,7 @@ async fn put_from_a_task(queue: Queue, who: u64, mood: Mood) {
             0 => queue.put(item).await,
             _ => timeout_after(dice.micros(), queue.put(item)).await,
         } {
-            // The span may be over before the put is polled: then it has nothing.
+            // The span may be over before the put is polled. Then the error has no item.
             item = late.item.unwrap_or((who, n));
         }
     }
@@ -752,7 +752,7 @@ async fn get_in_a_task(queue: Queue, seed: u64, mood: Mood) -> Vec<(u64, u64)> {
             0 => queue.get().await,
             1 => timeout_after(dice.micros(), queue.get()).await,
             _ => {
-                // A task of its own, cancelled when it may have been handed something.
+                // Gets in a new task, which is cancelled when it may have been handed an item.
                 let theirs = queue.clone();
                 let mut child = spawn("child", async move { theirs.get().await }).await;
                 let _ = ignore_after(dice.micros(), child.wait()).await;
@@ -768,7 +768,7 @@ async fn get_in_a_task(queue: Queue, seed: u64, mood: Mood) -> Vec<(u64, u64)> {
     }
 }
 
-/// Two threads and two tasks put, two threads and two tasks get: what each of these got.
+/// Two threads and two tasks put, and two threads and two tasks get. Returns the items of each.
 fn hammer(mood: Mood) -> Vec<Vec<(u64, u64)>> {
     let mut kernel = Kernel::new(kernel::Real::new().unwrap());
     let got = kernel.run(async {
@@ -893,7 +893,7 @@ fn what_is_shared_may_be_shared() {
     receiver.recv().unwrap().close();
 }
 
-/// Who keeps lines back writes them when the kernel is about to sleep, perhaps to one of its tasks.
+/// An observer that buffers lines writes them when the kernel is about to sleep, perhaps to a task.
 #[test]
 fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
     struct Hook(UniversalQueue<u32>, bool);
@@ -909,7 +909,7 @@ fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
     let mut kernel = Kernel::new(Real::new().unwrap());
     kernel.observe(Hook(queue.clone(), false));
     let got = kernel.run(async move {
-        // In its own turn the deadline wins, so a kernel that slept would be found out.
+        // In its own turn the deadline wins, so the test fails if the kernel sleeps.
         let deadline = connection_deadline().await;
         let secs = Duration::from_secs(60);
         let got = async { Ok::<_, Interrupt>(queue.get().await.unwrap()) };
@@ -918,7 +918,7 @@ fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
     assert_eq!(got.unwrap(), Ok(7));
 }
 
-/// The get that it is reserved for was in line before, and has not run yet.
+/// The item is reserved for a get that was in the queue before, and has not run yet.
 #[test]
 fn a_put_interrupted_when_its_item_is_reserved_is_done() {
     let (got, _) = on_sim(async {
@@ -932,7 +932,7 @@ fn a_put_interrupted_when_its_item_is_reserved_is_done() {
         yield_now().await.unwrap();
         assert_eq!(queue.waiting(), 2);
         queue.try_put(1).unwrap();
-        // It waits for room. The first get makes room in the turn in which it times out.
+        // The put waits for room. The first get makes room in the turn in which the put times out.
         let put = timeout_after(Duration::ZERO, queue.put(2)).await;
         let gets = [first.join().await.unwrap(), second.join().await.unwrap()];
         (put.is_ok(), gets)

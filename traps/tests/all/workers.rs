@@ -1,4 +1,4 @@
-//! Worker threads: tokens, lines, limiters, what a job knows, and what becomes of late results.
+//! Worker threads: tokens, queues, limiters, the context of a job, and late results.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ async fn all<T: 'static>(tasks: Vec<Task<T>>) -> Vec<T> {
     ended
 }
 
-/// The values of the orphans of a kernel, in the order of their coming.
+/// Returns the values of the orphans of a kernel, in order.
 fn orphans<M: Machine, T: 'static>(kernel: &mut Traced<M>) -> Rc<RefCell<Vec<(u64, T)>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let theirs = seen.clone();
@@ -90,7 +90,7 @@ fn r6_a_timeout_on_a_job_is_heard_at_its_time() {
     assert_eq!(ran.output, (true, at(tenths(2))));
 }
 
-/// What 64 jobs leave behind that are cut off, and what the 65th meets.
+/// Asserts the state that 64 abandoned jobs leave, and the state that the 65th job meets.
 fn assert_left_behind(counters: &Counters, jobs: &[JobView]) {
     let Counters { tokens, abandoned, queued, tokens_peak, .. } = *counters;
     assert_eq!((tokens, abandoned, queued, tokens_peak), (64, 64, 1, 64));
@@ -234,7 +234,7 @@ fn x8_the_message_of_a_late_panic_is_given_too_and_a_hook_may_panic() {
     kernel.end();
 }
 
-/// Its future is dropped in the turn in which it ends, and the kernel hears of its end first.
+/// A job's future is dropped in the turn in which the job ends. The kernel handles the end first.
 #[test]
 fn x8_a_job_that_ends_before_its_withdrawal_is_heeded_is_an_orphan() {
     let at_once = Time::ZERO + tenths(1);
@@ -292,7 +292,7 @@ fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
     let ends = kernel.go(async { all(callers).await });
     assert_eq!(ends, [false, false, true]);
     let trace = kernel.end();
-    // The second job never had a token, and the first no caller when it ended.
+    // The second job never had a token, and the first had no caller when it ended.
     let lines = trace.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let words = ["offload", "abandon", "drop", "orphan", "done"];
     let of_jobs = lines.filter(|line| line.get(5).is_some_and(|verb| words.contains(verb)));
@@ -336,7 +336,7 @@ fn f3_the_two_hundred_and_first_job_queues_and_is_not_refused() {
 fn f4_how_long_tokens_were_held_is_counted_also_where_nobody_waited() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(2)), Options::new().threads(2));
     kernel.go(async {
-        // Two hold a token from 0 to 2 s, one from 2 to 4 s; the time in the line is none.
+        // Two jobs hold a token from 0 to 2 s, one from 2 to 4 s. Waiting does not count.
         let cut = timeout_after(tenths(5), run_in_thread(|| ()));
         let (cut, (one, two)) = join(cut, join(run_in_thread(|| ()), run_in_thread(|| ()))).await;
         assert!(is_timeout(&cut) && one.is_ok() && two.is_ok());
@@ -355,7 +355,7 @@ fn r3_whoever_waits_for_a_job_holds_no_token() {
         let theirs = done.clone();
         let waiter = async move {
             run_in_thread(|| ()).await.unwrap();
-            // Waits for another job, which needs the one token.
+            // This job waits for another job, which needs the only token.
             theirs.wait().await.unwrap();
         };
         let worker = async move {
@@ -378,7 +378,7 @@ fn r10_a_thousand_timed_jobs_start_at_most_as_many_threads_as_there_are_tokens()
         traps::join_all(jobs).await.into_iter().map(Result::unwrap).sum()
     });
     assert_eq!(sum, 499_500);
-    // None has retired, so these are all that were ever started.
+    // No thread has ended, so these are all threads that were ever started.
     let counters = kernel.counters();
     assert!((1..=8).contains(&counters.threads), "{counters:?}");
     assert_eq!(counters.tokens_peak, 8);
@@ -448,11 +448,11 @@ fn a_limiter_serves_another_kernel_when_the_first_is_gone() {
     }
 }
 
-// ---- What a job knows --------------------------------------------------------------------------
+// ---- The context of a job ----------------------------------------------------------------------
 
 static USER: InheritedLocal<String> = InheritedLocal::new();
 
-/// What a job sees of its task: what remains, and an inherited local.
+/// Returns the context of a job: the time that remains, and an inherited local.
 fn context() -> (Option<Option<Duration>>, Option<String>) {
     let user = USER.get().map(|user| user.to_string());
     (thread_deadline().map(|deadline| deadline.remaining()), user)
@@ -476,7 +476,7 @@ fn r2_a15_x7_a_job_sees_the_deadline_and_the_inherited_locals_of_its_task() {
     assert_eq!(context(), (None, None));
 }
 
-/// A blocking library may be made of a kernel of its own.
+/// A blocking library may have a kernel of its own.
 #[test]
 fn a_kernel_in_a_job_has_its_own_locals_and_jobs() {
     let ((inside, job, after), _) = on_real(async {
@@ -530,7 +530,7 @@ fn a15_a_job_that_asks_stops_at_its_first_look_after_the_deadline() {
         let in_time = timeout_after(secs(2), run_in_thread(look)).await.unwrap();
         assert_eq!(in_time, (Ok(()), false, false));
         assert!(is_timeout(&timeout_after(tenths(5), run_in_thread(look)).await));
-        // Without a deadline, and cancelled.
+        // A caller without a deadline, which is cancelled.
         let caller = spawn("caller", run_in_thread(look)).await;
         yield_now().await.unwrap();
         caller.cancel_because("no more").await.unwrap();
@@ -573,7 +573,7 @@ fn r7_the_next_job_of_a_thread_sees_its_own_context_or_none() {
         let mut ada = spawn("ada", async move {
             USER.set("ada".to_owned());
             let seen = timeout_after(secs(600), run_in_thread(here)).await.unwrap();
-            // One that leaves by a panic leaves nothing behind either.
+            // A job that panics leaves nothing behind either.
             let panics = run_in_thread(|| -> u8 { panic!("in the job of {:?}", USER.get()) });
             let ended = timeout_after(secs(600), panics).await;
             assert!(matches!(ended, Err(Error::Panicked(text)) if text.contains("ada")));
@@ -609,7 +609,7 @@ fn r1_a_job_that_asks_for_a_job_is_told_so() {
 
 // ---- The end -----------------------------------------------------------------------------------
 
-/// Panics when it is dropped.
+/// A value that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -625,7 +625,7 @@ fn r9_a_job_that_no_thread_has_taken_at_the_halt_is_dropped_with_a_line() {
         kernel.go(async {
             for _ in 0..4 {
                 let bomb = Bomb;
-                // It is dropped where it never runs, and forgotten where it does.
+                // The bomb is dropped if the job never runs, and forgotten if it runs.
                 let job = move || std::mem::forget(bomb);
                 spawn("caller", async { run_in_thread(job).await.is_ok() }).await;
             }
@@ -675,7 +675,7 @@ fn a_job_that_asks_its_kernel_for_something_does_not_hold_the_halt_up() {
         let (started, is_started) = mpsc::channel();
         let job = move || {
             started.send(()).unwrap();
-            // Until the kernel refuses, which it does when it halts.
+            // Wakes until the kernel refuses, which is when it halts.
             while remote.wake().is_ok() {
                 thread::yield_now();
             }
@@ -750,7 +750,7 @@ fn a_job_that_has_ended_gives_its_value_to_the_task_that_polls_its_future() {
     assert_lines(&kernel.end(), "orphan", 0);
 }
 
-/// It has its limiter's token already, and waits for one of the pool.
+/// The job already has its limiter's token, and waits for a token of the pool.
 #[test]
 fn a_job_that_is_withdrawn_before_the_pool_gives_it_a_token_gives_its_limiters_back() {
     let options = Options::new().threads(1);
