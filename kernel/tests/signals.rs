@@ -1,5 +1,5 @@
-//! Signals of the process on the operating system: a test binary of its own, for they reach all
-//! kernels of a process.
+//! Signals of the process on the operating system. They reach all kernels of a process, so this is
+//! a separate test binary.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -12,7 +12,7 @@ use traps::{
     yield_now,
 };
 
-/// Held by each test: the tests share the process and its signals.
+/// Returns a lock that each test holds, because the tests share the process and its signals.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +34,7 @@ fn a_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
         let first = waiter.join().await.unwrap().unwrap();
         raise("USR1"); // nobody waits now, and the process lives
         let second = wait_signal(&[Signal::User1]).await.unwrap();
-        // A wait that ends early takes nothing.
+        // A wait that ends early takes no signal.
         let third = timeout_after(tenths(0), wait_signal(&[Signal::User1])).await;
         assert!(third.is_err());
         raise("USR1");
@@ -44,8 +44,8 @@ fn a_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
     assert_lines(&trace, "arrive   SIGUSR1", 3);
 }
 
-/// A signal is the whole process's, so each kernel that waits for it hears of it; what a kernel
-/// counts is its own.
+/// A signal belongs to the whole process, so each kernel that waits for it gets it. A kernel counts
+/// only its own waits.
 #[test]
 fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
     let _alone = alone();
@@ -62,7 +62,7 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
                 for (n, task) in found.iter_mut().enumerate() {
                     assert_eq!(task.join().await.unwrap().unwrap(), n as u64);
                 }
-                // Said after the wait for the signal began, and in the poll that goes to sleep.
+                // Sent after the wait for the signal began, in the poll that goes to sleep.
                 let told = async {
                     yield_now().await.unwrap();
                     ready.send(()).unwrap();
@@ -85,7 +85,7 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
     }
 }
 
-/// A kernel whose tasks wait for a signal only, or for a shutdown by one, is no deadlock.
+/// A kernel whose tasks wait only for a signal, or for a shutdown by one, is not deadlocked.
 #[test]
 fn a_kernel_that_a_signal_could_wake_sleeps() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! The watchdog: it says who holds the CPU while it is held, and nothing while it is not. The real
-//! clock is the subject here; no duration is asserted but for lower bounds.
+//! The watchdog: it names the task that holds the CPU, and is silent while no task does. The real
+//! clock is the subject here. Only lower bounds of durations are asserted.
 
 use std::fs;
 use std::hint;
@@ -16,7 +16,7 @@ use traps::{sleep, spawn, yield_now};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Threads are counted by their name: one test of them at a time.
+/// Threads are counted by name, so one test of them runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -26,7 +26,7 @@ fn watched(span: Duration) -> Kernel<Real> {
     Kernel::with_options(Real::new().unwrap(), Options::new().watchdog(Some(span)))
 }
 
-/// The folders of the watchdog threads of this process.
+/// Returns the folders of the watchdog threads of this process.
 fn threads() -> Vec<PathBuf> {
     let all = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
     // Linux keeps fifteen letters of a name.
@@ -36,7 +36,7 @@ fn threads() -> Vec<PathBuf> {
     all.filter(named).collect()
 }
 
-/// Holds the CPU until `calls` words were said, for a minute at most.
+/// Holds the CPU until `calls` counts `words` reports, for a minute at most.
 fn spin_until(calls: &AtomicUsize, words: usize) {
     let start = Instant::now();
     while calls.load(Ordering::SeqCst) < words && start.elapsed() < 60_000 * MS {
@@ -85,7 +85,7 @@ fn a_hook_that_comes_late_and_panics_is_heard_again() {
     let _alone = alone();
     let calls = Arc::new(AtomicUsize::new(0));
     let mut kernel = watched(5 * MS);
-    // The thread is there before the hook.
+    // The thread exists before the hook.
     kernel.run(async {}).unwrap();
     let counted = calls.clone();
     kernel.on_stuck(move |_| {
@@ -132,7 +132,7 @@ fn it_never_enters_the_trace() {
     assert_eq!(with, without);
 }
 
-/// `examples/spin.rs` as a user runs it: what the watchdog says comes before the end of the spin.
+/// `examples/spin.rs` as a user runs it: the watchdog's report comes before the end of the spin.
 #[test]
 fn the_line_appears_while_the_task_spins() {
     let _alone = alone();

@@ -1,7 +1,7 @@
-//! What allocates and what does not, counted: each call of the allocator by the thread of a test.
+//! Counts of allocations: each call of the allocator by the thread of a test.
 //!
-//! A kernel's tables grow to the size of what is alive at once and are then used again; so each
-//! operation is done a few times before the counting begins.
+//! The tables of a kernel grow with the number of living records, and are then reused. So each
+//! operation runs a few times before the counting begins.
 
 use std::future::ready;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use traps::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How often `run` calls the allocator for so many rounds more than for a warm-up alone, on a
-/// kernel to which nobody listens.
+/// Returns how many more times `run` calls the allocator for `times` rounds than for a warm-up
+/// alone, on a kernel without an observer.
 fn beyond_warm_up(times: u64, mut run: impl FnMut(&mut Kernel<Sim>, u64)) -> u64 {
     let mut count = |times| {
         let run = || run(&mut Kernel::new(Sim::new()), times);
         allocation_counter::measure(run).count_total
     };
-    // What a thread makes once is made in the first.
+    // The first round makes everything that a thread makes once.
     let [_, warm_up] = [10, 10].map(&mut count);
     count(10 + times) - warm_up
 }
@@ -37,7 +37,7 @@ fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
     })
 }
 
-/// How many allocations so many rounds on one connection deadline make.
+/// Returns the number of allocations of `times` rounds on one connection deadline.
 fn guarded<P: AsyncFnMut(&ConnectionDeadline)>(times: u64, mut round: P) -> u64 {
     beyond_warm_up(times, |kernel, times| {
         let main = async {
@@ -64,7 +64,7 @@ fn the_allocator_is_counted() {
 fn d19_a_million_re_arms_allocate_nothing() {
     let mut n = 0;
     let counted = guarded(1_000_000, async |deadline| {
-        // Farther and nearer, and now and then disarmed.
+        // Farther and nearer, and disarmed from time to time.
         n += 1;
         deadline.arm(SECOND * (1 + n % 30));
         if n % 100 == 0 {
@@ -117,7 +117,7 @@ fn a_task_is_one_allocation_and_a_handle_is_one_more() {
         yield_now().await.unwrap();
     };
     assert_eq!(calls(100, detached), 100);
-    // A name that was made up is another.
+    // A name in a new `String` is one more allocation.
     let name = || String::from("child");
     let own = async || {
         spawn(name(), ready(7)).detached().await;
@@ -143,10 +143,10 @@ fn a_wait_in_time_allocates_nothing() {
     assert_eq!(counted, 0, "guards");
 }
 
-/// A timeout that fires is not a common path. It allocates the interrupt, which all who hold it
-/// share; the notes of where it was delivered, until it was read; and short lists of the task's
-/// scopes and tickets, to find out whom it reaches, and that no wait on a bare waker is in it. That
-/// is so much for each firing, and no more for the thousandth.
+/// A timeout that fires is not a common path. It allocates the interrupt, which its holders share;
+/// the notes of its delivery, until it is read; and lists of its task's scopes and tickets, to
+/// find the waits that it reaches, and to check that it has no wait on a bare waker. Each firing
+/// costs the same, and the thousandth no more.
 #[test]
 fn a_timeout_that_fires_allocates_a_small_constant() {
     const EACH: u64 = 6;
@@ -181,7 +181,7 @@ fn live_with_sleepers(count: usize) -> i64 {
 
 #[test]
 fn a_sleeping_task_with_a_handle_takes_no_more_than_it_did() {
-    // Nearly as many tasks as fill the tables of a kernel, which double, and twice as many.
+    // Nearly as many tasks as fill the tables of a kernel, which double, and twice as many tasks.
     const FULL: usize = 1 << 14;
     const MOST: i64 = 388;
     let [_, full, twice] = [FULL, FULL, 2 * FULL].map(|full| live_with_sleepers(full - 64));

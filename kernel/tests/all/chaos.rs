@@ -1,5 +1,5 @@
-//! Programs drawn at random from all that the seam offers: whatever they do, nothing is left, the
-//! oracle accepts the trace, and the same seed gives the same bytes.
+//! Random programs of everything that a task may do: in each, nothing is left over, the oracle
+//! accepts the trace, and the same seed makes the same bytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -44,11 +44,11 @@ impl Dice {
 struct Chaos;
 
 type Out = Result<(), Interrupt>;
-/// When a step ended, how, and how many of the shared deadlines had fired.
+/// The end of a step: its time, its interrupt, and the number of shared deadlines that had fired.
 type Told = (Time, Option<Kind>, usize);
 type Step = Pin<Box<dyn Future<Output = Out>>>;
 
-/// What all tasks of a program share.
+/// The state that all tasks of a program share.
 struct World {
     dice: RefCell<Dice>,
     queue: WaitQueue,
@@ -64,15 +64,15 @@ struct World {
     /// Futures on their way from one task to another.
     shelf: RefCell<Vec<Step>>,
     spawned: Cell<u32>,
-    /// The runs are over: what comes to the shelf now would never leave it.
+    /// Whether the runs are over. A future that came to the shelf then would never leave it.
     closing: Cell<bool>,
     clock: SimClock,
     told: RefCell<Vec<Told>>,
-    /// Whom a wait from outside may be ended by.
+    /// The wakers that may end a wait from outside.
     wakers: RefCell<Vec<OutsideWaker>>,
-    /// Begins and ends to listen in the midst of a run. Not the dice: the program stays the same.
+    /// Starts and stops the observer during a run. Not the dice, so the program stays the same.
     coin: Option<RefCell<Dice>>,
-    /// Takes the steps of `another_step` too, which are long to sweep.
+    /// Whether to take the steps of `another_step`, too, which take long to sweep.
     takes_all: bool,
 }
 
@@ -111,7 +111,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
     let leaf = depth == 0;
     let next = move || step(&w, depth - 1);
     let w = world.clone();
-    // Those that are here come first, the leaves first of all.
+    // The steps of this function come first, and the leaves first of all.
     let kind = match (leaf, w.takes_all) {
         (true, false) => w.roll(18),
         (true, true) => w.roll(18 + LEAVES),
@@ -155,7 +155,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             }
         }),
         10 => Box::pin(async {
-            // A job goes to one task: moved out of one that has ended, it panics by rule.
+            // A job belongs to one task. If it moves out of an ended task, it panics by rule.
             let job = AssertUnwindSafe(run_in_thread(|| 7)).catch_unwind();
             match job.await {
                 Ok(Err(traps::Error::Interrupt(why))) => Err(why),
@@ -223,7 +223,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             }
         }),
         17 => Box::pin(async move {
-            // Of whatever task made it, armed by whoever comes by.
+            // A deadline that any task made. Any task arms it.
             if w.deadlines.borrow().len() < 3 {
                 let fresh = Rc::new(connection_deadline().await);
                 w.deadlines.borrow_mut().push(fresh);
@@ -234,7 +234,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             if next > 1 {
                 deadline.arm(w.span());
             }
-            // More in the run of an arm, which is held back until that ends.
+            // More actions in the run of an arm, which is held back until the run ends.
             match next {
                 0 | 2 => deadline.disarm(),
                 1 | 3 => drop(w.deadlines.borrow_mut().swap_remove(which)),
@@ -304,7 +304,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             })
         }
         42 => {
-            // One after the other, and with a scope in between.
+            // One after the other, with a scope between them.
             let (spans, a, b) = ([w.span(), w.span(), w.span()], next(), next());
             Box::pin(async move {
                 let deadline = connection_deadline().await;
@@ -374,7 +374,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             })
         }
         28 | 29 => {
-            // One after the other; errors of the first are swallowed half of the time.
+            // One after the other. Half of the time, errors of the first are swallowed.
             let (a, b, swallow) = (next(), next(), w.roll(2) == 0);
             Box::pin(async move {
                 let first = a.await;
@@ -418,7 +418,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             let mut inner = next();
             let polls = w.roll(3);
             Box::pin(async move {
-                // Begun here, and finished by whoever takes it from the shelf.
+                // Begun here, and finished by the task that takes it from the shelf.
                 for _ in 0..polls {
                     if poll_once(&mut inner).await.is_ready() {
                         return Ok(());
@@ -443,7 +443,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             Box::pin(async move {
                 let end = inner.await;
                 if dies {
-                    // Without the hook: a thousand messages say nothing.
+                    // Without the panic hook, because a thousand messages are of no use.
                     resume_unwind(Box::new(Chaos));
                 }
                 end
@@ -452,7 +452,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
     }
 }
 
-/// Leaves and other steps beside those above.
+/// The number of leaves and of other steps in addition to those above.
 const LEAVES: u64 = 5;
 const NODES: u64 = 8;
 
@@ -466,7 +466,7 @@ fn another_leaf(world: &Rc<World>, kind: u64) -> Step {
         1 => Box::pin(async move {
             let (span, mut items) = (w.span(), iterate_in_thread(0..3));
             for _ in 0..3 {
-                // Of a task that has ended, as above.
+                // The source of an ended task panics by rule, as above.
                 let next = AssertUnwindSafe(items.next()).catch_unwind();
                 let next = async { next.await.unwrap_or(Ok(None)) };
                 if let Err(traps::Error::Interrupt(why)) = ignore_after(span, next).await {
@@ -517,7 +517,7 @@ fn another_step(world: &Rc<World>, kind: u64, depth: u32) -> Step {
                 while sleep(span).await.is_ok() {
                     calls += 1;
                     if calls > 5 {
-                        // What it watches waits for ever, and the clock would go on as long.
+                        // The watched future waits forever, and the clock would advance as long.
                         resume_unwind(Box::new(Chaos));
                     }
                 }
@@ -631,10 +631,10 @@ fn life(seed: u64) -> String {
             let _ = sleep(secs(1)).await;
         };
         match catch_unwind(AssertUnwindSafe(|| kernel.run(main))) {
-            // A wait for ever inside a shield is a hang, and rightly so.
+            // An endless wait inside a shield is a hang, as it should be.
             Ok(Ok(()) | Err(kernel::RunError::Hang(_))) => {}
             Ok(Err(error)) => panic!("{error}"),
-            // Main took a step that dies; what is on the shelf outlives the kernel.
+            // Main took a step that panics. The futures on the shelf outlive the kernel.
             Err(panic) if panic.is::<Chaos>() => {
                 world.handles.take();
                 world.shelf.take();
@@ -645,7 +645,7 @@ fn life(seed: u64) -> String {
             Err(panic) => resume_unwind(panic),
         }
     }
-    // The things on the shelf may own handles.
+    // The futures on the shelf may own handles.
     world.closing.set(true);
     world.handles.take();
     world.shelf.take();
@@ -654,12 +654,12 @@ fn life(seed: u64) -> String {
     drop(world);
 
     let trace = kernel.end();
-    // Who gave up, or was dropped, has left both lines.
+    // A task that gave up, or was dropped, has left both queues.
     assert_eq!((shared.waiting(), flag.waiting()), (0, 0));
     trace
 }
 
-/// How many random programs a test makes; `CHAOS_SEEDS=60000` asks for more.
+/// Returns the seeds of a test's random programs; `CHAOS_SEEDS=60000` asks for more.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("CHAOS_SEEDS").ok();
     0..asked.map_or(usual, |seeds| seeds.parse().expect("CHAOS_SEEDS is a number"))
@@ -683,7 +683,7 @@ fn the_same_seed_gives_the_same_bytes() {
     }
 }
 
-/// A program of one run, which clears away what others could still hold.
+/// A program of one run. At its end it clears everything that other tasks could still hold.
 async fn program(world: World) -> Rc<World> {
     let world = Rc::new(world);
     let _clear = OnDrop(|| {
@@ -704,16 +704,16 @@ async fn program(world: World) -> Rc<World> {
     world.clone()
 }
 
-/// Who listens.
+/// The observer of a program.
 #[derive(Clone, Copy, PartialEq)]
 enum Listens {
     Nobody,
     Somebody,
-    /// Somebody who comes and goes.
+    /// An observer for parts of the run.
     InParts,
 }
 
-/// How the steps of a program ended, with a listener and without.
+/// Returns the ends of a program's steps, with an observer or without.
 fn told(seed: u64, listens: Listens) -> Vec<Told> {
     let machine = machine();
     let clock = machine.clock();
@@ -730,8 +730,8 @@ fn told(seed: u64, listens: Listens) -> Vec<Told> {
     told
 }
 
-/// Without a listener most arms are stores, and not posts in the order of all others; nor is the
-/// kernel told of most scopes. One that comes or goes in the midst of it changes nothing either.
+/// Without an observer, most arms are stores and not posts in program order, and the kernel cannot
+/// see most scopes. An observer that comes or goes in the middle changes nothing either.
 #[test]
 fn d19_what_is_stored_comes_to_the_same_as_what_is_told() {
     for seed in seeds(800) {
@@ -757,7 +757,7 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
             continue;
         };
         let said = traps::internal::panic_message(&*panic);
-        // The plain program may wait for ever too.
+        // The plain program may wait forever, too.
         let Some((failures, trace)) = said.split_once("the trace of the first:\n") else {
             assert!(said.starts_with("every task is blocked for ever"), "seed {seed}: {said}");
             continue;

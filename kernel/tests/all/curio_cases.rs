@@ -1,7 +1,7 @@
 //! Curio's worked cases of nested timeouts, by their numbers, as trapline decides them.
 //!
-//! The unit is 0.1 s. Levels are written from the inside out: `L1` is the outermost timeout. What
-//! comes out of each: `ok`, `ok(expired)` of an `ignore_after`, `TT` TaskTimeout, `TCE`
+//! The unit is 0.1 s. Levels are written from the inside out: `L1` is the outermost timeout. Each
+//! has a result: `ok`, `ok(expired)` of an `ignore_after`, `TT` TaskTimeout, `TCE`
 //! TimeoutCancellation, `UTE` UncaughtTimeout. The log of each is
 //! `tests/golden/curio_case_NN.trace`.
 
@@ -56,7 +56,7 @@ fn word(output: &Output) -> &'static str {
     }
 }
 
-/// Builds a program, and hears what comes out of each level, innermost first.
+/// Builds a program, and records the result of each level, innermost first.
 struct Levels {
     heard: Notes,
     clock: SimClock,
@@ -104,7 +104,7 @@ impl Levels {
         })
     }
 
-    /// Handles whatever comes out of `inner`.
+    /// Handles every error of `inner`.
     fn caught(&self, inner: Program) -> Program {
         Box::pin(async move {
             let _ = inner.await;
@@ -119,7 +119,7 @@ impl Levels {
         Box::pin(async move { Ok(sleep.await.map(|_| ())?) })
     }
 
-    /// "CPU n", in hundredths of a second, then what follows.
+    /// "CPU n", in hundredths of a second, then the rest.
     fn cpu(&self, n: u64, then: Program) -> Program {
         let clock = self.clock.clone();
         Box::pin(async move {
@@ -134,7 +134,7 @@ impl Levels {
     }
 }
 
-/// A case that ran: what each level gave, and what run gave.
+/// A case that ran: the result of each level, and that of the run.
 struct Case {
     levels: String,
     ran: Ran<Output>,
@@ -157,7 +157,7 @@ impl Case {
         Case::on(Sim::new(), name, program)
     }
 
-    /// Out of each level, out of run, hundredths of a second, late warnings.
+    /// Asserts the results of the levels and of the run, the time in 0.01 s, the late warnings.
     #[track_caller]
     fn gave(&self, levels: &str, run: &str, took: u64, late: usize) {
         let took = ms(10 * took);
@@ -167,7 +167,7 @@ impl Case {
     }
 }
 
-/// A machine whose clock stands at one second: what is before it is "negative seconds".
+/// Returns a machine whose clock is at one second, so that earlier times are "negative seconds".
 fn at_one_second() -> Sim {
     Sim::starting_at(Time::ZERO + Duration::from_secs(1))
 }
@@ -461,7 +461,7 @@ fn curio_case_40() {
 
 // ---- Sequences -----------------------------------------------------------------------------
 
-/// Hears outcomes, with the clock in hundredths of a second; makes no trap to read it.
+/// Records outcomes, with the clock in hundredths of a second, and reads it without a trap.
 #[derive(Clone)]
 struct Heard {
     notes: Notes,
@@ -505,7 +505,7 @@ fn curio_case_41() {
     assert_eq!(ran.count("late"), 0);
 }
 
-/// Outer 0.2, inner 0.5, caught outside the inner block; plain code; then op 0.3 is hit at once.
+/// Outer 0.2, inner 0.5, caught outside the inner block; plain code; then op 0.3 ends at once.
 #[test]
 fn curio_case_42() {
     let sim = Sim::new();
@@ -550,8 +550,8 @@ fn curio_case_43() {
     assert_eq!((ran.count("late"), ran.count("race")), (1, 1));
 }
 
-/// Outer 0.5, inner 0.2, swallowed inside; op 0.3 ties with outer and wins; the next one is hit
-/// and that propagates. Curio disarms the outer deadline and goes on to 1.4.
+/// Outer 0.5, inner 0.2, swallowed inside; op 0.3 ties with outer and wins; the next op gets the
+/// timeout, which propagates. Curio disarms the outer deadline and continues to 1.4.
 #[test]
 fn curio_case_44_propagated() {
     let sim = Sim::new();
@@ -610,7 +610,7 @@ fn curio_case_45() {
     assert_eq!((ran.count("late"), ran.count("race")), (1, 1));
 }
 
-/// As 45, then another blocking op inside the block: the first has its data, the second is hit.
+/// As 45, then another blocking op inside the block: the first has its data, the second times out.
 #[test]
 fn curio_case_46() {
     let sim = Sim::new().ready_at(Time::ZERO + tenths(1), 1, traps::io::Direction::Read);
@@ -682,7 +682,7 @@ fn curio_case_49() {
 }
 
 /// Shielded op 0.2 in a timeout of 0.05; the shield ends inside the block, then `sleep(0)`: the op
-/// completes, the `sleep(0)` is hit.
+/// completes, the `sleep(0)` times out.
 #[test]
 fn curio_case_50() {
     let sim = Sim::new();
@@ -727,7 +727,7 @@ fn curio_case_52() {
     assert_eq!(ran.count("late"), 0);
 }
 
-/// The body turns the timeout into an error of its own: `ignore_after` does not take it for its.
+/// The body turns the timeout into its own error, which `ignore_after` passes on.
 #[test]
 fn curio_case_53() {
     let ran = check("curio_case_53", Sim::new(), async {
@@ -740,7 +740,7 @@ fn curio_case_53() {
 }
 
 /// A child's timeout is its output, and not its joiner's interrupt: no block of the parent takes
-/// it for its own.
+/// it as its own timeout.
 #[test]
 fn curio_case_54() {
     let ran = check("curio_case_54", Sim::new(), async {
@@ -754,7 +754,7 @@ fn curio_case_54() {
     assert_eq!((ran.count("panic"), ran.count("warn")), (0, 0));
 }
 
-/// The parent's join times out: the child goes on and can be joined later.
+/// The parent's join times out. The child continues and can be joined later.
 #[test]
 fn curio_case_55() {
     let sim = Sim::new();

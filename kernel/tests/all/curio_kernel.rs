@@ -1,4 +1,4 @@
-//! The cases of Curio's `test_kernel.py`, told again. A test has the name of its case without
+//! The cases of Curio's `test_kernel.py`, rewritten. A test has the name of its case without
 //! `test_`. The guide has the table of all cases, on the page `curio`.
 
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use traps::{
     yield_now,
 };
 
-/// Sleeps for so many tenths of a second. Notes `NAME:start`, and `NAME:done` if nothing came.
+/// Sleeps for `tenth` tenths of a second. Notes `NAME:start`, and `NAME:done` unless interrupted.
 async fn coro(notes: &Notes, name: &str, tenth: u64) -> Result<(), Interrupt> {
     notes.add(format!("{name}:start"));
     op(tenth).await?;
@@ -208,7 +208,7 @@ fn task_cancel_join_wait() {
     });
 }
 
-/// Sleeps beside its child. If it is cancelled, it cancels the child first.
+/// Sleeps while its child runs. If it is cancelled, it cancels the child first.
 async fn parent(notes: Notes, name: &'static str, child: Task<()>) {
     if op(5).await.is_err() {
         child.cancel_because("").await.unwrap();
@@ -460,7 +460,7 @@ fn io_registration() {
     });
 }
 
-// ---- What ends a run, and what goes on after it ------------------------------------------------
+// ---- The end of a run, and tasks after it ------------------------------------------------------
 
 #[test]
 fn task_run_error() {

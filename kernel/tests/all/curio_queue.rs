@@ -1,7 +1,7 @@
-//! The cases of Curio's `test_queue.py`, told again. A test has the name of its case without
+//! The cases of Curio's `test_queue.py`, rewritten. A test has the name of its case without
 //! `test_`. The guide has the table of all cases, on the page `curio`.
 //!
-//! What is about tasks alone runs on the simulated machine, what has threads on the real one.
+//! Cases of tasks alone run on the simulated machine, and cases with threads on the real one.
 
 use std::thread;
 
@@ -13,8 +13,8 @@ use traps::{Error, Task, run_in_thread, spawn, timeout_after};
 
 // ---- Queues between tasks ----------------------------------------------------------------------
 
-/// A consumer: takes items until it gets `None`, and notes them. Each takes it so many tenths of a
-/// second.
+/// A consumer: takes items until it gets `None`, and notes them. Each item takes it some tenths of
+/// a second.
 async fn consumer<O: Discipline<Option<u32>> + 'static>(
     queue: &OrderedQueue<Option<u32>, O>,
     name: &'static str,
@@ -195,7 +195,7 @@ fn lifo_queue() {
 
 // ---- Queues between tasks and threads ----------------------------------------------------------
 
-/// A task that takes until the queue is closed.
+/// A task that takes items until the queue is closed.
 async fn taker(queue: &UniversalQueue<u32>) -> Task<Vec<u32>> {
     let queue = queue.clone();
     let take = async move {
@@ -263,7 +263,7 @@ fn univ_queue_async_sync() {
     .unwrap();
 }
 
-/// A get times out before each item comes; none is lost.
+/// A get times out before each item arrives. No item is lost.
 #[test]
 fn univ_queue_cancel() {
     kernel::run(async {
@@ -324,7 +324,7 @@ fn univ_queue_multiple_kernels() {
     assert_eq!(sorted(taken), (0..1000).collect::<Vec<_>>());
 }
 
-/// A runtime of another kind, in a thread of its own.
+/// Runs a future on a runtime of another kind, in a new thread.
 fn in_other_runtime<T: Send + 'static>(
     main: impl Future<Output = T> + Send + 'static,
 ) -> thread::JoinHandle<T> {

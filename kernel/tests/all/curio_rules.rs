@@ -1,7 +1,7 @@
 //! Rules of Curio and of the discussion after it, by their numbers, one test each.
 //!
 //! `curio_x_` is rule X of Curio's kernel; `c7_`, `x2_` and the like are rows of the list that
-//! trapline keeps. Where the trace tells the story, it is a golden of the test's name.
+//! trapline keeps. If the trace shows the rule, it is a golden with the test's name.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use traps::{
     timeout_after, timeout_at, yield_now,
 };
 
-/// A level that notes its number and what came out of it, and passes that on.
+/// A level that notes its number and its result, and passes the result on.
 async fn level<F, T>(notes: Notes, number: u32, inner: TimeoutAfter<F>) -> Result<T, Interrupt>
 where
     F: Future<Output = Result<T, Interrupt>>,
@@ -29,8 +29,8 @@ where
 
 // ---- The turn ------------------------------------------------------------------------------
 
-/// A turn waits, takes arrivals, fires deadlines, and then runs who is ready: what it was woken
-/// for and the deadline are both there before anybody runs.
+/// A turn waits, takes arrivals, fires deadlines, and then runs the ready tasks. So a task's wake
+/// and its deadline have both happened before any task runs.
 #[test]
 fn curio_l2_a_turn_looks_before_it_runs() {
     let sim = Sim::new().ready_at(at(1), 1, Direction::Read);
@@ -54,7 +54,7 @@ fn curio_l2_a_turn_looks_before_it_runs() {
     assert_eq!(ran.runs_in_turn_of("fire"), ["io", "timer"]);
 }
 
-/// Who becomes ready while tasks run is run in the next turn.
+/// A task that becomes ready while tasks run, runs in the next turn.
 #[test]
 fn curio_l4_made_ready_in_a_turn_runs_in_the_next() {
     let ran = check("curio_l4_made_ready_in_a_turn_runs_in_the_next", Sim::new(), async {
@@ -70,8 +70,8 @@ fn curio_l4_made_ready_in_a_turn_runs_in_the_next() {
     assert_eq!(ran.runs_in_turn_of("run      cause=#0014"), ["waiter", "main"]);
 }
 
-/// In one turn: who was ready already, in the order in which they became ready; then I/O; then
-/// timers by deadline.
+/// The order in one turn: tasks that were ready before, in the order in which they became ready;
+/// then I/O; then timers by deadline.
 #[test]
 fn curio_l5_order_within_a_turn() {
     let sim = Sim::new().ready_at(at(1), 1, Direction::Read);
@@ -93,8 +93,8 @@ fn curio_l5_order_within_a_turn() {
         let mut timer = spawn("timer", async move { op(1).await.map(|_| said()) }).await;
         let later = async move { sleep(ms(101)).await.map(|_| also()) };
         let mut later = spawn("later", later).await;
-        // While tasks hand work to each other, the kernel looks at the machine in every 62nd turn
-        // only; that is to be the next one.
+        // While tasks hand work to each other, the kernel polls the machine only in every 62nd
+        // turn. The next turn must be one of these.
         for _ in 0..60 {
             yield_now().await.unwrap();
         }
@@ -115,7 +115,7 @@ fn curio_l5_order_within_a_turn() {
     assert_eq!(runs, ["spawned", "woken", "main", "io", "timer", "later"]);
 }
 
-/// Traps that are answered at once are no switch: nobody else runs in between.
+/// A trap that is answered at once is no switch: no other task runs in between.
 #[test]
 fn curio_l6_an_answered_trap_is_no_switch() {
     let ran = check("curio_l6_an_answered_trap_is_no_switch", Sim::new(), async {
@@ -132,7 +132,7 @@ fn curio_l6_an_answered_trap_is_no_switch() {
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
 }
 
-/// A task whose operations never block gives way after its budget, and a line says so.
+/// A task whose operations never block yields after its budget, and a line reports that.
 #[test]
 fn curio_l6_a_budget_ends_what_never_blocks() {
     let notes = Notes::default();
@@ -191,7 +191,7 @@ fn curio_k1_nothing_is_inherited() {
     });
 }
 
-/// Several joiners are woken in the order in which they came.
+/// Several joiners are woken in the order of their joins.
 #[test]
 fn curio_k6_joiners_are_woken_first_in_first_out() {
     let notes = Notes::default();
@@ -213,7 +213,7 @@ fn curio_k6_joiners_are_woken_first_in_first_out() {
     assert_eq!(notes.text(), "j0 j1 j2 j3");
 }
 
-/// A joiner that times out leaves the line; the others keep their order.
+/// A joiner that times out leaves the queue, and the others keep their order.
 #[test]
 fn curio_k6_a_joiner_that_leaves_the_line() {
     let notes = Notes::default();
@@ -236,7 +236,7 @@ fn curio_k6_a_joiner_that_leaves_the_line() {
     assert_eq!(notes.text(), "j1:TT j0:ok j2:ok j3:ok");
 }
 
-/// To join a task that has ended is no switch, and not a place where a cancellation hits.
+/// Joining an ended task is no switch, and no trap that a cancellation can end.
 #[test]
 fn curio_k6_joining_an_ended_task_is_no_switch() {
     let ran = check("curio_k6_joining_an_ended_task_is_no_switch", Sim::new(), async {
@@ -254,7 +254,7 @@ fn curio_k6_joining_an_ended_task_is_no_switch() {
 
 // ---- Cancellation --------------------------------------------------------------------------
 
-/// A parked task is hit in place; `cancel` waits for its end.
+/// A cancellation ends the wait of a parked task. `cancel` waits for the end of the task.
 #[test]
 fn curio_c1_cancel_hits_a_parked_task_and_waits() {
     let notes = Notes::default();
@@ -274,7 +274,7 @@ fn curio_c1_cancel_hits_a_parked_task_and_waits() {
     assert_eq!(notes.text(), "CAN:2:enough cleaned cancelled");
 }
 
-/// The wait of `cancel` can itself time out; the request stands.
+/// The wait of `cancel` can itself time out. The request stays in force.
 #[test]
 fn curio_c1_the_wait_of_a_cancel_can_time_out() {
     check("curio_c1_the_wait_of_a_cancel_can_time_out", Sim::new(), async {
@@ -316,7 +316,7 @@ fn curio_c2_a_task_is_cancelled_once() {
     assert_eq!(ran.lines(|line| line.contains("fourth")).len(), 0);
 }
 
-/// A task that is ready is not interrupted: it has what it was woken for first.
+/// A ready task is not interrupted: it first reads the result that woke it.
 #[test]
 fn curio_c3_a_ready_task_keeps_what_it_was_woken_for() {
     let notes = Notes::default();
@@ -338,7 +338,7 @@ fn curio_c3_a_ready_task_keeps_what_it_was_woken_for() {
     assert_eq!(ran.lines(|line| line.contains("= pending")).len(), 1);
 }
 
-/// A task that is cancelled before its first run starts, and is hit at its first blocking trap.
+/// If a task is cancelled before its first run, it starts, and its first blocking trap fails.
 #[test]
 fn curio_c4_cancel_before_the_first_run() {
     let notes = Notes::default();
@@ -367,7 +367,7 @@ fn curio_c5_who_never_blocks_again_is_never_hit() {
     assert_eq!(ran.lines(|line| line.contains("victim   exit     ok")).len(), 1);
 }
 
-/// What raises a pending cancellation, and what does not.
+/// The traps that return a pending cancellation, and those that do not.
 #[test]
 fn curio_c6_where_a_cancellation_hits() {
     let sim = Sim::new().jobs_take(tenths(1));
@@ -381,7 +381,7 @@ fn curio_c6_where_a_cancellation_hits() {
             let (noted, held, unset) = (notes.clone(), held.clone(), unset.clone());
             let sleeper = sleeper.clone();
             let victim = async move {
-                // None of these is hit.
+                // None of these traps is interrupted.
                 clock().await;
                 current_task();
                 let mut child = spawn("child", async {}).await;
@@ -413,7 +413,7 @@ fn curio_c6_where_a_cancellation_hits() {
                     }
                 };
                 noted.add(short(&hit));
-                // Once: it was taken there, and not only shown.
+                // The interrupt is delivered once: it was taken there, and not only shown.
                 noted.add(short(&op(0).await));
             };
             let mut victim = spawn("victim", victim).await;
@@ -426,7 +426,7 @@ fn curio_c6_where_a_cancellation_hits() {
 }
 
 /// A cancellation that arrives inside a shield is not lost when a timeout inside fires and its
-/// block is left. In Curio it is.
+/// block ends. In Curio it is lost.
 #[test]
 fn curio_c8_a_cancel_is_never_lost() {
     let notes = Notes::default();
@@ -469,7 +469,7 @@ fn curio_c10_clean_up_is_under_the_outer_deadline() {
     assert_eq!(notes.text(), "CAN TT CAN");
 }
 
-/// Edge: a cancellation that was swallowed is gone.
+/// A swallowed cancellation is gone, because it is delivered once.
 #[test]
 fn x3_a_swallowed_cancellation_is_gone() {
     let notes = Notes::default();
@@ -490,7 +490,7 @@ fn x3_a_swallowed_cancellation_is_gone() {
 }
 
 /// Cancel and deadline in one turn, the deadline first: the timeout stays, and the cancellation is
-/// pending behind it.
+/// pending after it.
 #[test]
 fn x2_a_timeout_that_was_first_stays() {
     let notes = Notes::default();
@@ -515,8 +515,8 @@ fn x2_a_timeout_that_was_first_stays() {
     assert_eq!(ran.lines(|line| line.contains("= pending")).len(), 1);
 }
 
-/// The timeout of the branch that ends first is what the race comes to. The other branch was
-/// cancelled and is dropped unread, so the cancellation is pending again.
+/// The race ends with the timeout of the branch that ends first. The other branch was cancelled and
+/// is dropped unread, so the cancellation is pending again.
 #[test]
 fn x2_a_cancellation_of_a_branch_that_lost_to_a_timeout_is_next() {
     let notes = Notes::default();
@@ -567,7 +567,7 @@ fn x2_cancel_beats_a_timeout_that_was_second() {
     assert_eq!(ran.lines(|line| line.contains("winner=cancel loser=timeout")).len(), 1);
 }
 
-/// The timeout of an outer block that lost to a cancellation stays in force there.
+/// An outer block's timeout that lost to a cancellation stays in force in that block.
 #[test]
 fn x2_the_timeout_that_lost_is_still_in_force() {
     let sim = Sim::new();
@@ -593,7 +593,7 @@ fn x2_the_timeout_that_lost_is_still_in_force() {
     assert_eq!(notes.text(), "CAN TT ok");
 }
 
-/// Both are pending behind a shield: the cancellation comes first, the timeout next.
+/// Both are pending at a shield. After it, the cancellation comes first and the timeout next.
 #[test]
 fn x2_a_pending_cancel_before_a_pending_timeout() {
     let notes = Notes::default();
@@ -616,7 +616,7 @@ fn x2_a_pending_cancel_before_a_pending_timeout() {
     assert_eq!(notes.text(), "ok CAN TT ok");
 }
 
-/// A cancellation that is pending in a block is not lost when the block is left.
+/// A cancellation that is pending in a block is not lost when the block ends.
 #[test]
 fn curio_c8_a_pending_cancel_leaves_the_block() {
     let notes = Notes::default();
@@ -638,7 +638,7 @@ fn curio_c8_a_pending_cancel_leaves_the_block() {
     assert_eq!(notes.text(), "ok CAN ok");
 }
 
-/// A shield holds a cancellation back until the first blocking trap behind it.
+/// A shield holds back a cancellation until the first blocking trap after it.
 #[test]
 fn c31_a_shield_holds_back_a_cancellation() {
     let notes = Notes::default();
@@ -690,8 +690,8 @@ async fn noted_inside<T>(notes: &Notes, block: impl Future<Output = Result<T, In
 
 // ---- Timeouts ------------------------------------------------------------------------------
 
-/// An inner scope gets the error before the scope around it, all in a single run. It is one
-/// delivery that propagates, not one for each scope.
+/// An inner scope gets the error before the scope around it, all in a single run. One delivery
+/// propagates; there is not one for each scope.
 #[test]
 fn c7_c8_levels_hear_from_the_inside_out() {
     let notes = Notes::default();
@@ -725,7 +725,7 @@ fn c10_of_a_chain_only_the_nearest_fires() {
             }
             assert!(nested.await.is_err());
             assert_eq!(clock().await, at(4));
-            // Past all of them.
+            // This sleep ends after all deadlines.
             op(100).await.unwrap();
         });
         let fired = ran.lines(|line| line.contains(" fire     s"));
@@ -733,7 +733,7 @@ fn c10_of_a_chain_only_the_nearest_fires() {
     }
 }
 
-/// And what a chain leaves in force is read as one deadline, the nearest.
+/// The nearest deadline of a chain is the one in force.
 #[test]
 fn c10_the_nearest_is_the_deadline_in_force() {
     check_quietly("c10_the_nearest_is_the_deadline_in_force", Sim::new(), async {
@@ -767,7 +767,7 @@ fn c5_a_sleep_is_a_lower_bound() {
     });
 }
 
-/// `sleep(ZERO)` goes to the back of the queue and gives the clock: nobody starves, and the loop
+/// `sleep(ZERO)` goes to the back of the queue and returns the time: no task starves, and the loop
 /// can be cancelled.
 #[test]
 fn c6_sleep_zero_starves_nobody() {
@@ -811,7 +811,7 @@ fn c6_sleep_zero_goes_to_the_back() {
     assert_eq!(notes.text(), "other main");
 }
 
-/// A cancellation ends a `sleep(ZERO)` too, and leaves nothing of it behind.
+/// A cancellation also ends a `sleep(ZERO)`, and leaves nothing of it behind.
 #[test]
 fn c6_sleep_zero_can_be_cancelled() {
     let notes = Notes::default();
@@ -851,7 +851,7 @@ fn c9_the_scope_whose_deadline_fired() {
     assert_eq!(notes.text(), "f2:TT f1:TT");
 }
 
-/// A block that is left restores the outer deadline; if that has passed, it hits the next blocking
+/// The end of a block restores the outer deadline. If that has passed, it ends the next blocking
 /// trap, and nothing before it.
 #[test]
 fn c11_an_expired_outer_deadline_hits_the_next_blocking_trap() {
@@ -866,7 +866,7 @@ fn c11_an_expired_outer_deadline_hits_the_next_blocking_trap() {
             let next = op(1).await;
             notes.add(short(&next));
             child.join().await.unwrap();
-            // Edge: it was delivered above, so this runs.
+            // The interrupt was delivered above, once, so this sleep runs.
             notes.add(short(&op(1).await));
             next
         });
@@ -902,7 +902,7 @@ fn c11_a_pending_outer_timeout_leaves_the_inner_block() {
     assert_eq!(notes.text(), "ok TT ok");
 }
 
-/// Completion in the turn of the deadline: the block is left, and no stray timeout comes later.
+/// Completion in the turn of the deadline: the block ends, and no stray timeout comes later.
 #[test]
 fn c12_no_stray_timeout_after_the_block() {
     let notes = Notes::default();
@@ -915,7 +915,7 @@ fn c12_no_stray_timeout_after_the_block() {
     assert_eq!((ran.count("race"), ran.count("late"), ran.count("deliver")), (1, 1, 0));
 }
 
-/// I/O and deadline in one turn: completion wins, the timeout is dropped, and lines say so.
+/// I/O and deadline in one turn: completion wins, the timeout is dropped, and lines report that.
 #[test]
 fn c13_completion_wins_the_turn() {
     let sim = Sim::new().ready_at(at(1), 1, Direction::Write).late_by(ms(30));
@@ -928,7 +928,7 @@ fn c13_completion_wins_the_turn() {
     assert_eq!(ran.lines(|line| line.contains("over=30ms")).len(), 1);
 }
 
-/// `ignore_after` is `None` on its own timeout, and passes on any other interrupt.
+/// `ignore_after` returns `None` on its own timeout, and passes on any other interrupt.
 #[test]
 fn c14_ignore_after_is_an_option() {
     check("c14_ignore_after_is_an_option", Sim::new(), async {
@@ -941,7 +941,7 @@ fn c14_ignore_after_is_an_option() {
     });
 }
 
-/// No limit of its own: the outer one stays in force, for reading too.
+/// Without a limit of its own, the outer limit stays in force, also for `remaining`.
 #[test]
 fn c15_none_leaves_the_outer_deadline_in_force() {
     let notes = Notes::default();
@@ -959,7 +959,7 @@ fn c15_none_leaves_the_outer_deadline_in_force() {
     assert_eq!(notes.text(), "f2:TCE f1:TT");
 }
 
-/// Zero has passed at once: the first trap that parks is hit, but a `sleep(ZERO)` completes.
+/// A limit of zero passes at once. It ends the first trap that parks, but not a `sleep(ZERO)`.
 #[test]
 fn x6_zero_has_passed_at_once() {
     let notes = Notes::default();
@@ -1001,7 +1001,7 @@ fn curio_t4_a_ready_task_keeps_its_result() {
     assert_eq!(ran.lines(|line| line.contains("winner=value loser=timeout s1")).len(), 1);
 }
 
-/// The reading in an interrupt is the loop's time at delivery, not the deadline.
+/// The reading in an interrupt is the kernel's time at delivery, not the deadline.
 #[test]
 fn curio_t4_the_reading_is_the_loops_time() {
     check("curio_t4_the_reading_is_the_loops_time", Sim::new().late_by(ms(3)), async {
@@ -1010,7 +1010,7 @@ fn curio_t4_the_reading_is_the_loops_time() {
     });
 }
 
-/// An interrupt cannot be replayed into another block: it converts what stands in it only.
+/// An interrupt cannot be replayed into another block: a block converts only its own interrupts.
 #[test]
 fn curio_t10_an_interrupt_cannot_be_replayed() {
     check_quietly("curio_t10_an_interrupt_cannot_be_replayed", Sim::new(), async {
@@ -1022,14 +1022,14 @@ fn curio_t10_an_interrupt_cannot_be_replayed() {
 
 // ---- Ties ----------------------------------------------------------------------------------
 
-/// Equal deadlines in one task: the outer block fires first, whichever was asked for how.
+/// Equal deadlines in one task: the outer block fires first, however each was set.
 #[test]
 fn tie_the_outer_of_equal_deadlines() {
     let notes = Notes::default();
     let sim = Sim::new();
     let virtual_clock = sim.clock();
     check("tie_the_outer_of_equal_deadlines", sim, async {
-        // The inner one is opened later, nearer to its end: another store of the timer queue.
+        // The inner block opens later, nearer to its end, so its timer is in another store.
         let block = async {
             virtual_clock.advance(tenths(9));
             level(notes.clone(), 2, timeout_after(tenths(1), op(9))).await
@@ -1053,7 +1053,7 @@ fn tie_a_sleep_before_timeouts() {
     assert_eq!((ran.count("race"), ran.count("late")), (2, 2));
 }
 
-/// Equal deadlines of several tasks fire in the order of opening; a block that was left and opened
+/// Equal deadlines of several tasks fire in the order of opening. A block that closed and opened
 /// again counts as new.
 #[test]
 fn tie_the_order_of_opening() {
@@ -1103,7 +1103,7 @@ fn tie_far_and_near_keep_the_order_of_opening() {
 
 // ---- Branches ------------------------------------------------------------------------------
 
-/// The rules hold in each branch of a `join`: one that times out does not touch the other.
+/// The rules hold in each branch of a `join`: a branch that times out does not affect the other.
 #[test]
 fn x10_a_timeout_in_one_branch() {
     let notes = Notes::default();
@@ -1116,7 +1116,7 @@ fn x10_a_timeout_in_one_branch() {
     assert_eq!(notes.text(), "f1:TT f2:ok");
 }
 
-/// An outer timeout is delivered to each branch once; one that swallows it goes on alone.
+/// An outer timeout is delivered to each branch once. A branch that swallows it continues alone.
 #[test]
 fn x10_an_outer_timeout_reaches_each_branch() {
     let notes = Notes::default();
@@ -1136,7 +1136,7 @@ fn x10_an_outer_timeout_reaches_each_branch() {
     assert_eq!(notes.text(), "left:TT f2:TCE left:ok f1:TT");
 }
 
-/// A branch that is ready at the deadline gets its interrupt at its next blocking trap.
+/// A branch that is ready at the deadline gets the interrupt at its next blocking trap.
 #[test]
 fn x10_a_branch_that_was_ready_is_hit_later() {
     let notes = Notes::default();
@@ -1158,8 +1158,8 @@ fn x10_a_branch_that_was_ready_is_hit_later() {
     assert_eq!(notes.text(), "left:true right:TT left:TT");
 }
 
-/// An interrupt that reached a branch and was not read there, since the other one had a value and
-/// won, is pending again; nothing of it is left behind the timeout.
+/// One branch has a value and wins. The other branch's unread interrupt is pending again, and
+/// nothing of it is left after the timeout.
 #[test]
 fn x10_an_interrupt_that_was_not_read_is_pending_again() {
     let notes = Notes::default();
@@ -1179,7 +1179,7 @@ fn x10_an_interrupt_that_was_not_read_is_pending_again() {
     assert_eq!(notes.text(), "left TT TT ok");
 }
 
-/// A cancellation reaches each branch too: behind a timeout that one of them has.
+/// A cancellation reaches each branch, too, after a timeout that one of them has.
 #[test]
 fn x10_a_cancellation_reaches_each_branch() {
     let notes = Notes::default();
@@ -1212,7 +1212,7 @@ fn x1_a_job_that_ends_with_its_deadline() {
     assert_eq!((ran.output, ran.count("race"), ran.count("late")), (7, 1, 1));
 }
 
-/// The caller is answered on time; the job runs on, and its late result is an orphan.
+/// The caller gets its timeout on time. The job runs on, and its late result is an orphan.
 #[test]
 fn x8_a_job_that_outlives_its_caller() {
     let sim = Sim::new().jobs_take(tenths(5));
@@ -1225,7 +1225,7 @@ fn x8_a_job_that_outlives_its_caller() {
     assert_eq!((ran.count("abandon"), ran.count("orphan"), ran.count("done")), (1, 1, 0));
 }
 
-/// A foreign `join` whose children are not wrapped: each child's own timeout is its own.
+/// In a foreign `join` with unwrapped children, each child's timeout is still its own.
 #[test]
 fn x10_timeouts_in_a_foreign_join() {
     let notes = Notes::default();
@@ -1242,7 +1242,7 @@ fn x10_timeouts_in_a_foreign_join() {
     assert_eq!(notes.text(), "f2:TT f3:TCE f1:TT");
 }
 
-/// A wait on a bare waker has no trap to fail: its timeout drops it.
+/// A wait on a bare waker has no trap to fail, so its timeout drops it.
 #[test]
 fn x10_a_timeout_ends_a_wait_on_a_bare_waker() {
     let notes = Notes::default();
@@ -1256,8 +1256,8 @@ fn x10_a_timeout_ends_a_wait_on_a_bare_waker() {
 
 // ---- The end -------------------------------------------------------------------------------
 
-/// Shutdown cancels what is left, newest first, and what clean-up spawns; who is still there when
-/// the grace is over is dropped.
+/// A shutdown cancels the remaining tasks, newest first, and the tasks that clean-up spawns. At the
+/// end of the grace it drops the tasks that are left.
 #[test]
 fn c32_shutdown() {
     let notes = Notes::default();
@@ -1282,7 +1282,7 @@ fn c32_shutdown() {
     assert_eq!(notes.text(), "first:CAN first:ok second:ok second:CAN");
 }
 
-/// All open deadlines stay in force, while an inner one is handled and while a cancellation is.
+/// All open deadlines stay in force while an inner timeout or a cancellation is handled.
 #[test]
 fn x5_all_open_deadlines_stay_in_force() {
     let notes = Notes::default();
@@ -1306,7 +1306,7 @@ fn x5_all_open_deadlines_stay_in_force() {
     assert_eq!(notes.text(), "TT CAN TCE CAN");
 }
 
-/// A shield in one branch holds a cancellation back there, and nowhere else.
+/// A shield in one branch holds back a cancellation there, and nowhere else.
 #[test]
 fn x10_a_shield_in_one_branch() {
     let notes = Notes::default();

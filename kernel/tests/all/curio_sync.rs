@@ -1,7 +1,7 @@
-//! The cases of Curio's `test_sync.py`, told again. A test has the name of its case without
+//! The cases of Curio's `test_sync.py`, rewritten. A test has the name of its case without
 //! `test_`. The guide has the table of all cases, on the page `curio`.
 //!
-//! What is about tasks alone runs on the simulated machine, what has threads on the real one.
+//! Cases of tasks alone run on the simulated machine, and cases with threads on the real one.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ where
     spawn("waiter", wait).await
 }
 
-/// Cancels a wait after a second: what the notes are.
+/// Cancels a wait after a second. Returns the notes.
 async fn cancelled<T>(notes: &Notes, wait: impl Future<Output = Result<T, Interrupt>> + 'static) {
     let waiter = waiter(notes, wait).await;
     op(10).await.unwrap();
@@ -98,7 +98,7 @@ fn event_wait_timeout() {
     assert_eq!(notes.text(), TIMED_OUT);
 }
 
-/// The timeout of a wait that ended in time does not hit the next wait.
+/// The timeout of a wait that ended in time does not end the next wait.
 #[test]
 fn event_wait_notimeout() {
     let notes = Notes::default();
@@ -174,7 +174,7 @@ fn lock_acquire_timeout() {
     assert_eq!(notes.text(), TIMED_OUT);
 }
 
-/// Workers that hold a permit for so many tenths of a second. Gives the notes.
+/// Runs workers that each hold a permit for some tenths of a second. Returns the notes.
 fn workers(permits: u32, spans: [u64; 3]) -> String {
     let notes = Notes::default();
     run(async {
@@ -237,7 +237,7 @@ fn sema_acquire_timeout() {
 
 // ---- Conditions --------------------------------------------------------------------------------
 
-/// A queue, and where its consumers wait for an item.
+/// A queue, and a condition on which its consumers wait for an item.
 #[derive(Default)]
 struct Items {
     queue: Mutex<VecDeque<Option<u32>>>,
@@ -396,14 +396,14 @@ fn uevent_get_wait_timeout() {
     assert_eq!(notes.text(), "wait TT");
 }
 
-/// Until somebody waits for the event.
+/// Waits until a task waits for the event.
 async fn until_awaited(event: &UniversalEvent) {
     while event.waiting() == 0 {
         traps::sleep(ms(1)).await.unwrap();
     }
 }
 
-/// A runtime of another kind, in a thread of its own.
+/// Runs a future on a runtime of another kind, in a new thread.
 fn in_other_runtime<T: Send + 'static>(
     main: impl Future<Output = T> + Send + 'static,
 ) -> thread::JoinHandle<T> {
@@ -476,7 +476,7 @@ fn error() {
     });
 }
 
-/// A result of a thread, passed on by a runtime of another kind and by a task to a thread.
+/// Passes a result of a thread on, by a runtime of another kind and by a task, to a thread.
 fn passed_on<T: Send + 'static>(result: T) -> T {
     let [first, second, third] = [(); 3].map(|()| UniversalQueue::bounded(1));
     let (work, from, to) = (first.clone(), first, second.clone());
@@ -501,7 +501,7 @@ fn universal_error() {
     assert!(passed_on("3x".parse().map(|y: u32| 2 + y)).is_err());
 }
 
-/// A text for people, which names the type.
+/// The text for people names the type.
 #[test]
 fn repr() {
     let shown = [

@@ -1,4 +1,4 @@
-//! The cases of Curio's `test_task.py`, told again. A test has the name of its case without
+//! The cases of Curio's `test_task.py`, rewritten. A test has the name of its case without
 //! `test_`. The guide has the table of all cases, on the page `curio`.
 
 use std::cell::{Cell, RefCell};
@@ -15,7 +15,7 @@ use traps::{
 
 type Group<T> = TaskGroup<T, Error>;
 
-/// Adds, or fails as Curio's members do that are given a number and a text.
+/// Adds, or fails like Curio's members that get a number and a text.
 async fn add(x: u32, y: &str) -> Result<u32, Error> {
     Ok(x + y.parse::<u32>().map_err(|error| Error::Io(io::Error::other(error)))?)
 }
@@ -27,7 +27,7 @@ async fn waiter(notes: Notes, event: Rc<Event>) -> Result<u32, Error> {
     Ok(result.map(|()| 0)?)
 }
 
-/// A group of so many members that wait for what never comes.
+/// Makes a group of `count` members that wait for an event that never happens.
 async fn waiters(notes: &Notes, count: usize) -> Group<u32> {
     let group = Group::new();
     for _ in 0..count {
@@ -36,7 +36,7 @@ async fn waiters(notes: &Notes, count: usize) -> Group<u32> {
     group
 }
 
-/// Gives tasks that were made ready the time to run.
+/// Yields, so that ready tasks run.
 async fn turns() {
     for _ in 0..5 {
         yield_now().await.unwrap();
@@ -67,7 +67,7 @@ fn self_cancellation() {
         let own = slot.clone();
         let task = async move {
             own.take().expect("its handle").cancel_now("by itself");
-            // Pending until the next trap that blocks.
+            // The cancellation is pending until the next trap that blocks.
             traps::clock().await;
             yield_now().await.unwrap_err().reason()
         };
@@ -83,7 +83,7 @@ fn set_cancellation() {
         let event = Rc::new(Event::new());
         let go = event.clone();
         let task = async move {
-            // A trap that does not block leaves a pending cancellation where it is.
+            // A trap that does not block leaves a cancellation pending.
             shield(go.wait()).await.unwrap();
             let in_shield = shield(async { short(&check_cancellation().await) }).await;
             let taken = short(&check_cancellation().await);
@@ -314,13 +314,13 @@ fn task_group_timeout() {
         });
         short(&block.await)
     });
-    // The members are under the same deadline. The join is first to hear, and cancels them: their
+    // The members have the same deadline. The join is interrupted first and cancels them, but their
     // timeouts were delivered before that, and stay.
     assert_eq!(notes.text(), "TT TT TT join:TT");
     assert_eq!((ran.output, ran.took), ("TT", ms(250)));
 }
 
-/// Curio's joiner takes the error from the group; here a wait takes nothing, and the group fails.
+/// Curio's joiner takes the error from the group. Here a wait takes nothing, and the group fails.
 #[test]
 fn task_group_join() {
     let notes = Notes::default();
@@ -341,7 +341,7 @@ fn task_group_join() {
     });
 }
 
-/// Curio's group leaves out what was joined by hand; here a wait takes nothing.
+/// Curio's group leaves out a member that was joined by hand. Here a wait takes nothing.
 #[test]
 fn task_group_join_done() {
     run(async {

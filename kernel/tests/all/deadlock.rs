@@ -1,5 +1,5 @@
-//! Deadlocks: a kernel that would sleep for ever ends the run with a report, on both clocks, and
-//! the report names the tasks that wait for each other in a circle.
+//! Deadlocks: a kernel that would sleep forever ends the run with a report, on both clocks, and the
+//! report names the tasks that wait for each other in a circle.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ async fn take(lock: &WaitQueue) -> Result<(), Interrupt> {
     Ok(())
 }
 
-/// So many tasks, each of which takes its lock and then that of the next one.
+/// Spawns `n` tasks. Each takes its own lock and then the next task's lock.
 async fn philosophers(n: usize) -> Result<(), Interrupt> {
     let forks: Rc<[WaitQueue]> = (0..n).map(|_| lock("fork")).collect();
     let mut all = Vec::new();
@@ -77,7 +77,7 @@ fn a_circle_is_named_in_order_on_both_clocks() {
     }
 }
 
-/// A turn that could only be followed by a wait without an end is not waited in.
+/// A turn does not wait if no event could end the wait.
 #[test]
 fn the_report_comes_before_the_kernel_sleeps() {
     let never = async { WaitQueue::new().wait().await };
@@ -110,14 +110,14 @@ fn a_join_is_a_link_of_a_circle() {
     assert!(said.ends_with("\n 3 child waits for lock door, held by 2 main"), "{said}");
 }
 
-/// The real clock counts the waker in the queue: the guide says so.
+/// The real clock counts the waker in the queue, as the guide states.
 #[test]
 fn a_wait_at_a_universal_queue_that_only_its_task_has_is_a_hang_on_the_virtual_clock() {
     let (said, _) = report(Sim::new(), async { UniversalQueue::<()>::bounded(1).get().await });
     assert!(said.contains(" main parked queue_get "), "{said}");
 }
 
-/// A wait with a deadline ends, and so does one of a task that has another way out.
+/// A wait with a deadline ends, and so does the wait of a task that has another way out.
 #[test]
 fn who_has_another_way_out_is_in_no_deadlock() {
     let seen = Rc::new(RefCell::new(String::new()));
@@ -143,7 +143,7 @@ fn who_has_another_way_out_is_in_no_deadlock() {
     assert!(seen.contains(" lock right held-by=3 ") && !seen.contains("deadlock of"), "{seen}");
 }
 
-/// Two are stuck while a third one goes on: the table shows their circle.
+/// Two tasks are stuck while a third continues. The table shows their circle.
 #[test]
 fn a_circle_beside_live_tasks_is_in_the_table() {
     let mut kernel = Kernel::new(Sim::new());
@@ -158,11 +158,11 @@ fn a_circle_beside_live_tasks_is_in_the_table() {
     assert!(table.contains("deadlock of 2 tasks:\n"), "{table}");
 }
 
-/// What could still come from outside is waited for. A signal could, too: `tests/signals.rs`.
+/// The kernel waits for events that outside code could still send. For signals: `tests/signals.rs`.
 #[test]
 fn a_kernel_that_somebody_could_wake_sleeps() {
     let real = || Real::new().unwrap();
-    // A remote, held by a thread that spawns a task after a while.
+    // A thread has a remote, and spawns a task after a while.
     let mut kernel = Kernel::new(real());
     let (remote, queue) = (kernel.remote(), WaitQueue::new());
     let theirs = outside("a_thread", |waker| {
@@ -171,14 +171,14 @@ fn a_kernel_that_somebody_could_wake_sleeps() {
     });
     kernel.run(theirs).unwrap().unwrap();
     drop(remote);
-    // A waker of another library, on another thread.
+    // Another thread has a waker of another library.
     let (send, receive) = channel();
     std::thread::spawn(send);
     kernel.run(foreign(receive)).unwrap().unwrap();
     drop(queue);
 }
 
-/// A future that a thread completes, and what that thread calls.
+/// Returns a function for a thread, and the future that it completes.
 fn channel() -> (impl FnOnce() + Send, impl Future<Output = ()>) {
     use std::sync::{Arc, Mutex};
     use std::task::{Poll, Waker};
@@ -359,8 +359,8 @@ fn a_circle_of_one_and_a_circle_over_a_join_are_warned_of() {
     assert_eq!(said, expected, "{trace}");
 }
 
-/// A wait with a deadline ends, a permit may come from any task, and a wait beside another one is
-/// not the only way out.
+/// A wait with a deadline ends, a permit may come from any task, and a task with two waits has two
+/// ways out.
 #[test]
 fn a_circle_with_a_way_out_is_not_warned_of() {
     let locks = || [lock("left"), lock("right")];
@@ -386,7 +386,7 @@ fn a_circle_with_a_way_out_is_not_warned_of() {
     }
 }
 
-/// A wake that reached no task leaves no other trace.
+/// A wake that reached no task has no other line.
 #[test]
 fn a_notification_is_a_line_with_the_number_of_tasks_that_it_woke() {
     let (_, trace) = support::kernels::on_sim(async {
@@ -428,7 +428,7 @@ fn a_notification_is_a_line_with_the_number_of_tasks_that_it_woke() {
         "condition more woke=1",
     ];
     assert_eq!(notes, expected, "{trace}");
-    // The wakes follow their line.
+    // The wakes come after their line.
     let mut lines = trace.lines().skip_while(|line| !line.contains("wait q3 woke=2")).skip(1);
     assert!(lines.by_ref().take(2).all(|line| line.contains(" waits    wake     wait q3 ")));
     assert_eq!(trace.matches(" notify ").count(), notes.len(), "a channel has none\n{trace}");

@@ -1,9 +1,9 @@
 //! A fleet of workers joins a server within 36 minutes: fishtest's burst of 2025, replayed on the
 //! virtual clock.
 //!
-//! The numbers of workers by time, the pool, the gate, the service times and the rates of calls
-//! are fishtest's; who joins when, and how long each call really takes, comes from a seed. Prints
-//! what came of it: `cargo test --test fleet -- --nocapture`.
+//! The numbers of workers by time, the pool, the limit, the service times and the rates of calls
+//! are fishtest's. A seed draws the time of each join and the duration of each call. Prints
+//! the result: `cargo test --test fleet -- --nocapture`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,13 +18,13 @@ const SEED: u64 = 0x5eed_2025;
 /// Threads of the server, and places at the limit of `request`.
 const TOKENS: usize = 200;
 const PLACES: u64 = 5;
-/// Connections that it would accept.
+/// The number of connections that it would accept.
 const CONNECTIONS: u64 = 10_000;
 /// The number of workers after so many seconds.
 const JOINED: [(u64, u64); 4] = [(0, 205), (1_080, 4_608), (1_980, 9_116), (2_160, 9_418)];
-/// The workers of one machine start within this.
+/// The time within which the workers of one machine start.
 const BOOT: Duration = Duration::from_millis(100);
-/// How long the full fleet is watched.
+/// The time for which the full fleet is watched.
 const STEADY: Duration = Duration::from_secs(600);
 
 /// A kind of call: its service time, and how often a worker makes it. At 9,418 workers
@@ -70,7 +70,7 @@ impl Random {
     }
 }
 
-/// What the server has, and what it counts.
+/// The server, with its limits and counters.
 struct Server {
     random: Random,
     connections: AdmissionLimit,
@@ -79,7 +79,7 @@ struct Server {
     request: Limiter,
     asked: Cell<u64>,
     served: Cell<u64>,
-    /// What the served calls would have held tokens for if each had taken what is usual.
+    /// The time for which served calls would have held tokens if each had taken the usual time.
     usual: Cell<Duration>,
     working: Cell<u64>,
     closing: Cell<bool>,
@@ -110,7 +110,7 @@ impl Server {
     }
 }
 
-/// Half to one and a half of what is usual, each as likely: on average the usual.
+/// From half to one and a half of the usual time, evenly spread, so the mean is the usual time.
 fn service_times(random: Random) -> impl FnMut(&JobView) -> Option<Duration> {
     move |job| {
         let name = job.limiter.expect("each call has its limiter");
@@ -119,19 +119,19 @@ fn service_times(random: Random) -> impl FnMut(&JobView) -> Option<Duration> {
     }
 }
 
-/// Asks for a task until there is one.
+/// Asks for a task until it gets one.
 async fn join(server: &Server) {
     loop {
         if let Ok(_place) = server.requests.try_admit() {
             return server.serve(&REQUEST, &server.request).await;
         }
-        // As the clients do when they are refused: 15 s, with some spread.
+        // Refused clients wait like this: 15 s, with some spread.
         let pause = Duration::from_secs(15) + server.random.span_below(SECOND);
         sleep(pause).await.unwrap();
     }
 }
 
-/// A worker: joins, unless it was there before, and then calls now and then.
+/// A worker: joins, unless it was there before, and then makes calls from time to time.
 async fn worker(server: Rc<Server>, joins: bool) {
     let _connection = server.connections.try_admit().expect("no 503");
     if joins {
@@ -148,7 +148,7 @@ async fn worker(server: Rc<Server>, joins: bool) {
     }
 }
 
-/// Lets workers come as the table says; a machine starts up to twelve of them at once.
+/// Starts workers as in the table. A machine starts up to twelve of them at once.
 async fn arrivals(server: Rc<Server>) -> Vec<Task<()>> {
     let mut workers = Vec::new();
     for _ in 0..JOINED[0].1 {
@@ -177,7 +177,7 @@ async fn arrivals(server: Rc<Server>) -> Vec<Task<()>> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Mean tokens in use between two looks.
+/// Returns the mean number of tokens in use between two snapshots.
 fn mean(from: &Counters, to: &Counters, span: Duration) -> f64 {
     (to.tokens_held - from.tokens_held).as_secs_f64() / span.as_secs_f64()
 }
@@ -223,5 +223,5 @@ fn f9_f10_f12_f13_the_burst_loses_nothing_and_refuses_few() {
     assert!((0.60..0.65).contains(&little), "{little}");
 }
 
-/// What this seed comes to.
+/// The number of refusals with this seed.
 const REFUSED: u64 = 32;

@@ -1,5 +1,5 @@
-//! Runs that take the CPU for too long: one line each, which names the task and the traps at which
-//! the run began and ended.
+//! Runs that hold the CPU for too long: each has a line, which names the task and the traps at
+//! which the run began and ended.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,13 +16,13 @@ use traps::{Time, WaitQueue, clock, join, run_in_thread, sleep, spawn, timeout_a
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs a program and gives its `longrun` lines, from the name on.
+/// Runs a program and returns its `longrun` lines, from the name on.
 fn longruns<F: Future>(sim: Sim, options: Options, program: F) -> Vec<String> {
     let ran = testing::Setup::new().sim(sim).options(options).run(program);
     found(&ran.trace)
 }
 
-/// Without their sites, which are in this file.
+/// Returns the lines without their sites, which are in this file.
 fn found(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.contains(" longrun "));
     let words = |line: &str| -> Vec<String> {
@@ -32,7 +32,7 @@ fn found(text: &str) -> Vec<String> {
     lines.map(|line| words(line).join(" ")).collect()
 }
 
-/// Spends time when it is dropped.
+/// A value that takes time when it is dropped.
 struct Slow(SimClock, Duration);
 
 impl Drop for Slow {
@@ -112,7 +112,7 @@ fn c34_a_long_drop_is_part_of_the_run_it_ends() {
     let sim = Sim::new();
     let clock = sim.clock();
     let program = async {
-        // The output of a task that nobody joins, and what a task still held.
+        // The output of a task that no task joins, and a value that a task still held.
         let output = Slow(clock.clone(), 60 * MS);
         drop(spawn("output", async move { output }).await);
         let held = Slow(clock.clone(), 70 * MS);
@@ -122,7 +122,7 @@ fn c34_a_long_drop_is_part_of_the_run_it_ends() {
         })
         .await;
         inside.join().await.unwrap();
-        // One that is handed over is dropped by who took it.
+        // The task that took an output drops it.
         let output = Slow(clock.clone(), 80 * MS);
         let mut taken = spawn("taken", async move { output }).await;
         drop(taken.join().await.unwrap());
@@ -171,7 +171,7 @@ fn c34_a_long_main_and_what_it_ran_from() {
             sleep(MS).await.unwrap();
             spend();
         };
-        // It stays parked in the other branch.
+        // The task stays parked in the other branch.
         join(branch, sleep(60 * MS)).await.1.unwrap();
         let mut polled = false;
         poll_fn(|cx| {
@@ -191,8 +191,8 @@ fn c34_a_long_main_and_what_it_ran_from() {
     assert_eq!(longruns(sim, Options::new(), program), wanted);
 }
 
-/// Tasks that are busy for long and give way, as streams that are read as fast as they are written:
-/// the machine is looked at after each turn in which time passed.
+/// Tasks that are busy for long and yield, like streams that are read as fast as they are written:
+/// the kernel polls the machine after each turn in which time passed.
 #[test]
 fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
     for longrun in [Some(50 * MS), None] {
@@ -223,8 +223,8 @@ fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
     }
 }
 
-/// The real clock is the subject here: what took so long by its reading has its line, and what was
-/// not surely too long has none. No duration is asserted that the machine could lengthen.
+/// The real clock is the subject here: a run that is too long by its reading has a line, and a run
+/// that may be short enough has none. The test asserts no duration that the machine could lengthen.
 #[test]
 fn c34_on_the_real_machine_a_run_that_was_too_long_has_its_line() {
     let runs = |limit: Duration, spend: Duration| {
@@ -242,8 +242,8 @@ fn c34_on_the_real_machine_a_run_that_was_too_long_has_its_line() {
     assert_eq!(runs(Duration::from_secs(3600), 10 * MS), [""; 0]);
 }
 
-/// The real clock is the subject here. A run that blocks its thread takes long and uses next to no
-/// CPU; one that computes uses some.
+/// The real clock is the subject here. A run that blocks its thread takes long and uses almost no
+/// CPU. A run that computes uses some.
 #[test]
 fn c34_the_line_of_a_run_says_how_much_of_it_was_on_a_cpu() {
     let told = |work: fn()| {
@@ -292,8 +292,8 @@ fn lines_of<M: Machine>(kernel: &mut Kernel<M>, program: impl Future<Output = ()
 /// Names the test that plays the program without a logger.
 const CHILD: &str = "TRAPLINE_TEST_HOLDS_THE_THREAD";
 
-/// The program: each of two tasks holds the thread twice, from one call site. Then one holds it
-/// after a call of its waker, and one in its first run.
+/// The program: each of two tasks holds the thread twice, from one call site. Then one task holds
+/// it after a call of its waker, and one in its first run.
 fn hold_the_thread() {
     let spin = || {
         let start = Instant::now();

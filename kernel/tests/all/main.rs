@@ -1,5 +1,5 @@
-//! The tests of the kernel: turns, wakes, registrations, threads, shutdown, and the tests of Curio,
-//! told again.
+//! The tests of the kernel: turns, wakes, registrations, threads, shutdown, and the rewritten tests
+//! of Curio.
 
 mod allocations;
 mod chaos;

@@ -1,5 +1,5 @@
 //! Many kernels in one process: each has its thread, its tasks and its trace, and nothing of
-//! another's. Servers with several workers are in `servers.rs`.
+//! another kernel's. Servers with several workers are in `servers.rs`.
 
 use std::cell::RefCell;
 use std::panic::catch_unwind;
@@ -68,7 +68,7 @@ fn a_second_kernel_on_a_thread_panics_by_rule_and_harms_the_first_in_nothing() {
     let ran = first.run(async {
         let slept = timeout_after(50 * MS, sleep(10 * MS));
         let (slept, text) = futures_util::join!(slept, async { refused() });
-        // And in a task alone, which ends with that panic.
+        // The same in a task, which ends with that panic.
         let mut child = spawn("child", async { drop(kernel::run(async {})) }).await;
         let Err(traps::Error::Panicked(childs)) = child.join().await else { panic!("it ran") };
         (slept.is_ok(), text, childs)
@@ -92,7 +92,7 @@ fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
             let together = together.clone();
             thread::spawn(move || {
                 together.wait();
-                // And after each other on this thread.
+                // The same one after the other on this thread.
                 [trace(salt), trace(salt)]
             })
         });

@@ -1,5 +1,5 @@
-//! Random programs over all primitives and channels, with timeouts, races and cancellations, each
-//! beside a naive model that says who is told what, and when.
+//! Random programs over all primitives and channels, with timeouts, races and cancellations. Each
+//! is compared with a naive model of the results and their times.
 
 mod world;
 
@@ -13,7 +13,7 @@ use traps::{spawn, timeout_after};
 use world::program::Program;
 use world::{Watched, World, check_end, script};
 
-/// What came of a program.
+/// The result of a program.
 struct Life {
     trace: String,
     log: Vec<String>,
@@ -21,8 +21,8 @@ struct Life {
     hangs: bool,
 }
 
-/// Runs a program: its tasks to their ends or until main has had enough, then cancels those that
-/// are left, and looks at what they leave.
+/// Runs a program: its tasks to their ends or until main gives up. Then cancels the remaining tasks
+/// and checks the state that they leave.
 fn life(program: &Program, logs: bool) -> Life {
     let machine = Sim::new();
     let world = Rc::new(World::new(program, machine.clock(), logs));
@@ -94,8 +94,8 @@ async fn last_part(w: Rc<World>) {
     w.tasks.take();
 }
 
-/// How many random programs a test makes; `MODEL_SEEDS=100000` asks for more, and
-/// `MODEL_SEEDS=FROM..TO` for those.
+/// Returns the seeds of a test's random programs; `MODEL_SEEDS=100000` asks for more, and
+/// `MODEL_SEEDS=FROM..TO` for these seeds.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("MODEL_SEEDS").ok();
     let number = |text: &str| text.parse().expect("MODEL_SEEDS is a number, or FROM..TO");
@@ -105,7 +105,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// The smallest program that is wrong and has only steps of this one.
+/// Returns the smallest failing program that has only steps of `program`.
 fn smallest(mut program: Program) -> Program {
     loop {
         let smaller = program.smaller();

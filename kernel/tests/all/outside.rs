@@ -16,7 +16,7 @@ use traps::{
     timeout_after, yield_now,
 };
 
-/// Where a waker lies until somebody takes it.
+/// A place for a waker until a task takes it.
 #[derive(Clone, Default)]
 struct Shelf(Rc<RefCell<Option<OutsideWaker>>>);
 
@@ -58,7 +58,7 @@ fn c25_a_wake_that_comes_too_late_wakes_nobody() {
         let shelf = Shelf::default();
         timeout_after(ms(1), shelf.wait()).await.unwrap_err();
         let late = shelf.waker();
-        // The next waits take the place that it had in the table, one of them.
+        // One of the next waits takes its place in the table.
         let shelves: Vec<Shelf> = (0..4).map(|_| Shelf::default()).collect();
         let mut tasks = Vec::new();
         for shelf in &shelves {
@@ -71,7 +71,7 @@ fn c25_a_wake_that_comes_too_late_wakes_nobody() {
             threads.spawn(|| late.wake());
         });
         sleep(ms(5)).await.unwrap();
-        // They sleep on, until each is woken itself.
+        // The waits continue until each is woken itself.
         shelves.iter().for_each(|shelf| shelf.waker().wake());
         for task in &mut tasks {
             task.join().await.unwrap().unwrap();
@@ -92,7 +92,7 @@ fn a_wake_in_the_poll_that_files_the_wait_is_not_missed() {
             waker.wake();
             true
         });
-        // One that finds its condition true was never filed.
+        // A wait that finds its condition true is never filed.
         let never_filed = outside("a_test", |_| false);
         (at_once.await, never_filed.await)
     });
@@ -112,7 +112,7 @@ fn x1_a_wake_and_a_timeout_in_one_turn_the_wake_wins() {
         let mut child = spawn("waiter", waiter).await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        // Time passes while a thread wakes it: both are there when the next turn begins.
+        // Time passes while a thread wakes the task, so the next turn begins with both events.
         clock.advance(ms(3));
         thread::scope(|threads| {
             let waker = shelf.waker();
@@ -131,7 +131,7 @@ fn a_wake_after_the_timeout_fired_is_too_late() {
         let theirs = shelf.clone();
         let waiter = async move { timeout_after(ms(2), theirs.wait()).await };
         let mut child = spawn("waiter", waiter).await;
-        // It fires in step 4 of the turn in which main runs.
+        // The timer fires in step 4 of the turn in which main runs.
         sleep(ms(2)).await.unwrap();
         shelf.waker().wake();
         child.join().await.unwrap().unwrap_err();
@@ -154,7 +154,7 @@ fn d7_a_guard_that_is_due_beats_a_wake_of_its_turn() {
         .await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        // Time passes while a thread wakes it: both are there when the next turn begins.
+        // Time passes while a thread wakes the task, so the next turn begins with both events.
         let waker = shelf.waker();
         clock.advance(ms(300));
         thread::scope(|threads| {
@@ -199,7 +199,7 @@ fn dropped_waits_leave_nothing_and_a_combinator_polls_only_whom_is_woken() {
             order.push(all.next().await.unwrap().unwrap());
         }
         order
-        // Two waits are dropped here, still parked.
+        // Two waits are dropped here while they are parked.
     });
     assert_eq!(order, [2, 0]);
 }
@@ -252,7 +252,7 @@ fn an_external_wait_stops_the_virtual_clock_until_a_thread_wakes_it() {
         let end = timeout_after(tenths(1), wait).await;
         thread.join().unwrap();
         let stood_still = clock().await.as_micros();
-        // And goes on when nobody waits for a thread any more.
+        // The clock moves again when no task waits for a thread.
         sleep(ms(1)).await.unwrap();
         (end, stood_still)
     });
@@ -295,7 +295,7 @@ const EACH: u64 = 250_000;
 
 #[test]
 fn c27_a_million_outside_wakes_none_lost_none_twice_one_ring_a_batch() {
-    // Each wait is another ticket, and each is woken twice: once it counts, once it is stale.
+    // Each wait is a new ticket and is woken twice: the first wake counts, and the second is stale.
     const LANES: u64 = 50;
     let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new());
     let woken = kernel
@@ -334,7 +334,7 @@ fn c27_a_million_outside_wakes_none_lost_none_twice_one_ring_a_batch() {
         })
         .unwrap();
     assert_eq!(woken, THREADS * EACH);
-    // What the last wakes left in the queue.
+    // This takes the last wakes from the queue.
     kernel.run(async { yield_now().await.unwrap() }).unwrap();
     let c = kernel.counters();
     assert_eq!((c.wakes, c.stale), (2 * THREADS * EACH, THREADS * EACH));
@@ -354,7 +354,7 @@ fn c27_a_million_wakes_of_one_task_are_all_heeded() {
                 Poll::Ready(())
             })
             .await;
-            // After that poll it is the task's own for good.
+            // After that poll, the waker belongs to the task for good.
             yield_now().await.unwrap();
             let threads: Vec<_> = (0..THREADS)
                 .map(|_| {
@@ -401,7 +401,7 @@ fn curio_d8_a_kernel_that_does_not_read_its_bell_fails_no_thread() {
         drop(wakers);
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        // The kernel's thread is held up until the thread has called every one.
+        // The kernel's thread is held up until the thread has called every waker.
         thread.join().unwrap();
         let mut ended = 0;
         for task in &mut tasks {

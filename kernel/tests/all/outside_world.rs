@@ -1,7 +1,7 @@
-//! The programs behind the guide's page on the outside world, `kernel/src/guide/outside.md`, and
-//! its rules for new code: what the kernel says when one of them is broken.
+//! The programs of the guide's page on the outside world, `kernel/src/guide/outside.md`, and its
+//! rules for new code: the kernel's reports when a rule is broken.
 //!
-//! Text that is not a trace stands on that page too, under the name of its test: [`said`].
+//! Text that is not a trace is on that page, too, under the name of its test: [`said`].
 
 use std::cell::RefCell;
 use std::fs;
@@ -46,7 +46,7 @@ fn with_own_sites(text: &str, top: u32) -> String {
 
 // ---- Rules for new code ----------------------------------------------------------------------
 
-/// Rule 1: who blocks in a task holds up all others and gets a line; on a thread it does not.
+/// Rule 1: a blocking call in a task holds up all tasks and gets a line. On a thread it does not.
 #[test]
 fn f28_a_blocking_call_goes_through_run_in_thread() {
     let sim = Sim::new().jobs_take(ms(60));
@@ -69,7 +69,7 @@ fn f28_a_blocking_call_goes_through_run_in_thread() {
     assert_eq!(ran.count("longrun"), 1);
 }
 
-/// Rule 2: while a task computes, only a thread can say so.
+/// Rule 2: while a task computes, only a thread can report it.
 #[test]
 fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     let (tell, hear) = mpsc::channel::<Stuck>();
@@ -78,7 +78,7 @@ fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     kernel.on_stuck(move |stuck| tell.send(stuck.clone()).unwrap_or(()));
     let told = kernel.run(async {
         let spin = async move {
-            // Blocks its thread until it was said: else this never ends.
+            // Blocks its thread until the report. Without the report this would never end.
             let stuck = hear.iter().find(|stuck| stuck.name == "spin").unwrap();
             (stuck, hear)
         };
@@ -88,7 +88,7 @@ fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     drop(kernel);
     let mut over = hear.iter().find(|word| word.name == "spin" && word.over).unwrap();
     assert!(!stuck.over && stuck.lasted >= ms(20) && over.lasted >= stuck.lasted);
-    // It waits in a call, so it has used next to nothing.
+    // The task waits in a call, so it has used almost no CPU.
     assert!(stuck.cpu.unwrap() < stuck.lasted / 2, "{stuck}");
     // The measured values become those that the lesson `spin` shows.
     assert!(stuck.spawned_at.starts_with(file!()), "{stuck}");
@@ -125,7 +125,7 @@ fn f28_a_stream_takes_a_token_for_each_item() {
     });
 }
 
-/// Rule 4: a limiter queues, a gate refuses; in front of a limiter it bounds who waits.
+/// Rule 4: a limiter queues. An admission limit refuses, and so bounds the queue of a limiter.
 #[test]
 fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
     let sim = Sim::new().jobs_take(ms(10));
@@ -150,7 +150,7 @@ fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
     assert!(ran.lines(|line| line.contains("third ") && line.contains("offload")).is_empty());
 }
 
-/// Rule 5, the half that is refused: there is no kernel in a job.
+/// Rule 5, the half that is refused: a job has no kernel.
 #[test]
 fn f28_a_job_that_asks_for_a_job_is_refused() {
     let mut kernel = Kernel::new(Sim::new().jobs_take(ms(10)));
@@ -166,8 +166,8 @@ fn f28_a_job_that_asks_for_a_job_is_refused() {
     said("f28_a_job_that_asks_for_a_job_is_refused", &format!("{refused}\n"));
 }
 
-/// Rule 5, the half that nobody can refuse: of one token, a job waits for a task that waits for
-/// the token. The task table shows it.
+/// Rule 5, the half that the kernel cannot refuse: a job has the only token, and waits for a task
+/// that waits for the token. The task table shows it.
 #[test]
 fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
     let at = |second| Time::ZERO + secs(second);
@@ -191,7 +191,7 @@ fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
         });
         let mut outer = spawn("outer", outer).await;
         asks.wait().external().await.unwrap();
-        // While a job is with a real thread, a virtual clock goes on by hand only.
+        // While a real thread runs a job, a virtual clock advances only by hand.
         for signal in [Signal::User1, Signal::Hangup] {
             by_hand.advance(secs(1));
             wait_signal(&[signal]).await.unwrap();
@@ -241,8 +241,8 @@ fn the_task_table_of_the_guide() {
     said("the_task_table_of_the_guide", &with_own_sites(&tables.take(), top));
 }
 
-/// A job that is late, and one behind it: abandoned, its token held to its real end, its value an
-/// orphan.
+/// A late job, and a job after it: the late job is abandoned, holds its token to its real end, and
+/// its value is an orphan.
 #[test]
 fn the_abandoned_job_of_the_guide() {
     let sim = Sim::new().jobs_take(ms(50));

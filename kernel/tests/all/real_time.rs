@@ -1,4 +1,4 @@
-//! The one promise about the real clock that a test can hold: nothing is early.
+//! The only promise about the real clock that a test can check: nothing is early.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn busy(span: Duration) {
     while began.elapsed() < span {}
 }
 
-/// None fires before the point it was armed to, and that is a whole span from the arm.
+/// No deadline fires before its point, which is a whole span after the arm.
 #[test]
 fn d12_on_the_real_clock_no_deadline_is_early() {
     let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new().tick(TICK));
@@ -71,7 +71,7 @@ fn d2_an_arm_outside_of_a_run_counts_from_there() {
     let span = Duration::from_secs(9);
     let mut kernel = Kernel::new(Real::new().unwrap());
     let deadline = kernel.run(async { connection_deadline().await }).unwrap();
-    // One that is not set, and one that is.
+    // A deadline that is not set, and one that is.
     for _ in 0..2 {
         deadline.arm(span);
         let latest = deadline.now() + span;
@@ -81,7 +81,7 @@ fn d2_an_arm_outside_of_a_run_counts_from_there() {
     }
 }
 
-/// By the kernel's clock, and by the system's beside it.
+/// By the kernel's clock, and also by the system's.
 #[test]
 fn c5_on_the_real_clock_no_sleep_and_no_timeout_is_short() {
     let mut kernel = Kernel::new(Real::new().unwrap());

@@ -103,13 +103,13 @@ fn a6_the_fallback_is_for_its_own_timeout_alone() {
         let error = async { Err(io::Error::other("refused")) };
         let error = fallback_after(tenths(3), error, fallback()).await.unwrap_err();
         assert_eq!(error.to_string(), "refused");
-        // A timeout further out, and one of equal time further out.
+        // An outer timeout with an earlier deadline, and one with the same deadline.
         for outer in [2, 3] {
             let inner = fallback_after(tenths(3), slow(), fallback());
             let result = timeout_after(tenths(outer), inner).await;
             assert_eq!(short(&result), "TT");
         }
-        // One further in that nobody handled.
+        // An inner timeout that no code handled.
         let inner = timeout_after(tenths(1), slow());
         let result = fallback_after(tenths(3), inner, fallback()).await;
         assert_eq!(short(&result), "UTE");
@@ -142,7 +142,7 @@ fn a6_an_outer_deadline_holds_for_the_fallback_too() {
         let inner = fallback_after(tenths(2), op(9), op(9));
         assert_eq!(short(&timeout_after(tenths(5), inner).await), "TT");
         assert_eq!(clock().await, at(5));
-        // Both pass while nobody looks: the outer one is heard at the fallback's first trap.
+        // Both pass in one run. The outer timeout ends the fallback's first trap.
         let fell_back = Cell::new(false);
         let late = async {
             virtual_clock.advance(tenths(6));
@@ -172,7 +172,7 @@ fn a6_the_primary_is_gone_when_the_fallback_begins() {
         let guard = Held(held.clone());
         let primary = async move {
             let _guard = guard;
-            // Kept through the timeout: the future has ended, and is dropped.
+            // The future has ended by the timeout, and is dropped.
             op(9).await
         };
         let fallback = async {
@@ -232,11 +232,11 @@ fn d22_what_comes_from_further_out_ends_the_watching_and_reaches_the_future() {
     let ran = check_quietly("outer", Sim::new(), async {
         let (heard, calls) = (Cell::new(false), Cell::new(0));
         let count = || calls.set(calls.get() + 1);
-        // One that waits for nothing that could be interrupted.
+        // A future without a wait that could be interrupted.
         let bare = watch_idle(secs(1), &heard, count, pending::<Result<(), Interrupt>>());
         let bare = timeout_after(tenths(25), bare).await;
         let after_bare = calls.get();
-        // One that takes its time to clean up.
+        // A future with a long clean-up.
         let tidy = async {
             let end = sleep(secs(60)).await;
             sleep(secs(10)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Descriptors: when they are registered, what is remembered, and what ends a wait.
+//! Descriptors: their registration, remembered readiness, and the ends of waits.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::UdpSocket;
@@ -18,7 +18,7 @@ fn at(n: u64) -> Time {
     Time::ZERO + ms(n)
 }
 
-/// A script in which descriptor 7 becomes readable at these milliseconds.
+/// Returns a script in which descriptor 7 becomes readable at these milliseconds.
 fn readable_at(times: impl IntoIterator<Item = u64>) -> Sim {
     times.into_iter().fold(Sim::new(), |sim, n| sim.ready_at(at(n), 7, Direction::Read))
 }
@@ -141,13 +141,13 @@ fn a_registration_that_is_refused_takes_nothing_from_the_first() {
     });
 }
 
-/// An error that was read is gone, and with it the readiness that it made: a loop that waits after
-/// every `WouldBlock` would not give way any more.
+/// An error that was read is gone, and so is the readiness that it made. Otherwise a loop that
+/// waits after every `WouldBlock` would no longer yield.
 #[test]
 fn a_datagram_socket_waits_again_once_its_error_was_read() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    // Nobody is there yet.
+    // No peer is there yet.
     let (ours, gone) = (socket.local_addr().unwrap(), (child::own_host(), 2_000_u16));
     socket.connect(gone).unwrap();
     let mut kernel = Kernel::new(Real::new().unwrap());
@@ -155,7 +155,7 @@ fn a_datagram_socket_waits_again_once_its_error_was_read() {
         .run(async move {
             let io = Rc::new(Io::new(socket));
             let asks = io.clone();
-            // When the error comes, somebody waits.
+            // When the error comes, a task waits.
             let ask = async move { asks.send(b"is anybody there?").map(drop) };
             spawn("ask", ask).detached().await;
             let (mut refusals, mut waits, mut buf) = (0, 0, [0; 16]);
@@ -198,7 +198,7 @@ fn events_that_nobody_wants_end_no_registration() {
     assert_eq!(ran.count("unregister"), 1, "by the close");
 }
 
-/// A peer that writes what nobody reads: the kernel sleeps as soon as the pipe is full.
+/// A peer writes, and no task reads: the kernel sleeps as soon as the pipe is full.
 #[test]
 fn events_that_nobody_wants_do_not_keep_the_kernel_awake() {
     let (socket, mut peer) = UnixStream::pair().unwrap();
@@ -214,7 +214,7 @@ fn events_that_nobody_wants_do_not_keep_the_kernel_awake() {
                 writes += 1;
                 yield_now().await.unwrap();
             }
-            // It is ready all that time.
+            // The descriptor is ready all this time.
             sleep(ms(20)).await.unwrap();
             io.readable().await.unwrap();
             writes
@@ -260,7 +260,7 @@ fn a_descriptor_that_was_closed_to_waits_is_not_closed_before_the_system_has_let
     assert!(tried, "no number was used again");
 }
 
-/// Whether it was, which then can be waited for.
+/// Returns whether the number was used again. The new descriptor can then be waited for.
 fn a_number_is_used_again_after_a_close() -> bool {
     let mut kernel = Kernel::new(Real::new().unwrap());
     let (socket, mut peer) = UnixStream::pair().unwrap();
@@ -276,7 +276,7 @@ fn a_number_is_used_again_after_a_close() -> bool {
             assert!(matches!(io.readable().await, Err(Error::Closed)));
             drop(io);
             yield_now().await.unwrap();
-            // The same number, of the same file.
+            // Descriptors of the same file, one of which has the same number.
             let twins: Vec<_> = (0..30).map(|_| twin.try_clone().unwrap()).collect();
             let Some(again) = twins.into_iter().find(|twin| twin.as_raw_fd() == number) else {
                 return false;
@@ -303,8 +303,8 @@ fn curio_d18_a_waiter_that_was_woken_does_not_make_another_busy() {
     });
 }
 
-/// `Busy` that is handled, after a wait for something else whose registration is kept: the next
-/// waits are as if it had never been. Curio's kernel ends at the next one.
+/// A handled `Busy`, after a wait for another descriptor whose registration is kept, does not
+/// affect the next waits. Curio's kernel ends at the next wait.
 #[test]
 fn curio_d20_a_busy_that_was_handled_harms_no_later_wait() {
     let readable = |sim: Sim, n| sim.ready_at(at(n), 8, Direction::Read);
@@ -341,7 +341,7 @@ fn curio_d21_what_the_poller_refuses_is_an_error_of_the_wait() {
     assert_eq!(kernel.counters().handles, 0);
 }
 
-/// A socket that says that it has no duplicate.
+/// A socket that states that it has no duplicate.
 struct Sole(UnixStream);
 
 impl Source for Sole {
@@ -361,13 +361,13 @@ fn c19_a_stale_event_does_not_concern_the_next_handle() {
     let mut kernel = Kernel::new(Real::new().unwrap());
     let heard = kernel.run(async {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        // As a child of another thread has one, between its fork and its exec.
+        // A child of another thread has such a duplicate between its fork and its exec.
         let duplicate = ours.try_clone().unwrap();
         let io = Io::new(Sole(ours));
         assert!(ignore_after(Duration::ZERO, io.readable()).await.unwrap().is_none());
         drop(io);
         yield_now().await.unwrap();
-        // The poller still knows what was closed; its name has the same place as the next one.
+        // The poller still knows the closed descriptor. The next one takes its place.
         let (ours, _peer) = UnixStream::pair().unwrap();
         let next = Io::new(Sole(ours));
         theirs.write_all(&[1]).unwrap();
@@ -384,7 +384,7 @@ fn c19_a_descriptor_number_that_is_used_again_is_not_the_old_handle() {
     kernel
         .run(async {
             let mut numbers = Vec::new();
-            // Other tests of this process take numbers too, so there may be more than a few rounds.
+            // Other tests of this process take numbers, too, so this may need many rounds.
             let mut used_again = false;
             while numbers.len() < 10 || !used_again && numbers.len() < 10_000 {
                 let byte = numbers.len() as u8;
@@ -418,8 +418,8 @@ fn readiness_without_a_line_leaves_a_ready_task_in_the_queue_of_the_last_line() 
     check_quietly("readiness_without_a_line", sim, async move {
         let io = Io::new(Scripted(7));
         io.readable().await.unwrap();
-        // The second readiness is remembered. The third one changes nothing, and has no line. The
-        // kernel looks for readiness in some turns only.
+        // The second readiness is remembered. The third changes nothing, and has no line. The
+        // kernel polls for readiness only in some turns.
         for _ in 0..400 {
             ticks.advance(Duration::from_micros(10));
             yield_now().await.unwrap();
@@ -428,8 +428,8 @@ fn readiness_without_a_line_leaves_a_ready_task_in_the_queue_of_the_last_line() 
     });
 }
 
-/// Tasks that only hand work to each other cost few system calls, and delay all else for a bounded
-/// number of turns.
+/// Tasks that only hand work to each other cost few system calls, and delay everything else for a
+/// bounded number of turns.
 #[test]
 fn busy_tasks_look_at_the_machine_every_62nd_turn_or_when_the_clock_has_moved() {
     let polls = |each: Duration| {
@@ -448,11 +448,11 @@ fn busy_tasks_look_at_the_machine_every_62nd_turn_or_when_the_clock_has_moved() 
         kernel.counters().polls
     };
     assert_eq!(polls(Duration::ZERO), 10);
-    // It has not moved in the first turns.
+    // The clock has not moved in the first turns.
     assert_eq!(polls(Duration::from_micros(1)), 618);
 }
 
-/// The end of what a peer sends says nothing of what it takes.
+/// A peer that stops sending may still receive.
 #[test]
 fn a_socket_whose_peer_has_ended_its_direction_still_waits_for_room() {
     let (socket, peer) = UnixStream::pair().unwrap();
@@ -465,7 +465,7 @@ fn a_socket_whose_peer_has_ended_its_direction_still_waits_for_room() {
             let io = Io::new(socket);
             io.readable().await.unwrap();
             while ours.write(&[0; 4096]).is_ok() {}
-            // There was room when it was registered.
+            // There was room when the descriptor was registered.
             let _ = ignore_after(ms(1), io.writable()).await.unwrap();
             assert!(ignore_after(ms(1), io.writable()).await.unwrap().is_none());
         })

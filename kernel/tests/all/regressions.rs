@@ -28,14 +28,14 @@ const MS: Duration = Duration::from_millis(1);
 
 // ---- An output is given once, and never lost ---------------------------------------------------
 
-/// Ends a future in a task of its own.
+/// Ends a future in a new task.
 async fn end_elsewhere<T: 'static>(future: &Shared<T>) -> T {
     let future = future.clone();
     let mut other = spawn("other", async move { future.wait().await }).await;
     other.join().await.unwrap_or_else(|why| panic!("the other task ends: {why}"))
 }
 
-/// A child that gives `output` after as many milliseconds.
+/// A child that returns `output` after `output` milliseconds.
 async fn child(output: u32) -> Task<u32> {
     let child = async move {
         sleep(MS * output).await.unwrap();
@@ -60,7 +60,7 @@ fn a_group_join_that_moves_with_an_unread_output_gives_all_outputs() {
     assert_eq!(outputs.unwrap(), [2, 4, 6]);
 }
 
-/// The join has read some outputs, and was given the last one alone.
+/// The join has read some outputs, and its reply holds only the last one.
 #[test]
 fn a_group_join_that_moves_at_any_time_gives_all_outputs() {
     for moved in 0..9 {
@@ -121,7 +121,7 @@ fn a_join_that_another_task_drops_unread_can_be_made_again() {
     assert_eq!(output, 1);
 }
 
-// ---- What was answered and not read is given back ----------------------------------------------
+// ---- An unread reply is given back -------------------------------------------------------------
 
 #[test]
 fn a_signal_that_a_stream_kept_is_not_lost_where_its_future_moves_unread() {
@@ -131,7 +131,7 @@ fn a_signal_that_a_stream_kept_is_not_lost_where_its_future_moves_unread() {
         let mut stream = signals(&[Signal::User1]);
         let next = Shared::new(async move { stream.next().await.unwrap() });
         assert!(next.poll_once().await.is_pending());
-        // The signal ends the wait, and the answer is not read here.
+        // The signal ends the wait, and the reply is not read here.
         sleep(2 * MS).await.unwrap();
         let heard = end_elsewhere(&next).await;
         (heard, ignore_after(MS, wait_signal(&[Signal::User1])).await)
@@ -151,7 +151,7 @@ fn a_remembered_readiness_is_not_lost_where_its_future_moves_unread() {
         assert!(matches!(ignore_after(Duration::ZERO, io.readable()).await, Ok(None)));
         sleep(2 * MS).await.unwrap();
         let readable = Shared::new(async move { ignore_after(secs(1), io.readable()).await });
-        // It is answered at once, and the answer is not read here.
+        // The wait is answered at once, and the reply is not read here.
         assert!(readable.poll_once().await.is_pending());
         sleep(MS).await.unwrap();
         end_elsewhere(&readable).await
@@ -179,7 +179,7 @@ fn a_sleep_that_comes_from_an_older_kernel_ends_no_other_sleep() {
         yield_now().await.unwrap();
         let moved = nap.clone();
         let mut moved = spawn("moved", async move { moved.wait().await.map(drop) }).await;
-        // Several turns that do not look at the machine's clock.
+        // Several turns that do not read the machine's clock.
         for _ in 0..5 {
             yield_now().await.unwrap();
         }
@@ -193,7 +193,7 @@ fn a_sleep_that_comes_from_an_older_kernel_ends_no_other_sleep() {
     younger.end();
 }
 
-// ---- A cancellation is told once ---------------------------------------------------------------
+// ---- A cancellation is delivered once ----------------------------------------------------------
 
 #[test]
 fn a_group_that_another_task_took_over_does_not_tell_that_task_its_cancellation_again() {
@@ -202,12 +202,12 @@ fn a_group_that_another_task_took_over_does_not_tell_that_task_its_cancellation_
         let handed = place.clone();
         let first = async move {
             let mut group = TaskGroup::<(), traps::Error>::new();
-            // It takes its time to end, so that the join is dropped in its clean-up.
+            // The member ends late, so that the join is dropped in its clean-up.
             group.spawn("member", async { Ok(shield(sleep(9 * MS)).await.map(drop)?) }).await;
             {
                 let mut join = Box::pin(group.join());
                 assert!(poll_once(&mut join).await.is_pending());
-                // It takes the cancellation in its second poll.
+                // The future takes the cancellation in its second poll.
                 let mut polls = 0;
                 poll_fn(|cx| {
                     polls += 1;
@@ -237,9 +237,9 @@ fn a_group_that_another_task_took_over_does_not_tell_that_task_its_cancellation_
     assert!(ends.1.is_ok(), "it is told twice\n{trace}");
 }
 
-// ---- A cancellation is told to the task that was cancelled -------------------------------------
+// ---- A cancellation is delivered to the task that was cancelled --------------------------------
 
-/// The waits that can be interrupted; of each, whether it ended with an interrupt.
+/// Returns the waits that can be interrupted. The output of each: whether it was interrupted.
 fn waits() -> Vec<(&'static str, Shared<bool>)> {
     fn ends<T, E: Interruptible>(
         wait: impl Future<Output = Result<T, E>> + 'static,
@@ -277,7 +277,7 @@ fn waits() -> Vec<(&'static str, Shared<bool>)> {
     ]
 }
 
-/// How the second task meets the wait that the first has not read.
+/// The way in which the second task meets the wait that the first has not read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meets {
     Polls,
@@ -297,7 +297,7 @@ fn a_cancellation_that_another_task_finds_unread_is_told_to_the_cancelled_task()
                         assert!(theirs.poll_once().await.is_pending());
                         go.receive().await;
                         if parked {
-                            // It parks before the second task meets the wait.
+                            // The wait parks before the second task meets it.
                             sleep(secs(2)).await.is_err()
                         } else {
                             yield_now().await.is_err() || sleep(MS).await.is_err()
@@ -305,7 +305,7 @@ fn a_cancellation_that_another_task_finds_unread_is_told_to_the_cancelled_task()
                     };
                     let mut first = spawn("first", first).await;
                     sleep(MS).await.unwrap();
-                    // It ends the wait, which the first task does not poll any more.
+                    // This ends the wait, which the first task no longer polls.
                     first.cancel_now("enough");
                     yield_now().await.unwrap();
                     if parked {
@@ -336,7 +336,7 @@ fn an_interrupt_that_a_shield_holds_back_is_not_told_to_another_task() {
         let theirs = check.clone();
         let first = shield(async move {
             sleep(2 * MS).await.unwrap();
-            // It is answered in this run, and not read in it.
+            // The wait is answered in this run, and not read in it.
             assert!(theirs.poll_once().await.is_pending());
             sleep(secs(1)).await
         });
@@ -349,9 +349,9 @@ fn an_interrupt_that_a_shield_holds_back_is_not_told_to_another_task() {
     assert!(told.is_ok(), "{told:?}\n{trace}");
 }
 
-// ---- What names something gone is dropped ------------------------------------------------------
+// ---- References to ended things are dropped ----------------------------------------------------
 
-/// The waker of a task that has ended.
+/// Returns the waker of a task that has ended.
 fn waker_of_the_dead(kernel: &mut Kernel<Sim>) -> Waker {
     let dead = async {
         let dead = async { poll_fn(|cx| Poll::Ready(cx.waker().clone())).await };
@@ -361,7 +361,7 @@ fn waker_of_the_dead(kernel: &mut Kernel<Sim>) -> Waker {
     kernel.run(dead).unwrap()
 }
 
-/// The bytes that a run asks of the allocator, and those that it keeps.
+/// Returns the bytes that a run requests from the allocator, and the bytes that it keeps.
 fn bytes_of(run: impl FnOnce()) -> (u64, i64) {
     let info = allocation_counter::measure(run);
     (info.bytes_total, info.bytes_current)
@@ -410,7 +410,7 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_the_next() {
     drop(gone);
     let mut next = Kernel::new(Sim::new());
     empty_run(&mut next);
-    // Half of them go while no kernel runs.
+    // Half of the handles are dropped while no kernel runs.
     handles.truncate(10_000);
     let in_a_task = async {
         for handle in handles {
@@ -430,7 +430,7 @@ fn handles_of_a_kernel_that_is_gone_leave_nothing_with_the_next() {
 const LIMIT: u32 = 20;
 
 /// Runs `work` of the calling test in a child process, which the system ends if it takes more CPU
-/// time than [`LIMIT`]. No clock is read: what grows faster than it should takes many times the
+/// time than [`LIMIT`]. No clock is read, because work that grows too fast takes many times the
 /// limit.
 fn in_a_child(work: impl FnOnce()) {
     const CHILD: &str = "REGRESSIONS_CHILD";
@@ -535,11 +535,11 @@ async fn busy() {
     }
 }
 
-/// What the observer of [`panicking`] panics with.
+/// The payload of the panic of [`panicking`]'s observer.
 const OBSERVERS: &str = "the observer's";
 
-/// A kernel whose observer panics at the line of that number and at each that follows, and how many
-/// lines it has seen.
+/// Returns a kernel whose observer panics at the line with this number and at each later line, and
+/// the number of lines that it has seen.
 fn panicking(panics_at: u64) -> (Kernel<Sim>, Rc<Cell<u64>>) {
     let lines = Rc::new(Cell::new(0));
     let seen = lines.clone();
@@ -547,21 +547,21 @@ fn panicking(panics_at: u64) -> (Kernel<Sim>, Rc<Cell<u64>>) {
     kernel.observe(move |_: &Line<'_>| {
         seen.set(seen.get() + 1);
         if seen.get() >= panics_at {
-            // Without the hook: a hundred messages say nothing.
+            // Without the panic hook, because a hundred messages are of no use.
             std::panic::resume_unwind(Box::new(OBSERVERS));
         }
     });
     (kernel, lines)
 }
 
-/// The message of a panic in `call`.
+/// Returns the message of a panic in `call`.
 fn panic_of<T>(call: impl FnOnce() -> T) -> Option<String> {
     let ended = catch_unwind(AssertUnwindSafe(call));
     ended.err().map(|panic| traps::internal::panic_message(&*panic).to_owned())
 }
 
-/// Runs [`busy`] with an observer that panics at the line of that number. Gives what is wrong then,
-/// or `None` if the run has no such line.
+/// Runs [`busy`] with an observer that panics at the line with this number. Returns the fault, if
+/// any, or `None` if the run has no such line.
 fn observed(panics_at: u64) -> Option<Result<(), String>> {
     let (mut kernel, lines) = panicking(panics_at);
     let first = panic_of(|| kernel.run(busy()))?;
@@ -587,7 +587,7 @@ fn an_observers_panic_ends_the_run_and_the_kernel_can_only_be_dropped() {
     assert!(wrong.is_empty(), "by the line of the panic: {wrong:?}");
 }
 
-// ---- What is dropped, or moved, at a bad time --------------------------------------------------
+// ---- Values that are dropped, or moved, at a bad time ------------------------------------------
 
 #[test]
 fn a_job_of_a_dropped_kernel_is_not_taken_for_one_of_the_next() {
@@ -615,7 +615,7 @@ fn a_permit_that_is_given_back_as_the_kernel_is_dropped_is_kept() {
     let mut inner = Kernel::new(Sim::new());
     let (waits, holds) = (lock.clone(), lock.clone());
     let both = async move {
-        // The older one is dropped last: it still waits when the other gives the permit back.
+        // The older wait is dropped last, so it still waits when the other gives back the permit.
         let older = async move {
             yield_now().await.unwrap();
             drop(waits.lock().await);
@@ -764,7 +764,7 @@ fn a_kernel_whose_observer_panicked_leaves_no_wait_when_it_is_dropped() {
             in_a_run += u32::from(ran.is_some());
             in_the_drop += u32::from(dropped.is_some());
             let is_empty = queue.waiting() == 0;
-            // A queue that was left as it is would name waits of the next kernel.
+            // If the queue were left as it is, it would name waits of the next kernel.
             let next = Kernel::new(Sim::new()).run(async {
                 let (waits, wakes) = (queue.wait(), yield_now());
                 let woken =
@@ -812,7 +812,7 @@ fn an_interrupt_that_was_read_before_its_timeout_moved_keeps_its_name() {
         let mut polls = 0;
         let holds = async move {
             let end = sleep(secs(9)).await;
-            // It reads the interrupt, and tells it in another task.
+            // The future reads the interrupt, and returns it in another task.
             poll_fn(|_| {
                 polls += 1;
                 if polls == 1 { Poll::Pending } else { Poll::Ready(()) }
@@ -833,13 +833,13 @@ fn an_interrupt_that_was_read_before_its_timeout_moved_keeps_its_name() {
     assert_eq!(is, (Kind::TaskTimeout, Some(Time::ZERO + secs(1))), "{trace}");
 }
 
-// ---- An interrupt that nobody has read ---------------------------------------------------------
+// ---- An unread interrupt -----------------------------------------------------------------------
 
 #[test]
 fn a_timeout_that_a_dropped_branch_has_not_read_ends_the_next_wait_around_it() {
     let ((ends, at), trace) = on_sim(async {
         let first = async {
-            // It ends with its left side in the turn in which the right one is interrupted.
+            // The race ends with its left side in the turn in which the right side is interrupted.
             let _ = race(sleep(5 * MS), sleep(50 * MS)).await;
             sleep(100 * MS).await
         };
@@ -882,8 +882,8 @@ fn a_timeout_ends_a_bare_wait_beside_traps_that_each_poll_drops() {
     let (ended, trace) = on_sim(async {
         let queue = WaitQueue::new();
         let bare = poll_fn(|cx| {
-            // A trap that is filed and dropped in this poll, beside a wait on a waker that nobody
-            // calls.
+            // A trap that is filed and dropped in this poll, in addition to a wait on a waker that
+            // no code calls.
             assert!(pin!(queue.wait()).poll(cx).is_pending());
             Poll::<Result<(), Interrupt>>::Pending
         });
@@ -904,7 +904,7 @@ fn a_task_that_parks_bare_after_a_wait_that_was_over_at_once_has_a_line() {
         yield_now().await.unwrap();
         drop(waits);
     });
-    // The second one when the shutdown has cancelled it.
+    // The second line is after the cancellation by the shutdown.
     assert_lines(&trace, " waits    block    waker", 2);
 }
 

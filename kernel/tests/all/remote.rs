@@ -1,4 +1,4 @@
-//! A kernel as other threads see it: spawn, wake, cancel, join, and what is left when it is gone.
+//! A kernel as other threads see it: spawn, wake, cancel, join, and their results when it is gone.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -36,7 +36,7 @@ fn c23_what_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
         set.set();
         (joined, again, task.has_ended())
     });
-    // Main waits for ever as far as the kernel knows: it is idle.
+    // As far as the kernel knows, main waits forever, so the kernel is idle.
     kernel.go(async { over.wait().await.unwrap() });
     let (joined, again, ended) = thread.join().unwrap();
     assert_eq!((joined, again), (Ok((true, true, 42)), Err(Error::Taken)));
@@ -83,7 +83,7 @@ fn a_task_from_outside_in_the_log() {
     support::compare("remote_spawn", &without_sites(&trace));
 }
 
-/// With line 0 in each site.
+/// Returns the trace with line 0 in each site.
 fn without_sites(trace: &str) -> String {
     let word = |word: &str| match word.split_once("at=kernel/tests/all/remote.rs:") {
         Some((before, _)) => format!("{before}at=test:0"),
@@ -238,7 +238,7 @@ fn an_output_whose_drop_panics_strikes_neither_its_task_nor_the_thread_that_drop
     let over = UniversalEvent::new();
     let (waits, set) = (over.clone(), over.clone());
     let thread = thread::spawn(move || {
-        // Nobody has the handle when the task ends.
+        // No code has the handle when the task ends.
         drop(remote.spawn("early", async move || {
             waits.wait().await.unwrap();
             Bad
@@ -266,7 +266,7 @@ fn nothing_hangs_on_a_kernel_that_was_shut_down() {
     let remote = kernel.remote();
     let mut parked = remote.spawn("parked", pending::<()>);
     kernel.go(async { sleep(ms(1)).await.unwrap() });
-    // Asked for before the gate, heard of behind it: it is not begun.
+    // Requested before the shutdown closes, handled after it: the task does not begin.
     let mut late = remote.spawn("late", || sleep(ms(1)));
     kernel.shutdown().unwrap();
     assert_eq!(parked.join(), Err(Error::Dropped));
@@ -311,7 +311,7 @@ fn what_the_last_turn_of_a_kernel_finds_is_not_begun() {
     let mut kernel = sim();
     let remote = kernel.remote();
     kernel.go(async {});
-    // There is no task to wait for, so no turn is taken.
+    // The kernel has no task to wait for, so it takes no turn.
     let mut task = remote.spawn("guest", || async {});
     kernel.shutdown().unwrap();
     assert_eq!(task.join(), Err(Error::Gone));
@@ -352,7 +352,7 @@ fn threads_that_ask_while_the_kernel_goes_all_hear_of_it() {
                 let (remote, barrier) = (remote.clone(), barrier.clone());
                 thread::spawn(move || {
                     barrier.wait();
-                    // Some are heard of, some are not; none hangs.
+                    // The kernel handles some of them and not others. No join hangs.
                     let tasks: Vec<_> =
                         (0..50).map(|n| remote.spawn("guest", move || async move { n })).collect();
                     for (n, mut task) in tasks.into_iter().enumerate() {
@@ -379,12 +379,12 @@ fn a_wake_makes_an_idle_kernel_take_a_turn_and_a_thousand_need_few() {
     let over = UniversalEvent::new();
     let set = over.clone();
     let (idle, is_idle) = mpsc::channel();
-    // It tells when it is about to sleep.
+    // The observer reports that the kernel is about to sleep.
     kernel.observe(Idle(idle));
     let thread = thread::spawn(move || {
         is_idle.recv().unwrap();
         (0..1_000).for_each(|_| remote.wake().unwrap());
-        // It slept again: it had come out of the first sleep.
+        // The kernel slept again, so the first sleep had ended.
         is_idle.recv().unwrap();
         set.set();
     });

@@ -1,4 +1,4 @@
-//! The seed of the simulated machine: the order of what happens at one instant.
+//! The seed of the simulated machine: the order of events at one instant.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use traps::{Time, clock, run_in_thread, spawn};
 
 const TIED: u32 = 4;
 
-/// Descriptors that are ready at one second, in the order in which their tasks hear of it; then the
-/// jobs that end at two, likewise; and the trace.
+/// Returns the descriptors that are ready at one second, in the order of their tasks' wakes;
+/// likewise the jobs that end at two seconds; and the trace.
 fn life(seed: u64) -> (Vec<u32>, Vec<u32>, String) {
     let second = Time::ZERO + secs(1);
     let sim = Sim::new().seed(seed).jobs_take(secs(1));
@@ -59,6 +59,6 @@ fn with_a_seed_it_happens_in_any_order_and_always_in_the_same() {
         ready.insert(life_of_seed.0);
         ended.insert(life_of_seed.1);
     }
-    // Of four there are 24 orders.
+    // Four events have 24 orders.
     assert_eq!((ready.len(), ended.len()), (24, 24));
 }

@@ -1,4 +1,4 @@
-//! The shutdown of a kernel: its phases, what delays each of them, and the line that each has in
+//! The shutdown of a kernel: its phases, the delays of each, and the line of each in
 //! the log.
 
 use std::cell::{Cell, RefCell};
@@ -29,14 +29,14 @@ fn options() -> Options {
     Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate])
 }
 
-/// SIGTERM at each of these tenths of a second.
+/// Returns a machine that sends SIGTERM at each of these tenths of a second.
 fn terminated_at(tenths: &[u64]) -> Sim {
     tenths.iter().fold(Sim::new(), |sim, tenth| sim.signal_at(at(*tenth), Signal::Terminate))
 }
 
 // ---- The machine fails -----------------------------------------------------------------------
 
-/// What a job comes to is counted also where no wait can bring it any more.
+/// The end of a job is counted even if no wait can report it any more.
 #[test]
 fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
     let machine = Sim::new().fails_at(at(10));
@@ -59,7 +59,7 @@ fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
     assert!(matches!(failed, Err(RunError::Machine(_))), "{failed:?}");
     begun.recv().unwrap();
     send.send(()).unwrap();
-    // Its turns may go by without a wait.
+    // The turns of the shutdown may pass without a wait.
     drop(kernel.shutdown());
     let trace = kernel.text();
     assert_eq!(late.get(), 1, "{trace}");
@@ -68,7 +68,7 @@ fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
     assert_sound(&trace);
 }
 
-/// No wait can end any more, so nothing is left to run for: no clean-up runs.
+/// No wait can end any more, so no clean-up runs.
 #[test]
 fn after_the_machine_has_failed_the_tasks_that_are_left_are_dropped() {
     let mut kernel = Traced::new(Sim::new().fails_at(at(10)), Options::new());
@@ -87,7 +87,7 @@ fn after_the_machine_has_failed_the_tasks_that_are_left_are_dropped() {
     assert_sound(&trace);
 }
 
-/// A task that is dropped did not run, and the ends of the phases say how late they were.
+/// A dropped task did not run, and the ends of the phases show how late they were.
 #[test]
 fn a_timed_trace_times_who_ran_and_what_fired() {
     let mut kernel = Traced::new(Sim::new(), Options::new());
@@ -126,7 +126,7 @@ fn a_kernel_counts_what_the_end_of_its_drain_cut_off() {
                     };
                     spawn("busy", held).detached().await;
                 }
-                // Nobody waits for this one.
+                // No hold keeps this task, so no phase waits for it.
                 spawn("idle", sleep(secs(90))).detached().await;
                 yield_now().await
             })
@@ -137,7 +137,7 @@ fn a_kernel_counts_what_the_end_of_its_drain_cut_off() {
     }
 }
 
-/// Each phase waits for what its line says: the gate for nothing, the drain for a hold, the
+/// Each phase waits for the events in its line: the close for none, the drain for a hold, the
 /// clean-up for its grace.
 #[test]
 fn f18_all_phases() {
@@ -164,8 +164,8 @@ fn f18_all_phases() {
     assert_eq!(notes.text(), "0.500000 finished");
 }
 
-/// What fails in a phase fails alone: a hold that is not let go, a clean-up that panics, one that
-/// does not end, a `Drop` that panics. The halt comes all the same.
+/// A failure in a phase affects only itself: a hold that is never dropped, a clean-up that panics
+/// or does not end, a `Drop` that panics. The halt happens in any case.
 #[test]
 fn f18_a_failing_step() {
     let sim = terminated_at(&[1]);
@@ -186,7 +186,7 @@ fn f18_a_failing_step() {
     });
 }
 
-/// A hold that nothing can end any more: the drain fails, and what comes after it does not.
+/// No event can end a hold: the drain fails, and the later phases do not.
 #[test]
 fn f18_a_drain_that_fails_does_not_skip_the_phases_after_it() {
     let mut kernel = Traced::new(Sim::new(), options().drain(Duration::MAX));
@@ -225,7 +225,7 @@ fn f18_the_whole_takes_no_longer_than_the_drain_and_one_grace() {
     let clock = kernel.machine().clock();
     kernel.go(async {
         for _ in 0..3 {
-            // Holds for ever, spawns in its clean-up, and swallows what it is told.
+            // Holds forever, spawns in its clean-up, and swallows its interrupts.
             let stubborn = async {
                 let _hold = hold();
                 loop {
@@ -373,7 +373,7 @@ fn c32_who_is_told_at_the_gate_may_still_hold_the_drain() {
     assert!(finished.get());
 }
 
-/// It is woken by a combinator's waker, at the gate.
+/// A combinator's waker wakes the task, in the close.
 #[test]
 fn c32_who_is_told_under_a_combinator_may_still_hold_the_drain() {
     let mut kernel = sim();
@@ -388,7 +388,7 @@ fn c32_who_is_told_under_a_combinator_may_still_hold_the_drain() {
         };
         let mut all: FuturesUnordered<_> = [told].into_iter().collect();
         spawn("told", async move { all.next().await }).await;
-        // The combinator looks at its child twice.
+        // The combinator polls its child twice.
         for _ in 0..3 {
             yield_now().await.unwrap();
         }
@@ -436,7 +436,7 @@ fn c33_a_trap_that_the_machine_refuses_is_an_error_of_that_trap() {
     kernel.end();
 }
 
-// ---- What tasks see of it --------------------------------------------------------------------
+// ---- A shutdown as tasks see it --------------------------------------------------------------
 
 #[test]
 fn who_waits_for_the_shutdown_is_woken_wherever_it_is_polled() {
@@ -479,8 +479,8 @@ fn a_value_of_the_same_turn_beats_the_shutdown_and_a_wait_after_it_is_not_begun_
     kernel.end();
 }
 
-/// A guard that is due beats the beginning of the shutdown, as it beats a value, and nothing is
-/// lost: who looks again knows.
+/// A due guard wins against the beginning of the shutdown, as it wins against a value. Nothing is
+/// lost, because `has_begun` still returns true.
 #[test]
 fn d7_a_guard_that_is_due_beats_the_shutdown_of_its_turn() {
     for by_task in [false, true] {
@@ -543,7 +543,7 @@ fn a_shutdown_of_one_kernel_is_not_the_next_ones() {
 
 // ---- Quiescence ------------------------------------------------------------------------------
 
-/// The job's caller gave up, and main has ended; what the job says at its last instant is heard.
+/// The job's caller gave up, and main has ended. The job's last message still arrives.
 #[test]
 fn r8_three_of_three_entries() {
     let mut kernel = Traced::new(Sim::new().jobs_take(tenths(5)), Options::new());
@@ -625,7 +625,7 @@ fn r8_a_wake_that_is_on_its_way_is_not_quiet() {
     kernel.end();
 }
 
-/// A kernel whose one job was left behind on a real thread, which ends when told to.
+/// A kernel with one abandoned job on a real thread, which ends on request.
 fn with_an_abandoned_job(options: Options) -> (Traced<Sim>, mpsc::Sender<()>) {
     let mut kernel = Traced::new(Sim::new(), options);
     let ((open, gate), (say, started)) = (mpsc::channel(), mpsc::channel());
@@ -707,7 +707,7 @@ fn a_stream_keeps_one_of_each_number_between_two_nexts() {
     let mut kernel = Traced::new(times.into_iter().fold(Sim::new(), script), Options::new());
     kernel.go(async {
         let mut stream = signals(&[Signal::Hangup, Signal::User1]);
-        // A wait that ends early takes nothing.
+        // A wait that ends early takes no signal.
         assert!(traps::timeout_after(tenths(1), stream.next()).await.is_err());
         sleep(tenths(4)).await.unwrap();
         assert_eq!(stream.next().await.unwrap(), Signal::Hangup, "the lowest number first");
@@ -726,7 +726,7 @@ fn a_signal_that_its_waiter_does_not_read_is_kept_for_that_stream() {
     kernel.go(async {
         let mut stream = signals(&[Signal::Hangup]);
         let mut other = signals(&[Signal::Hangup]);
-        // Both in one turn: the sleep is first, and the signal is dropped unread.
+        // Both happen in one turn: the sleep is first, and the signal is dropped unread.
         let raced = traps::race(sleep(tenths(1)), stream.next()).await;
         drop(raced);
         assert_eq!(stream.next().await.unwrap(), Signal::Hangup);
@@ -853,7 +853,7 @@ fn a_single_turn_runs_who_is_ready_and_waits_for_nothing() {
         .unwrap();
     assert!(!kernel.run_until_quiescent(secs(0)).unwrap());
     assert_eq!(notes.text(), "first");
-    // Nothing is due, and the clock of the machine stands.
+    // Nothing is due, and the clock of the machine stands still.
     assert!(!kernel.run_until_quiescent(secs(0)).unwrap());
     assert_eq!(notes.text(), "first");
     assert!(kernel.run_until_quiescent(secs(2)).unwrap());

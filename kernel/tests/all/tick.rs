@@ -1,6 +1,6 @@
 //! The tick of the deadline table: from the owner, from the environment, or by default.
 //!
-//! The environment is the process's, so what reads it runs in a child: this test binary again.
+//! The environment belongs to the process, so code that reads it runs in a child: this test binary.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -26,7 +26,7 @@ impl io::Write for Buffer {
     }
 }
 
-/// The ticks in the boot lines of a kernel that runs twice.
+/// Returns the ticks in the boot lines of a kernel that runs twice.
 fn booted<M: Machine>(machine: M, options: Options) -> Vec<String> {
     let text = Buffer::default();
     let mut kernel = Kernel::with_options(machine, options);
@@ -66,7 +66,7 @@ fn child() {
     println!("virtual {:?}", booted(Sim::new(), Options::new()));
 }
 
-/// What the child says where the environment says so.
+/// Returns the output of the child in this environment.
 fn said(environment: Option<&str>) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let test = child::test_in(module_path!(), "child");
@@ -108,8 +108,8 @@ fn d13_a_tick_that_is_no_number_is_a_clear_error_and_the_virtual_clock_does_not_
     }
 }
 
-/// That it is read once, when the machine is made, cannot be seen from outside: a process does not
-/// change its environment while it runs. So: it is read in one place.
+/// The kernel reads the variable once, when the machine is made. A test cannot see that, because a
+/// process does not change its environment while it runs. So check that one place reads it.
 #[test]
 fn d14_the_environment_is_read_when_the_machine_is_made_and_nowhere_else() {
     let source = include_str!("../../src/machine/real.rs");

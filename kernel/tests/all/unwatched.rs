@@ -1,4 +1,4 @@
-//! What tasks do, and how often they run, does not depend on whether anybody listens.
+//! The actions of tasks, and the number of their runs, do not depend on an observer.
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
@@ -16,7 +16,7 @@ use traps::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What a program noted, with the time of each note.
+/// The notes of a program, with the time of each.
 #[derive(Clone, Default)]
 struct Notes(Rc<RefCell<Vec<(u64, String)>>>, SimClock);
 
@@ -25,14 +25,14 @@ impl Notes {
         self.0.borrow_mut().push((self.1.now().as_micros(), text.to_string()));
     }
 
-    /// The program holds the CPU for so long.
+    /// Holds the CPU for `span`.
     fn burn(&self, span: Duration) {
         self.1.advance(span);
     }
 }
 
-/// Runs a program with an observer and without one: what it notes is the same, the numbers of turns
-/// and of scopes, and all that is counted but for scopes that nobody heard of.
+/// Runs a program with an observer and without one. Its notes, the numbers of turns and of scopes,
+/// and all counters are the same, except for scopes that the kernel did not learn of.
 fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<String> {
     let run = |watched: bool| {
         let sim = Sim::new();
@@ -44,7 +44,7 @@ fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<S
         kernel.run(program(notes.clone())).unwrap();
         let mut counters = kernel.counters();
         counters.traps = 0;
-        // Whoever comes now learns the numbers of the turn and of the next scope.
+        // A new observer sees the numbers of the turn and of the next scope.
         let next = Rc::new(RefCell::new((0, String::new())));
         let seen = next.clone();
         kernel.observe(move |line: &kernel::trace::Line<'_>| {
@@ -101,7 +101,7 @@ fn timeouts_that_are_over_at_once_have_their_numbers() {
     assert_eq!(notes, ["13"]);
 }
 
-/// A value that comes too late has a line of its own.
+/// A value that comes too late has its own line.
 #[test]
 fn timeouts_that_are_over_too_late_have_their_numbers() {
     same_unwatched(|notes| async move {
@@ -112,7 +112,7 @@ fn timeouts_that_are_over_too_late_have_their_numbers() {
             };
             timeout_after(span * MS, work()).await.unwrap();
             timeout_at(clock().await + span * MS, work()).await.unwrap();
-            // What comes after one, in the same poll, does not make it late.
+            // Later work in the same poll does not make a value late.
             timeout_after(span * MS, work()).await.unwrap();
             notes.burn(span * MS);
             timeout_after(span * MS, work()).await.unwrap();
@@ -120,7 +120,7 @@ fn timeouts_that_are_over_too_late_have_their_numbers() {
     });
 }
 
-/// What a deadline counts from is the first poll, whatever that does.
+/// A deadline counts from the first poll, whatever that poll does.
 #[test]
 fn a_timeout_counts_from_its_first_poll() {
     let notes = same_unwatched(|notes| async move {
@@ -132,7 +132,7 @@ fn a_timeout_counts_from_its_first_poll() {
             };
             let late = timeout_after(span * MS, work).await.unwrap_err();
             notes.push(late.deadline().unwrap().since(start).as_millis());
-            // One that has passed ends the first wait inside, in the same instant.
+            // A passed deadline ends the first wait inside, in the same instant.
             let work = async {
                 notes.burn(span * MS);
                 sleep(MS).await
@@ -144,12 +144,12 @@ fn a_timeout_counts_from_its_first_poll() {
     assert_eq!(notes, ["50", "50", "1000", "1000"]);
 }
 
-/// What happens inside has its place between the two lines.
+/// Events inside have their place between the two lines.
 #[test]
 fn timeouts_around_what_is_filed_have_their_numbers() {
     same_unwatched(|notes| async move {
         for span in [50 * MS, 1000 * MS] {
-            // One that goes with what it began; one beside a request, one behind one.
+            // A timeout dropped with its wait; one next to a request, and one after a request.
             let mut begun = Box::pin(timeout_after(span, sleep(MS)));
             let polled = poll_fn(|cx| Poll::Ready(begun.as_mut().poll(cx).is_pending()));
             assert!(polled.await);
@@ -164,7 +164,7 @@ fn timeouts_around_what_is_filed_have_their_numbers() {
                 timeout_after(span, sleep(MS)),
             );
             notes.push(format!("{both:?}"));
-            // Inside one that has passed.
+            // Inside a timeout that has passed.
             let inner = async {
                 let late = sleep(2000 * MS).await;
                 timeout_after(1000 * MS, done()).await.unwrap();
@@ -201,8 +201,8 @@ async fn interrupted_unseen() -> Pin<Box<impl Future<Output = Result<(), Interru
     begun
 }
 
-/// An interrupt that leaves a timeout in the poll that opened it is measured by that timeout, not
-/// by the one that was in its place before.
+/// An interrupt that leaves a timeout in the poll that opened it is compared with that timeout, and
+/// not with the earlier timeout in its place.
 #[test]
 fn the_deadline_of_a_timeout_that_just_opened_is_its_own() {
     let notes = same_unwatched(|notes| async move {
@@ -219,7 +219,7 @@ fn the_deadline_of_a_timeout_that_just_opened_is_its_own() {
     assert_eq!(notes, ["Err(UncaughtTimeout)", "Err(UncaughtTimeout)"]);
 }
 
-/// The end of a scope that the kernel closed long ago is not that of the one in its place.
+/// The end of a scope that the kernel closed long ago does not end the scope in its place.
 #[test]
 fn the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
     let begin = || Box::pin(timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()));
@@ -256,7 +256,7 @@ fn a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
     assert_eq!(notes, ["TaskTimeout true", "TaskTimeout true"]);
 }
 
-/// It has no timer that the kernel would wake up for.
+/// The timeout has no timer that would wake the kernel.
 #[test]
 fn timeouts_that_are_over_at_once_cost_no_turn() {
     same_unwatched(|_| async move {
@@ -275,7 +275,7 @@ fn timeouts_that_are_over_at_once_cost_no_turn() {
     });
 }
 
-/// Interrupts pending in a guard are known in its own task only.
+/// Interrupts that are pending in a guard are known only in its own task.
 #[test]
 fn a_cancellation_outlives_a_guard_that_another_task_drops() {
     type Begun = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
@@ -287,7 +287,7 @@ fn a_cancellation_outlives_a_guard_that_another_task_drops() {
             let guarded = deadline.clone();
             let mut guard: Begun =
                 Box::pin(async move { guarded.guard(1000 * MS, pending()).await });
-            // Asked for, opened, and polled inside.
+            // Filed, opened, and polled inside.
             for _ in 0..2 {
                 poll_fn(|cx| Poll::Ready(guard.as_mut().poll(cx).is_pending())).await;
                 clock().await;
@@ -310,7 +310,7 @@ fn a_cancellation_outlives_a_guard_that_another_task_drops() {
     assert_eq!(notes, ["true"]);
 }
 
-/// The scope of a future from a dropped kernel has a number that the kernel here gives too.
+/// The scope of a future from a dropped kernel has a number that this kernel uses, too.
 #[test]
 fn a_timeout_of_a_dropped_kernel_is_not_taken_for_one_of_this() {
     let mut first = Kernel::new(Sim::new());
@@ -328,8 +328,8 @@ fn a_timeout_of_a_dropped_kernel_is_not_taken_for_one_of_this() {
     assert_eq!(ran.unwrap(), Some(1));
 }
 
-/// When the kernel looks through the far deadlines hangs on what was stored, not on when it heard
-/// of that.
+/// The time at which the kernel scans the far deadlines depends on the stored deadlines, and not on
+/// the time at which it learned of them.
 #[test]
 fn arms_that_are_superseded_taken_back_or_dropped_in_their_run_ask_for_the_same_looks() {
     let sleeps = || async {
