@@ -7,7 +7,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   const OP_ENDS =
     [" = ", " held-by=", " from=", " woke=", " k=", " reg=", " in=", " cause=", " at=", " ran="];
 
-  // A line of the log in its parts.
+  // Splits a line of the log into its parts.
   function readLine(text) {
     const parts = /^ *(\S+) +(\d+) +#(\d+) +(\d+) +(\S+) +(\S+) +(.*)$/.exec(text);
     if (!parts) return null;
@@ -31,14 +31,14 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       at, turn: Number(turn), seq: Number(seq), task: Number(task), name, verb, detail, key, number,
       cause: number("cause"),
       word: (nth) => words[nth] ?? "",
-      // What a `trap`, `block` or `wake` line is about.
+      // The operation of a `trap`, `block` or `wake` line.
       op: cut(detail, OP_ENDS),
       outcome: equals < 0 ? "" : cut(detail.slice(equals + 3), [", ", " cause=", " at="]),
     };
   }
 
-  // Finds what is behind each line of a log, from the first to the last: the number of an event,
-  // "outside", or null if the log does not say it.
+  // Finds the cause of each line of a log, from the first to the last: the number of an event,
+  // "outside", or null if the log does not have it.
   function Causes() {
     const runs = new Map();
     let phase = null;
@@ -59,14 +59,14 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   }
 
   // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
-  // or -1, `find(seq)` the place of an event or -1. `begun(place)`, if there is one, is the place of
-  // the line that began the wait that a line ends, or -1; without it the lines before are searched.
-  // `notifies()`, if there is one, is a list of the places of all `notify` lines, in order.
-  // `name(id)` is the name of a task, or null. `whole`: all lines of the log are there, so that it is known who had the CPU.
+  // or -1, and `find(seq)` the place of an event or -1. `begun(place)`, optional, is the place of the
+  // line that began the wait that a line ends, or -1; without it, the lines before are searched.
+  // `notifies()`, optional, lists the places of all `notify` lines, in order. `name(id)` is the name
+  // of a task, or null. `whole` states that no line is missing, so that it is known who had the CPU.
   function Why({ line, behind, find, begun, notifies, name = () => null, whole = true }) {
     const read = (place) => readLine(line(place));
 
-    // What a line waits for, and where the task that holds it has taken it.
+    // Describes the operation of a line's wait, and the place where the holder took the primitive.
     function waitInWords(wait) {
       const words = waitWords(wait, name), holder = wait.number("held-by");
       const site = holder === null ? null : takenAt(wait, holder);
@@ -75,7 +75,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return lost?.key("woke") === "0" ? `${words}, ${notifiedWords(lost.seq, lost.task, 0)}` : words;
     }
 
-    // The last notification before a line that begins a wait, of what the wait is for.
+    // Returns the last notification of a wait's primitive before the line that begins the wait.
     function notifiedBefore(wait) {
       const before = find(wait.seq), list = notifies?.();
       const of = (place) => {
@@ -100,8 +100,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return null;
     }
 
-    // The line that began the wait that a line ends: that of its ticket. A wait of the kernel's own
-    // task has no ticket: its last `block`.
+    // Returns the line that began the wait that a line ends: that of its ticket. A wait of the
+    // kernel's own task has no ticket, and began with its last `block`.
     function waitOf(end) {
       const it = read(end), ticket = it.number("k");
       const is = (place) => {
@@ -119,13 +119,13 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return ticket !== null || found?.op === it.op ? found : null;
     }
 
-    // How long a task had waited for the CPU before a run of it, and who had the CPU, as far as the
-    // log says how long runs were; empty if it had not waited.
+    // Describes how long a task had waited for the CPU before a run, and which tasks had the CPU,
+    // as far as the log has the lengths of runs. Empty if the task had not waited.
     function waited(run) {
       const it = read(run), ready = behind(run);
       if (ready < 0) return "";
       const wait = it.key("waited");
-      // A line that is not timed may have an older time than the end of the task's own long run.
+      // In a log that is not timed, a line can be older than the end of its task's long run.
       const since = Math.max(micros(read(ready).at), wait === null ? ownEnd(ready) : 0);
       const span = wait === null ? spanInWords(Math.max(0, micros(it.at) - since)) : wait;
       if (span === "0s") return "";
@@ -154,7 +154,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return why.length ? `${said}: ${why.join(", and ")}.` : `${said}.`;
     }
 
-    // When the last run of a line's task before it ended, if a `longrun` line says it; or 0.
+    // Returns the time at which the task's last run before a line ended, by a `longrun` line; or 0.
     function ownEnd(end) {
       const { task } = read(end);
       for (let place = end; place >= 0; place--) {
@@ -169,7 +169,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return 0;
     }
 
-    // What a `longrun` line says of a run: it is after the `block` line, or before the `exit`.
+    // Returns the `longrun` line of a run: it is after the `block` line, or before the `exit`.
     function longRun(from, to, end) {
       const run = find(from.seq);
       const by = to.verb === "exit" ? -1 : 1;
@@ -183,8 +183,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return null;
     }
 
-    // The runs between a line that made a task ready and the run of that task: the line that began
-    // each, and the line that ended it. The first may have begun before.
+    // Returns the runs between a line that made a task ready and the run of that task, each from
+    // its first line to its last. The first run may have begun before.
     function runsBetween(ready, run) {
       const edge = (place) => {
         const text = line(place);
@@ -208,7 +208,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return runs;
     }
 
-    // The place in the source where a run began.
+    // Returns the place in the source where a run began.
     function resumedAt(run) {
       const cause = behind(run), it = cause < 0 ? null : read(cause);
       const from = it?.verb === "spawn" ? it : it && waitOf(cause);
@@ -216,7 +216,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return at === null ? "" : `, from ${at}`;
     }
 
-    // What a line says, as a clause.
+    // Describes a line in a clause.
     function tell(place) {
       const it = read(place), by = who(it);
       switch (it.verb) {
@@ -260,7 +260,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       }
     }
 
-    // Why a task became ready, in one clause.
+    // Describes in one clause why a task became ready.
     function reason(place, causePlace) {
       const it = read(place);
       const wait = ["wake", "deliver"].includes(it.verb) ? waitOf(place) : null;
@@ -279,10 +279,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         `and it had been ${waited}`;
     }
 
-    // The whole chain in one sentence: what happened, and what made the task run that did it.
+    // Returns the whole chain in one sentence: the event, and the reason why its task ran.
     function sentence(chain) {
       const isRun = (nth) => nth < chain.length && read(chain[nth]).verb === "run";
-      // A `run` only passes the question on to what made the task ready.
+      // For a `run`, the question is why the task became ready.
       const why = (nth) => (nth < chain.length ? reason(chain[nth], chain[nth + 1]) : null);
       let text = tell(chain[0]);
       if (isRun(0)) {
@@ -306,7 +306,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         return { place: at, seq, at: time, text: (nth ? "because " : "") + tell(at) };
       });
       const open = !fromOutside(read(chain.at(-1)));
-      // The run in which this happened.
+      // The run that contains this event.
       const run = chain.slice(0, 2).find((at) => read(at).verb === "run");
       const ready = run === undefined ? "" : waited(run);
       return { sentence: `${sentence(chain)} ${ready}`.trimEnd(), steps, more: chain.length - steps.length, open };
@@ -317,7 +317,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
 
   const micros = (at) => Math.round(Number(at) * 1e6);
 
-  // A span as the log has it: `1s`, `12.5ms`, `64us`.
+  // Returns a duration in the words of the log: `1s`, `12.5ms`, `64us`.
   function spanInWords(micros) {
     const number = (of, digits) => of.toFixed(digits).replace(/\.?0+$/, "");
     if (!micros) return "0s";
@@ -332,13 +332,13 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   // ` at FILE:LINE`, if a line says so.
   const site = (line) => (line.key("at") === null ? "" : ` at ${line.key("at")}`);
 
-  // Nothing is behind such a line, and there need not be.
+  // Returns whether a line comes from outside, and so needs no cause.
   function fromOutside({ verb, task, cause }) {
     return ["fire", "arrive"].includes(verb) ||
       (cause === null && (["spawn", "phase"].includes(verb) || task === 0));
   }
 
-  // The interrupt of a `deliver` line as a clause.
+  // Describes the interrupt of a `deliver` line in a clause.
   function interrupted(line) {
     const kind = line.outcome.split(" ")[0], scope = line.key("scope"), by = line.number("by");
     const set = line.key("set-at") === null ? "" : `, set at ${line.key("set-at")},`;
@@ -353,7 +353,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     }
   }
 
-  // What an `arrive` line says, as a clause.
+  // Describes an `arrive` line in a clause.
   function arrived(line) {
     const [alias, way] = [line.word(0), line.word(1)];
     if (!way) return `the process got ${alias}`;
@@ -362,7 +362,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     return way === "read" ? `bytes arrived on ${alias}` : `${alias} had room for more bytes`;
   }
 
-  // What a `fire` line is about.
+  // Describes the timer of a `fire` line.
   function timerInWords(fire) {
     const timer = fire.word(0);
     if (timer.startsWith("k")) return `the sleep ${timer}`;
@@ -371,7 +371,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     return `the connection deadline ${timer}`;
   }
 
-  // What a task or the kernel did. Each verb has a sentence, here or in `tell`.
+  // Describes the act of a task or of the kernel. Each verb has a sentence, here or in `tell`.
   function did(line, by, waitInWords, name) {
     const [first, second, { outcome }] = [line.word(0), line.word(1), line];
     const key = (name) => line.key(name) ?? "";
@@ -482,14 +482,14 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     }
   }
 
-  // The last notification of what a task waits for.
+  // Describes the last notification of the primitive that a task waits for.
   function notifiedWords(seq, by, woke) {
     const who = by ? `task ${by}` : "the kernel";
     const tasks = woke ? `${woke} task${woke === 1 ? "" : "s"}` : "no task";
     return `last notified at ${number(seq)} by ${who}, which woke ${tasks}`;
   }
 
-  // Why the poller no longer watches a descriptor.
+  // The reasons why the poller no longer watches a descriptor.
   const UNREGISTERED = {
     wake: "a wait for it was over",
     suspend: "its task left the CPU for something else",
@@ -509,7 +509,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     return trap === "waker" ? `a waker${at}` : `its \`${trap}\`${at}`;
   }
 
-  // What a `block` line waits for, in words: `bytes on c1`.
+  // Returns the awaited event of a `block` line in words: `bytes on c1`.
   function waitWords(line, name) {
     const [first, second, third] = [line.word(0), line.word(1), line.word(2)];
     switch (first) {
@@ -537,7 +537,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     }
   }
 
-  // Numbers of tasks as the log has them, in words: "tasks 3 `a`, 4 `b` and others".
+  // Returns numbers of tasks, as the log has them, in words: "tasks 3 `a`, 4 `b` and others".
   function tasksInWords(numbers, name) {
     const named = (id) => (name(Number(id)) === null ? id : `${id} \`${name(Number(id))}\``);
     const all = numbers.split(","), last = all.pop();

@@ -1,4 +1,4 @@
-// Arrows between events: what woke a task, and the causes of the chosen line.
+// Arrows between events: from the wake of a task to its run, and along the chosen line's causes.
 
 function point(n) {
   return [px(x(n)), middleOf(laneOfLine[n])];
@@ -20,7 +20,7 @@ function arrow(from, to, color, thick) {
   pen.fill();
 }
 
-// From what woke a task to its run, where there are few enough to tell them apart.
+// From the line that woke a task to its run, if the arrows are few enough to tell apart.
 function wakes(clear) {
   const shown = [];
   for (const n of clear) {

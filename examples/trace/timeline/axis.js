@@ -1,6 +1,6 @@
-// Across: where an event stands, and which part of it is in view.
+// The horizontal axis: the position of each event, and the part in view.
 
-// By turns: a column a turn, the events of one turn spread over it.
+// By turns: each turn has a column, and the events of the turn are spread over it.
 const byTurn = new Float64Array(count);
 for (let from = 0; from < count;) {
   let to = from;
@@ -23,14 +23,14 @@ const takesTime = trace.clock === "real" || lanes.some(({ state, from, to }) =>
 // The lengths of long runs that the log reports, by the places of their `run` lines.
 const longRuns = new Map(trace.longs.map(([run, , micros]) => [run, micros]));
 
-// Whether the places of lines on the axis say how long runs were. The clock is read at both ends of
-// a run in a timed log alone: in another one, such a time may be that of other runs.
+// Whether the positions of lines show how long runs were. Only a timed log has a reading of the
+// clock at both ends of a run. In another log, the time may belong to other runs.
 function isMeasured() {
   return view.axis !== "time" || trace.timed || !takesTime;
 }
 
-// The value of the axis at which a piece begins. By the times of its lines, what follows a long run
-// may begin before the run has ended.
+// The value of the axis at which a piece begins. By the times of the lines, the piece after a long
+// run may begin before the run has ended.
 function startOf({ state, from }, p) {
   if (view.axis !== "time" || trace.timed || !longRuns.size) return x(from[p]);
   let run = p;
@@ -38,7 +38,7 @@ function startOf({ state, from }, p) {
   return run < p ? Math.max(at[from[p]], at[from[run]] + (longRuns.get(from[run]) ?? 0)) : at[from[p]];
 }
 
-// How long the piece `p` of a lane is by its lines; a run, if the log says it, or else null.
+// The length of the piece `p` of a lane by its lines. Of a run, null if the log does not have it.
 function pieceLength(lane, p) {
   const { state, from, to } = lane, micros = at[to[p]] - at[from[p]];
   if (trace.timed || !takesTime) return micros;
@@ -125,7 +125,7 @@ function zoom(by, around = (view.from + view.to) / 2) {
   draw();
 }
 
-// The place of an event, with a fraction between two, for a value of the axis; and back.
+// The place of an event for a value of the axis, with a fraction between two events; and back.
 function placeAt(value) {
   const { of } = axes[view.axis], n = firstOf(of, (each) => each > value) - 1;
   if (n < 0 || n >= count - 1) return Math.min(Math.max(n, 0), count - 1);
@@ -137,7 +137,7 @@ function valueAt(place) {
   return n >= count - 1 ? of[count - 1] : of[n] + (place - n) * (of[n + 1] - of[n]);
 }
 
-// The next axis. What is in view stays there, and so does the range.
+// Changes to the next axis. The view and the range stay on the same events.
 function turnAxis() {
   const names = Object.keys(axes);
   const isAll = !count || (view.from <= x(0) && view.to >= x(count - 1));

@@ -1,5 +1,5 @@
 // The boxes of the panel: the CPU above the ready queue above the parked tasks, so that a card
-// climbs; timers, what is outside, and locks at the left.
+// climbs. At the left are timers, events from outside, and locks.
 
 function titled(name, title, ...parts) {
   const isEmpty = parts.length === 1 && parts[0].className === "none";
@@ -45,8 +45,8 @@ function readyBox(step) {
 
 const sizeOf = (count) => (count > 1 ? `: ${count}` : "");
 
-// In the order of numbers, so that cards keep their places; a ghost keeps one for a step. Of many,
-// those that have changed come first.
+// In the order of numbers, so that cards keep their places. A ghost keeps a place for one step. If
+// there are many tasks, the changed ones come first.
 function parkedBox(step) {
   const { few, rest } = step.few.parked;
   const shown = step.ghosts.filter(({ doing }) => doing === DOING.PARKED)
@@ -62,7 +62,7 @@ function table(rows, rest) {
   return [box("table", "", box("tbody", "", ...rows)), moreOf(rest)];
 }
 
-// A row of a table. One that a step has changed, or that the line names, is marked.
+// A row of a table. It is marked if a step has changed it, or if the line names it.
 function tableRow(key, isHot, cells, from) {
   const it = box("tr", isHot ? "hot" : "", ...cells.map((cell) => box("td", "", cell)));
   it.dataset.key = key;
@@ -70,7 +70,7 @@ function tableRow(key, isHot, cells, from) {
   return it;
 }
 
-// Whose a timer is: that of its wait, of its scope, or of the line that armed it; null without one.
+// The owner of a timer: the task of its wait, of its scope, or of the line that armed it, or null.
 function ownerOf(key) {
   if (key[0] === "a") return taskOf[states.line(states.get(key))];
   if (key[1] !== "k" && key[1] !== "s") return null;
@@ -136,7 +136,7 @@ function descriptorCells({ name, value }, before) {
   return [name, what, chips.length ? box("span", "", ...chips) : box("span", "none", "no task")];
 }
 
-// What a row was before the step, if it was there and has changed.
+// The text of a row before the step, if the row existed and has changed.
 function textBefore(key, step) {
   const before = step.changed.get(key);
   return before === undefined ? "" : states.text(before);
@@ -169,7 +169,7 @@ function changedWords({ n, changed }) {
   return found;
 }
 
-// Locks and queues with their holders and their waiters. Without any there is no box.
+// Locks and queues with their holders and their waiters. If there are none, the box is missing.
 function locksBox(step) {
   const found = primitivesNow(), changed = changedWords(step), size = found.length;
   if (!size) return null;
@@ -186,7 +186,7 @@ function locksBox(step) {
   return titled("locks", `Locks and queues: who holds, who waits${sizeOf(size)}`, ...table(shown, rest));
 }
 
-// The last notification of what tasks wait for: `#0012 by=5 woke=0`.
+// The last notification of a primitive that tasks wait for: `#0012 by=5 woke=0`.
 function notifiedLast(words) {
   const value = states.get(`w${words}`);
   if (value === undefined) return "";
@@ -194,7 +194,7 @@ function notifiedLast(words) {
   return `; ${notifiedWords(seq, by, woke)}`;
 }
 
-// Of one holder, the line that took it.
+// If there is one holder, the line at which it took the primitive.
 function heldSince(holders) {
   if (holders.length !== 1) return "";
   const n = states.line(holders[0].value), site = readLine(line(n)).key("at");

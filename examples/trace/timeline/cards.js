@@ -1,6 +1,6 @@
 // Cards: a task with its waits inside the nested frames of its scopes.
 
-// So many cards of a box are shown, and so many rows of a table.
+// The largest number of shown cards of a box, and of shown rows of a table.
 const CARDS = 10, LINES = 8;
 
 function box(tag, className, ...parts) {
@@ -11,12 +11,12 @@ function box(tag, className, ...parts) {
 }
 
 const small = (text) => box("small", "", text);
-// The kernel of the course has no `wakeup`: there main is task 1.
+// The kernel of the course has no `wakeup`, so main is task 1 there.
 const who = (id) => `${id} ${nameOf(id) ?? (id === 1 ? "wakeup" : "")}`;
 
 const moreOf = (count) => (count ? box("p", "rest", `and ${count} more`) : null);
 
-// What a place in the log says of a row: since when, and where in the program.
+// The facts about a row from its line of the log: the time, and the place in the program.
 function placeText(n) {
   const site = n < 0 ? null : readLine(line(n)).key("at");
   return n < 0 ? "" : `since ${seconds(at[n])}${site ? `, ${site}` : ""}`;
@@ -40,14 +40,14 @@ function pendingFlag({ key, source, text }, step) {
   return it;
 }
 
-// What a frame is called: `timeout s2`, `shield s4`.
+// The name of a frame: `timeout s2`, `shield s4`.
 function frameName(text) {
   const [scope, kind, of] = text.split(" ");
   if (kind === "set_timeout") return `timeout ${scope}`;
   return kind === "guard" ? `guard ${scope} of ${of}` : `${kind} ${scope}`;
 }
 
-// A scope with all that is inside.
+// A scope with its contents.
 function frame(scope, theirs, step) {
   const { key, number, text } = scope, kind = text.split(" ")[1];
   const until = / until=(\S+)/.exec(text)?.[1];
@@ -60,7 +60,7 @@ function frame(scope, theirs, step) {
   return it;
 }
 
-// What is directly inside a scope, or with 0 the task. Branches stand side by side.
+// The direct contents of a scope or, with 0, of the task. Branches are side by side.
 function inside(number, theirs, step) {
   const within = ({ text }) => Number(/ in=s(\d+)/.exec(text)?.[1] ?? 0) === number;
   const scopes = theirs.scopes.filter(within);
@@ -79,13 +79,13 @@ const NOTHING = { scopes: [], waits: [], pending: [] };
 const BOX = { ready: "Ready", running: "the CPU", parked: "Parked" };
 const HIGH = { parked: 0, ready: 1, running: 2 };
 
-// Where a task was before the step: `ready`, `running`, `parked`, or nothing.
+// The state of a task before the step: `ready`, `running`, `parked`, or nothing.
 function doingBefore(id, step) {
   const before = step.changed.get(`t${id}`);
   return before === undefined ? null : doingOf(before);
 }
 
-// The card of a task, with what has become of it in this step.
+// The card of a task, with its changes in this step.
 function card(task, step) {
   const { id, doing, value } = task, theirs = step.theirs.get(id) ?? NOTHING;
   const isChanged = step.changed.has(`t${id}`), before = doingBefore(id, step);
@@ -103,7 +103,7 @@ function card(task, step) {
   return it;
 }
 
-// What a step has ended: scopes, and waits if no ghost shows them.
+// The scopes that a step has closed, and the waits that it has ended if no ghost shows them.
 function goneFrom(id, hasMoved, step) {
   const gone = step.gone.get(id) ?? [];
   return gone.filter(({ key }) => key[0] === "s" || !hasMoved)
@@ -115,7 +115,7 @@ function goneWait(text) {
   return n < 0 ? text : prose.wait(line(n));
 }
 
-// Where a card was before it moved.
+// A ghost: the former place of a card that has moved.
 function ghost(id, doing, step) {
   const value = states.get(`t${id}`), now = value === undefined ? null : doingOf(value);
   const waits = (step.gone.get(id) ?? []).filter(({ key }) => key[0] === "k");

@@ -1,7 +1,7 @@
 "use strict";
 
-// The trace: what is known of each line, by its place from 0. See `pack.rs` for the form of the
-// data. The text of a line is made when it is asked for.
+// The trace: the facts about each line, by its place from 0. See `pack.rs` for the form of the
+// data. The text of a line is made on demand.
 
 const RUN = 0, READY = 1, BLOCKED = 2;
 let cursor = 0;
@@ -21,7 +21,7 @@ function nextSigned() {
   return value % 2 ? -(value + 1) / 2 : value / 2;
 }
 
-// So many numbers, each less the one before.
+// Reads `size` numbers. Each is stored as its difference from the number before.
 function nextColumn(size, Kind) {
   const column = new Kind(size);
   for (let n = 0, value = 0; n < size; n++) column[n] = value += nextSigned();
@@ -44,8 +44,8 @@ const taskOf = nextColumn(count, Float64Array);
 const behind = new Int32Array(count);
 for (let n = 0; n < count; n++) behind[n] = n - (nextNumber() || n + 1);
 
-// A template: its parts, which are texts and signs for what differs; its verb; a column of numbers
-// for each sign that has one.
+// A template: its parts, which are texts and signs for the varying values; its verb; a column of
+// numbers for each sign that has one.
 const AS_IS = "\0", HEAD = "\x01", NUMBER = "\x02", TIME = "\x03", CAUSE = "\x04";
 const templates = trace.templates.map((text) => {
   const parts = text[0] === AS_IS ? [text.slice(1)] : text.split(/([\x01-\x04])/).filter(Boolean);
@@ -63,7 +63,7 @@ for (const { parts, lines, columns } of templates) {
   }
 }
 
-// Pieces of lives: what `trace.tasks` says of a task goes on with them.
+// The pieces of tasks' lives. They continue the entries of `trace.tasks`.
 let lastFrom = 0;
 for (const task of trace.tasks) {
   const size = nextNumber(), state = new Uint8Array(size), from = new Int32Array(size + 1);
@@ -83,7 +83,7 @@ function nextList() {
 }
 for (const name of ["scopes", "waits", "lates", "longs", "links", "linkEnds"]) trace[name] = nextList();
 
-// What each line changes in the kernel's state: see `changes.rs`.
+// The changes of each line to the kernel's state: see `changes.rs`.
 const changesOf = new Int32Array(count), nthChange = new Int32Array(count);
 const changes = trace.changes.map((text) => ({ text, lines: 0, columns: [] }));
 {
@@ -95,7 +95,7 @@ const changes = trace.changes.map((text) => ({ text, lines: 0, columns: [] }));
     nthChange[n] = changes[nth - 1].lines++;
   }
 }
-// After the sign of an argument is its number, which may look like any sign.
+// The number of an argument comes after its sign, and may look like any sign.
 for (const { text, lines, columns } of changes) {
   for (const sign of text.match(/\x04[^]|[\x05-\x07]/g) ?? []) {
     if (sign.length === 1) columns.push(nextColumn(lines, Float64Array));
@@ -103,7 +103,7 @@ for (const { text, lines, columns } of changes) {
 }
 unpacked = null;
 
-// Names as wide as their column.
+// Pads a name to the width of its column.
 const pad = (name) => name + " ".repeat(Math.max(0, 8 - [...name].length));
 const padded = new Map(trace.tasks.map(([id, name]) => [id, pad(name)]));
 
@@ -117,7 +117,7 @@ function head(n) {
     `#${String(seqOf[n]).padStart(4, "0")} ${String(taskOf[n]).padStart(3)} ${name} `;
 }
 
-// The line, as it is in the log.
+// Returns a line as it is in the log.
 function line(n) {
   const { parts, columns } = templates[templateOf[n]], nth = nthOf[n];
   let text = "", column = 0;
@@ -135,14 +135,14 @@ function verbOf(n) {
   return templates[templateOf[n]].verb;
 }
 
-// The causes of a line, itself first.
+// Returns the causes of a line. The line itself is first.
 function chain(n) {
   const found = [];
   for (; n >= 0; n = behind[n]) found.push(n);
   return found;
 }
 
-// The first of a sorted list for which `is` holds.
+// Returns the first element of a sorted list for which `is` holds.
 function firstOf(list, is) {
   let [from, to] = [0, list.length];
   while (from < to) {

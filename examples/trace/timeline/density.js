@@ -1,7 +1,7 @@
-// Where events are too many to tell apart: for each pixel the shares of the time that tasks ran,
-// were ready and were blocked.
+// If events are too many to tell apart: the shares of the time for which tasks ran, were ready and
+// were blocked, for each pixel.
 
-// Whether a lane has less than so many pixels for a piece.
+// Returns whether the pieces of a lane have too few pixels.
 function isDense(n) {
   const { from } = lanes[n];
   const first = firstOf(from, (each) => x(each) >= view.from);
@@ -9,8 +9,8 @@ function isDense(n) {
   return (last - first) * 4 > width - left;
 }
 
-// One column of each pixel, `parts` from the bottom up as shares of the height: each a colour, the
-// least height of what is there at all, however short it was, and the colour of its upper edge.
+// Draws a column for each pixel, with `parts` from the bottom up as shares of the height. A part
+// has a colour, the least height of a share that is not zero, and the colour of its upper edge.
 function columns(list, y, high, shares, parts) {
   const bodies = parts.map(() => new Path2D()), edges = parts.map(() => new Path2D());
   for (let a = 0; a < list.length; a++) {
@@ -31,8 +31,8 @@ function columns(list, y, high, shares, parts) {
   }
 }
 
-// How the three states look. A shade each, so that they differ without colour too. Runs of unknown
-// length look like nothing else.
+// The looks of the three states. Each has its own shade, so that they also differ without colour.
+// Runs of unknown length have a look of their own.
 function looks() {
   return [
     isMeasured() ? { fill: colors.run, least: 2 } : { fill: colors.paper, edge: colors.faint }, { fill: tint, edge: colors.ready }, { fill: colors.rest },
@@ -43,7 +43,7 @@ function densityOfLane(n, y, high) {
   columns(averages(laneFlow(n)), y + 3, high - 6, (each) => each, looks());
 }
 
-// Below the share of the CPU, above it the tasks: how many are ready, and how many are blocked.
+// At the bottom the share of the CPU, above it the numbers of ready and of blocked tasks.
 function densityOfGroup(group, y, high) {
   const flow = groupFlow(group), list = averages(flow), middle = Math.round(high * 0.4);
   const [run, ready, blocked] = looks(), part = (many) => many / flow.alive;
@@ -54,7 +54,7 @@ function densityOfGroup(group, y, high) {
   pen.fillRect(left, y + high - 3, width - left, 1);
 }
 
-// Events of the kernel: how many came from outside, a pixel, beside the most in view.
+// Events of the kernel: the number from outside in each pixel, relative to the largest in view.
 let comings = null;
 function densityOfKernel(y, high) {
   comings ??= lanes[0].events.filter((n) => ["arrive", "fire"].includes(verbOf(n)));

@@ -3,7 +3,7 @@
 const RULER = 26, BAND = 22, STRIP = 3 * BAND + 4;
 // The lanes begin below the ruler and the strip.
 const TOP = RULER + STRIP;
-// The head of a group is at least so high, and at most.
+// The smallest and the largest height of the head of a group.
 const GROUP = [46, 110];
 const canvas = document.getElementById("lanes");
 const stage = document.getElementById("stage");
@@ -31,9 +31,9 @@ function measure() {
   tops = [0];
   for (const row of rows) tops.push(tops.at(-1) + (row.group ? groupHigh : bar + rest(row)));
   hatch = hatched(colors.ready, null, 1.6);
-  // Columns of a pixel would make a noise of strong lines.
+  // Columns one pixel wide would look like noise of strong lines.
   tint = hatched(colors.grain, colors.soft, 1);
-  // At once: to set its size has emptied the canvas.
+  // Paint at once, because setting its size has emptied the canvas.
   paint();
 }
 
@@ -66,7 +66,7 @@ function barTop(n) {
   return rowTop(r) + (rows[r].group ? 0 : above(n));
 }
 
-// Where the events of a lane are: in the middle of its bar, or of its group.
+// The height of a lane's events: in the middle of its bar, or of its group.
 function middleOf(n) {
   return barTop(n) + (rows[rowOf[n]].group ? groupHigh : bar) / 2;
 }
@@ -117,7 +117,7 @@ function paint() {
   drawRange();
 }
 
-// Whether it shows each event.
+// Draws a row. Returns whether it shows each event.
 function drawRow(r) {
   const { lane, group } = rows[r], y = rowTop(r), high = tops[r + 1] - tops[r];
   if (group) {
@@ -148,7 +148,7 @@ function label(r) {
   const chosen = view.chosen >= 0 && rowOf[laneOfLine[view.chosen]] === r;
   pen.fillStyle = chosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
-  // The tasks of a group that is open stand below it.
+  // The tasks of an open group are below its head.
   const from = lane > 0 && groupOf[lane] ? 22 : 10;
   const middle = group ? y + high / 2 : barTop(lane) + bar / 2;
   pen.fillText(wholeName(rowName(rows[r]), left - from - 8), from, middle);

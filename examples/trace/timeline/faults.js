@@ -1,4 +1,4 @@
-// Says above the lanes what is missing in the log, and which tasks wait for each other for ever.
+// Reports above the lanes the missing parts of the log, and the tasks in a deadlock.
 {
   const list = document.getElementById("faults");
   // A line for each task of a circle, below the line that begins with "deadlock".

@@ -1,5 +1,5 @@
-// Flows: how many of some tasks run, are ready and are blocked after each line that changes that,
-// and the integrals of the three. A paint asks for an integral at each pixel.
+// Flows: the numbers of some tasks that run, are ready and are blocked, after each line that
+// changes them, and the integrals of the three. A paint needs an integral for each pixel.
 
 const NOT = 3;
 const stateBefore = new Uint8Array(count).fill(NOT), stateAfter = new Uint8Array(count).fill(NOT);
@@ -11,7 +11,7 @@ for (const { state, from, to, end } of lanes) {
   if (end >= 0 && from.length) stateBefore[to[from.length - 1]] = state[from.length - 1];
 }
 
-// With the lines of the changes, in order.
+// Returns the flow of these places, which are the lines of the changes, in order.
 function flowOf(places) {
   const counts = [RUN, READY, BLOCKED].map(() => new Int32Array(places.length));
   const now = [0, 0, 0, 0], most = [0, 0, 0];
@@ -28,7 +28,7 @@ function flowOf(places) {
   return { places, counts, most, alive, sums: null, axis: "" };
 }
 
-// Of the lanes for which `has` holds.
+// Returns the flow of the lanes for which `has` holds.
 function flowWhere(has) {
   const places = [];
   for (let n = 0; n < count; n++) {
@@ -76,7 +76,7 @@ function integral(flow, value) {
   return sums.map((list, s) => list[p] + counts[s][p] * more);
 }
 
-// The averages of the three over each pixel: how many of the tasks are in which state.
+// The averages of the three over each pixel: the numbers of tasks in each state.
 function averages(flow) {
   const size = Math.max(1, Math.ceil(width - left)), found = [];
   const value = (a) => view.from + (a / (width - left)) * (view.to - view.from);

@@ -2,7 +2,7 @@
 
 const tip = document.getElementById("tip");
 
-// The event of a row that is nearest to a place on the stage.
+// Returns the event of a row that is nearest to a place on the stage.
 function nearest(a, b) {
   const r = rowAt(b - TOP + view.top);
   if (a < left || b < TOP || !rows[r]) return -1;
@@ -17,7 +17,7 @@ function nearest(a, b) {
   return best;
 }
 
-// What a place across stands for.
+// Returns the value of the axis at a horizontal place.
 function valueOf(a) {
   return view.from + ((Math.max(a, left) - left) / (width - left)) * (view.to - view.from);
 }
@@ -27,7 +27,7 @@ function place(event) {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-// A click on the name of a group folds or unfolds it; any other one chooses an event.
+// A click on the name of a group folds or unfolds the group. Any other click chooses an event.
 function click(a, b) {
   const row = b < TOP ? null : rows[rowAt(b - TOP + view.top)];
   if (a < left && row?.group) fold([row.group], !row.group.folded);
@@ -41,7 +41,7 @@ canvas.addEventListener("pointerdown", (event) => {
   canvas.setPointerCapture(event.pointerId);
   pointers.set(event.pointerId, place(event));
   moved = false;
-  // In the strip, or with Shift, a range.
+  // In the strip, or with Shift, choose a range.
   const [a, b] = place(event);
   ranges = a >= left && (b < TOP || event.shiftKey);
 });
@@ -120,7 +120,7 @@ function showAll() {
   draw();
 }
 
-// The next event of the same task, or the nearest of another one.
+// Goes to the next event of the same task, or to the nearest event of another task.
 function walk(by) {
   if (view.chosen < 0) return choose(0, true);
   const { events } = lanes[laneOfLine[view.chosen]];
@@ -128,7 +128,7 @@ function walk(by) {
   if (next !== undefined) choose(next, true);
 }
 
-// In the next row, the first event that is not earlier, or the last.
+// Goes to the first event of the next row that is not earlier, or to its last event.
 function climb(by) {
   if (view.chosen < 0) return choose(0, true);
   let r = rowOf[laneOfLine[view.chosen]] + by;
@@ -172,7 +172,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return search.focus();
   }
-  // Enter on a button is that button's, and so is a space.
+  // Leave Enter and a space to the button that has the focus.
   if (["Enter", " "].includes(event.key) && event.target !== canvas && event.target !== document.body) return;
   const key = `${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`;
   const does = (stepper.open && panelKeys[key]) || keys[event.key];

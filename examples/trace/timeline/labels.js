@@ -1,9 +1,9 @@
-// What all marks need: those that are in view, and labels.
+// Functions for all marks: the marks in view, and labels.
 
 const SMALL = "11px system-ui, sans-serif", PLAIN = "12px system-ui, sans-serif";
 
-// As many whole words of a text as there is room for, with a mark if some are missing; empty if
-// not even the first fits.
+// Returns as many whole words of a text as fit, with a mark if words are missing. Empty if not even
+// the first word fits.
 function whole(text, most, breaks = / /g) {
   if (pen.measureText(text).width <= most) return text;
   const ends = [...text.matchAll(breaks)].map((found) => found.index).reverse();
@@ -16,7 +16,7 @@ function wholeName(text, most) {
   return whole(text, most, /[ _.:/-]/g) || whole(text, most, /(?<=^\d+) /g);
 }
 
-// A text from one place to another, in the middle of a row.
+// Writes a text from one place to another, in the middle of a row.
 function write(text, from, to, middle, color = colors.ink) {
   if (to - from < 12) return;
   const shown = whole(text, to - from);
@@ -26,20 +26,20 @@ function write(text, from, to, middle, color = colors.ink) {
   pen.fillText(shown, from, middle);
 }
 
-// What is below a label or a mark must not be seen through it.
+// A label or a mark must hide the drawing below it.
 let ground = "";
 function erase(a, b, wide, high) {
   pen.fillStyle = ground;
   pen.fillRect(a, b, wide, high);
 }
 
-// For marks in the order of their beginnings: how far those up to each of them reach.
+// For marks in the order of their beginnings: the farthest end of the marks up to each of them.
 function reach(marks) {
   let to = -1;
   for (const mark of marks) mark.reach = to = Math.max(to, mark.to);
 }
 
-// Those marks that are in view.
+// Yields the marks in view.
 function* inView(marks) {
   for (let m = firstOf(marks, (mark) => x(mark.reach) >= view.from); m < marks.length; m++) {
     const { from, to } = marks[m];

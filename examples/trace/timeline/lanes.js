@@ -1,5 +1,5 @@
-// Lanes: the kernel first, then one a task. The piece `p` of a life is in `state[p]` from the line
-// `from[p]` to the line `to[p]`; `events` are all lines of the task.
+// Lanes: the kernel first, then one for each task. The piece `p` of a life is in `state[p]` from
+// line `from[p]` to the line `to[p]`; `events` are all lines of the task.
 
 const ROW = 15, ROWS = 3;
 
@@ -24,7 +24,7 @@ const laneOfLine = Int32Array.from(taskOf, (id) => laneOf.get(id));
   for (let n = 0; n < count; n++) lanes[laneOfLine[n]].events[sizes[laneOfLine[n]]++] = n;
 }
 
-// A span is below those that hold it. One that finds no row is not drawn.
+// A span is below the spans that contain it. A span without a free row is not drawn.
 for (const [n, text] of trace.notes) lanes[laneOf.get(taskOf[n])].notes.push({ n, text });
 for (const [task, name, from, to] of trace.spans) {
   const { ends, notes, spans } = lanes[laneOf.get(task)];
@@ -35,7 +35,7 @@ for (const [task, name, from, to] of trace.spans) {
   spans.push({ name, from, to, row: row + (notes.length ? 1 : 0) });
 }
 
-// How high it is below the bar of a lane.
+// Returns the height of the space below the bar of a lane.
 function below(n) {
   const { notes, ends, waitRows } = lanes[n];
   return (waitRows + (notes.length ? 1 : 0) + ends.length) * ROW;

@@ -1,4 +1,4 @@
-// The legend has the marks of this log alone, and those that a reader makes.
+// The legend has only the marks of this log, and the marks that a reader makes.
 
 // The marks of this log.
 function marksHere() {

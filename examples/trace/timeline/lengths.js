@@ -1,5 +1,5 @@
-// How long runs and waits for the CPU took, in their bars, and how many tasks of a group were
-// ready at most: what a reader of the time axis asks first.
+// The lengths of runs and of waits for the CPU, in their bars, and the largest number of ready
+// tasks of a group. These are the first questions of a reader of the time axis.
 
 function lengths(n) {
   if (view.axis !== "time") return;
@@ -23,7 +23,7 @@ function lengths(n) {
   pen.font = PLAIN;
 }
 
-// Of the tasks of a group, the most that were ready, where they were for the longest time.
+// Draws the largest number of ready tasks of a group, at the place where it lasted longest.
 function crowdOf(group, y, high) {
   const flow = groupFlow(group), p = flow.crowd ??= longestCrowd(flow);
   if (p < 0) return;
@@ -43,7 +43,7 @@ function longestCrowd({ places, counts: { [READY]: ready }, most: { [READY]: mos
   return found;
 }
 
-// The first of some texts for which there is room from one place to another, on a ground.
+// Writes the first text that has room from one place to another, on a background.
 function boxed(texts, a, b, middle, back, color) {
   const text = texts.find((each) => pen.measureText(each).width + 16 <= b - a);
   if (!text) return;

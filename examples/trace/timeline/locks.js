@@ -1,5 +1,5 @@
-// Locks: an arrow from a task that waits to the task that holds what it waits for, while it does.
-// Those of a circle are marked, and so is the moment when the run failed.
+// Locks: an arrow from a waiting task to the holder of the primitive, as long as the wait. Arrows
+// of a circle are marked, and so is the moment when the run failed.
 
 const MOST_LINKS = 200;
 const links = trace.links.map(([wait, from, holder], n) => ({ wait, from, holder, to: trace.linkEnds[n][1] }));
@@ -8,7 +8,7 @@ reach(links);
 const inCircle = new Set(trace.circles.flat().map(([wait, holder]) => `${wait} ${holder}`));
 const isStuck = ({ wait, holder }) => inCircle.has(`${wait} ${holder}`);
 
-// As many as can be told apart.
+// Draws as many locks as a reader can tell apart.
 function locks() {
   const shown = [];
   for (const link of inView(links)) {
@@ -21,7 +21,7 @@ function locks() {
     const [a, b] = [Math.max(px(x(from)), left) + 3, Math.min(px(x(to)), width)];
     const color = stuck ? colors.hit : colors.lock;
     const [y, z] = [middleOf(waiter), middleOf(held)];
-    // Two arrows of one moment stand beside each other.
+    // Two arrows of one moment are side by side.
     const at = Math.min(a + (shown.indexOf(link) % 4) * 7, Math.max(b, a));
     pen.strokeStyle = pen.fillStyle = color;
     pen.lineWidth = stuck ? 2 : 1.25;
@@ -41,7 +41,7 @@ function locks() {
   }
 }
 
-// The moment when no task could go on any more.
+// Draws the moment when no task could continue.
 function hang() {
   if (trace.hang === null) return;
   const a = Math.round(px(x(trace.hang))) + 0.5;

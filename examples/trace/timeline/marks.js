@@ -1,6 +1,6 @@
-// What one lane shows in detail: the pieces of a life, what it waits for, what the program says.
+// One lane in detail: the pieces of a life, its waits, and the notes of the program.
 
-// The lane `n`, its bar from `y`.
+// Draws the lane `n`, with its bar from `y`.
 function detail(n, y) {
   ground = rowOf[n] % 2 ? colors.stripe : colors.paper;
   life(n, y);
@@ -30,7 +30,7 @@ function life(n, y) {
       pen.lineWidth = 1;
       pen.strokeRect(a + 0.5, y + 7.5, Math.max(b - a - 1, 2), bar - 15);
     } else {
-      // Many that fall on one point are drawn once.
+      // Of many runs on one point, draw one.
       if (b < lastRun + 1) continue;
       lastRun = Math.max(b, a + 3);
       const ran = isMeasured() ? 0 : pieceLength(lane, p), isKnown = ran !== null;
@@ -64,7 +64,7 @@ function unsure(a, b, y) {
   pen.setLineDash([]);
 }
 
-// What a task waits for, above the line, where there is room to say it and no row says it.
+// Writes the event of a wait above the line, if there is room and no row has it.
 function inBar(n, block, a, b, middle) {
   if (b - a < 30) return;
   const { waits } = lanes[n];
@@ -78,8 +78,8 @@ function inBar(n, block, a, b, middle) {
   pen.font = PLAIN;
 }
 
-// What the program says of itself: its spans as thin bars, its notes as marks, with their names
-// where there is room.
+// Draws the program's own marks: spans as thin bars, and notes as marks, with their names if there
+// is room.
 function said(n, y) {
   const { spans, notes } = lanes[n];
   pen.font = SMALL;
@@ -107,7 +107,7 @@ function said(n, y) {
   pen.font = PLAIN;
 }
 
-// The events of a run, as ticks in its bar.
+// Draws the events of a run as ticks in its bar.
 function ticks(events, from, to, y) {
   pen.fillStyle = colors.paper;
   let last = px(x(from));

@@ -1,5 +1,5 @@
-// Moves what a step has moved: each thing that has a `data-key` goes from where it was to where it
-// is. A new one comes from the card that its `data-from` names.
+// Animates a step: each element with a `data-key` moves from its former place to its present place.
+// A new element comes from the card that its `data-from` names.
 
 const MOVE = 150, MOVED = 60;
 

@@ -1,16 +1,16 @@
-// Below the lanes: why the chosen line is there, in sentences and in the lines of the log.
+// Below the lanes: the reason for the chosen line, in sentences and in the lines of the log.
 
 const STEPS = 200;
 const whyBox = document.getElementById("why");
 
-// The place of an event, or -1.
+// Returns the place of an event, or -1.
 function placeOf(seq) {
   const n = firstOf(seqOf, (each) => each >= seq);
   return seqOf[n] === seq ? n : -1;
 }
 
-// By the line that ends a wait, the line that began it. A wait of the kernel's own task has no
-// ticket, and begins with the last `block`.
+// Maps the line that ends a wait to the line that began the wait. A wait of the kernel's own task
+// has no ticket, and begins with the last `block`.
 let begins = null;
 function begun(end) {
   begins ??= new Map(lanes.flatMap(({ waits }) => waits
@@ -65,7 +65,7 @@ function choose(n, follow) {
   draw();
 }
 
-// Moves the view to where an event is.
+// Moves the view to an event.
 function show(n) {
   const span = view.to - view.from, r = rowOf[laneOfLine[n]];
   if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);

@@ -1,16 +1,16 @@
-// A state put in order: tasks with what is theirs, queues, timers, and what is outside. A box shows
-// the first ones of many, so only those are sorted and read.
+// A state in order: tasks with their scopes and waits, queues, timers, and the outside. A box shows
+// only the first of many entries, so only those are sorted and read.
 
 const DOING = { READY: "ready", RUNNING: "running", PARKED: "parked" };
 
-// In the order of lists of numbers.
+// Compares lists of numbers.
 function byNumbers(a, b) {
   for (let n = 0; n < a.length; n++) if (a[n] !== b[n]) return a[n] - b[n];
   return 0;
 }
 
-// The first `most` in an order and those for which `is` holds, and how many more there are. Of the
-// latter there are so many again at most. If `isFirst`, they stand before the others.
+// Returns the first `most` entries in an order, and at most as many again for which `is` holds,
+// with the number of missing entries. If `isFirst`, the latter come before the others.
 function firstFew(list, most, compare, is = () => false, isFirst = false) {
   if (list.length <= most) return { few: list.sort(compare), rest: 0 };
   const few = [], also = [];
@@ -25,8 +25,8 @@ function firstFew(list, most, compare, is = () => false, isFirst = false) {
   return { few: all, rest: list.length - all.length };
 }
 
-// The tasks at a line by what they do, and the two queues: a task becomes ready behind all that
-// became so before.
+// Returns the tasks at a line by state, and the two queues: a task becomes ready after all earlier
+// ready tasks.
 function tasksNow() {
   const found = { ready: [], next: [], parked: [], cpu: null };
   const [first] = states.table("n").values(), [cpu] = states.table("c").values();
@@ -44,8 +44,8 @@ const doingOf = (value) => states.start(value).split(" ", 1)[0];
 const byPlace = (a, b) => a.value - b.value;
 const byId = (a, b) => a.id - b.id;
 
-// The scopes, waits and pending interrupts of those tasks for which `is` holds, by task, each with
-// its `text`.
+// Returns the scopes, waits and pending interrupts of the tasks for which `is` holds, by task, each
+// with its `text`.
 function belongings(is) {
   const found = new Map();
   const add = (task, list, it) => {
@@ -72,7 +72,7 @@ function belongings(is) {
 // A scope or a wait without its task.
 const rowText = (value) => states.text(value).replace(/^!?\d+ /, "");
 
-// `pending s2 in=s3`: of which scope, and at which; 0 is the task itself. The source comes first.
+// `pending s2 in=s3`: the scope that fired, and the scope at which it is pending; 0 is the task.
 function pendingAt(text) {
   const number = (name) => (name === "root" ? 0 : Number(name.slice(1)));
   const [, of, place] = /^pending (\S+?)(?: in=(\S+))?$/.exec(text);
@@ -80,7 +80,7 @@ function pendingAt(text) {
   return { source, at, order: [source, at === source ? 0 : 1, at] };
 }
 
-// The timers. At one time sleeps fire before scopes, and these before the shutdown's.
+// Returns the timers. At one time, sleeps fire before scopes, and scopes before the shutdown.
 function timersNow() {
   return Array.from(states.table("m"), ([key, value]) => ({ key, value, due: states.number(value) }));
 }
@@ -101,7 +101,7 @@ const byDeadline = (a, b) => a.due - b.due || numberIn(a.key) - numberIn(b.key);
 // `k=9`, `s2`, `d1`.
 const timerOf = (key) => (key[0] === "a" ? `d${key.slice(1)}` : key.slice(1));
 
-// Descriptors or jobs, in the order of letters and numbers.
+// Returns descriptors or jobs, in the order of letters and numbers.
 function thingsNow(kind) {
   return Array.from(states.table(kind), ([key, value]) =>
     ({ key, value, name: kind === "f" ? key.slice(1) : key }));
@@ -124,7 +124,7 @@ function primitiveOf(value) {
 
 const holderOf = (key) => /^h(\d+) (.*)$/.exec(key).slice(1);
 
-// What tasks wait for in a queue, or hold.
+// Returns the primitives that tasks wait for in a queue, or hold.
 function primitivesNow() {
   const found = new Map();
   const at = (words) => {

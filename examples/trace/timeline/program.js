@@ -1,9 +1,9 @@
-// The line of the program that made a trap, with a few lines around it if the page has the file.
+// The line of the program that made a trap, with the lines around it if the page has the file.
 
 const AROUND = 3;
 
-// Where in the program a line of the log is: it says so itself, or the wait that it ends does, or
-// what made the task run.
+// Returns the place of a log line in the program. The line itself has it, or the wait that it ends,
+// or the wait that made the task run.
 function siteOf(n) {
   for (let steps = 0; n >= 0 && steps < 4; n = behind[n], steps++) {
     const it = readLine(line(n));

@@ -1,9 +1,9 @@
-// A range across, and what happened in it.
+// A range of the axis, and the events in it.
 
 const TOP_TASKS = 10;
 const rangeBox = document.getElementById("range");
 
-// The two ends as values of the axis, in any order; null for none.
+// Sets the two ends as values of the axis, in any order; null for no range.
 function select(from, to) {
   view.range = from === null ? null : [from, to];
   rangeBox.hidden = !view.range;
@@ -11,13 +11,13 @@ function select(from, to) {
   if (view.range) tellRange();
 }
 
-// While it is dragged it is only drawn: to count its lines takes longer than a frame.
+// A dragged range is only drawn, because counting its lines takes longer than a frame.
 function drag(from, to) {
   view.range = [from, to];
   draw();
 }
 
-// One end of the range is where the chosen line is.
+// Sets one end of the range to the chosen line.
 function selectEnd(which) {
   if (view.chosen < 0) return;
   const ends = view.range ?? [x(0), x(count - 1)].sort((a, b) => a - b);
@@ -52,14 +52,14 @@ function drawRange() {
   pen.restore();
 }
 
-// A length on the axis, as words.
+// Returns a length on the axis in words.
 function long(value) {
   if (view.axis === "time") return span(Math.round(value));
   const many = Math.round(value * 10) / 10;
   return `${many} ${many === 1 ? view.axis.slice(0, -1) : view.axis}`;
 }
 
-// What the lines of a range say: how many, how many runs, how many bytes came and went.
+// Counts the lines of a range, its runs, and the bytes that were read and written.
 function countLines(first, last) {
   let runs = 0, read = 0, written = 0;
   for (let n = first; n < last; n++) {
@@ -74,7 +74,7 @@ function countLines(first, last) {
   return { runs, read, written };
 }
 
-// How much a flow ran, was ready and was blocked in the range.
+// Returns the shares of the range for which a flow ran, was ready and was blocked.
 function shares(flow, from, to) {
   const before = integral(flow, from);
   return integral(flow, to).map((sum, s) => sum - before[s]);

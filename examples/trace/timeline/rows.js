@@ -1,5 +1,5 @@
-// Rows: a lane each, or a group of lanes folded into one. Tasks whose names differ only in numbers
-// are a group.
+// Rows: each is a lane, or a group of lanes folded into one. Tasks whose names differ only in
+// numbers are a group.
 
 const MANY = 20, FEW = 4;
 const groups = new Map();
@@ -15,7 +15,7 @@ for (const [name, group] of groups) {
 const groupOf = new Array(lanes.length).fill(null);
 for (const group of groups.values()) for (const n of group.lanes) groupOf[n] = group;
 
-// A row has a `group`, if it is the head of one, or the number of its `lane`.
+// A row has a `group` if it is the head of a group; otherwise it has the number of its `lane`.
 let rows = [];
 const rowOf = new Int32Array(lanes.length);
 
@@ -58,7 +58,7 @@ function rowName({ lane, group }) {
   return lane ? `${lanes[lane].id} ${lanes[lane].name}` : "kernel";
 }
 
-// The lanes that a row stands for.
+// Returns the lanes of a row.
 function lanesOf({ lane, group }) {
   return group ? group.lanes : [lane];
 }

@@ -1,10 +1,10 @@
-// Scopes: brackets above the bar of a task, around what they hold.
+// Scopes: brackets above the bar of a task, around their contents.
 
 const BRACKET = 15, BRACKETS = 8;
 const OK = 0, DEADLINE = 1, INTERRUPT = 2, OPEN = 3;
 
-// Scopes of a lane in the order of their opening, each in the first row that is free: an inner one
-// is below its outer one. More than there are rows for share the last.
+// Puts the scopes of a lane, in the order of their opening, into the first free rows. An inner
+// scope is below its outer one. If there are too many, the rest share the last row.
 function layScopes(scopes) {
   const rows = [];
   for (const scope of scopes) {
@@ -27,7 +27,7 @@ for (const lane of lanes) {
   reach(lane.scopes);
 }
 
-// How high it is above the bar of a lane.
+// Returns the height of the space above the bar of a lane.
 function above(n) {
   return lanes[n].brackets * BRACKET;
 }
@@ -38,7 +38,7 @@ function scopeName(n) {
   return `${op[0].replace("set_", "")} ${op[1] ?? ""}`.trim();
 }
 
-// The brackets of a lane, from the height `y` down to the height `end`.
+// Draws the brackets of a lane, from the height `y` down to the height `end`.
 function scopes(n, y, end) {
   pen.font = SMALL;
   let last = [];
@@ -48,7 +48,7 @@ function scopes(n, y, end) {
     scope.a = Math.max(px(x(from)), outer ? outer.a + 3 : -Infinity);
     scope.b = Math.min(px(x(to)), outer ? outer.b - 3 : Infinity);
     if (scope.b < scope.a) scope.a = scope.b = (scope.a + scope.b) / 2;
-    // Many that fall on one point are drawn once.
+    // Of many runs on one point, draw one.
     if (scope.b < (last[row] ?? -9) + 1) continue;
     last[row] = scope.b;
     bracket(scope, y + row * BRACKET + 7, end);
@@ -61,7 +61,7 @@ function scopes(n, y, end) {
   pen.font = PLAIN;
 }
 
-// A name on a line; where there is no room for all of it, its second word says more than the first.
+// Writes a name on a line. Without room for all of it, prefers its second word, which says more.
 function named(text, from, to, middle) {
   const fits = (part) => part && pen.measureText(part).width <= to - from;
   const shown = [text, text.split(" ")[1]].find(fits) ?? "";
@@ -92,7 +92,7 @@ function bracket({ from, a, b, left: how }, top, end) {
   if (how === INTERRUPT) flag(b, top, false);
 }
 
-// It goes on: no end was seen.
+// Draws an open end: the scope continues.
 function onwards(a, b, color) {
   pen.strokeStyle = color;
   pen.beginPath();
@@ -102,7 +102,7 @@ function onwards(a, b, color) {
   pen.stroke();
 }
 
-// "!" where an interrupt ended something: full where that was due, hollow where it was not.
+// Draws a "!" at the end by an interrupt: full if the deadline was due, otherwise hollow.
 function flag(a, b, full) {
   pen.fillStyle = full ? colors.hit : colors.paper;
   pen.strokeStyle = colors.hit;

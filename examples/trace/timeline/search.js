@@ -1,8 +1,8 @@
-// The lines that have what is searched for.
+// The lines that match a search.
 
 const search = document.getElementById("search");
 
-// So many lines between two looks at what the reader does.
+// The number of lines between two checks of the reader's input.
 const SLICE = 20_000;
 let searching = 0;
 
@@ -24,7 +24,7 @@ async function find(next) {
   draw();
 }
 
-// One mark a pixel of each row.
+// Draws one mark for each pixel of each row.
 function found() {
   pen.fillStyle = colors.outside;
   const last = new Float64Array(rows.length).fill(-9);

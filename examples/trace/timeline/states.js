@@ -8,7 +8,7 @@
 const states = (() => {
   const TASK = "\x01", SEQ = "\x02", AT = "\x03", ARGUMENT = "\x04";
   const NUMBER = "\x05", TIME = "\x06", BACK = "\x07";
-  // So many rows a line at most, and so many in all that are kept.
+  // The largest number of rows for a line, and of all kept rows.
   const ROWS = 65536, KEPT = 1_000_000;
 
   // A template of rows: `key` and `value` are lists of texts and of `[sign, index]`.
@@ -31,7 +31,7 @@ const states = (() => {
 
   const seqText = (seq) => String(seq).padStart(4, "0");
 
-  // A sign as a number, which is in microseconds if it is a time.
+  // Returns a sign as a number. A time is in microseconds.
   function numberOf([sign, index], n) {
     switch (sign) {
       case TASK: return taskOf[n];
@@ -64,7 +64,7 @@ const states = (() => {
   const copy = (tables) => Object.fromEntries([...KINDS].map((kind) => [kind, new Map(tables?.[kind])]));
   const sizeOf = (tables) => [...KINDS].reduce((sum, kind) => sum + tables[kind].size, 0);
   let rows = copy(null), now = -1;
-  // What the lines from `since` on have changed: for each a list of keys and their values before.
+  // The changes of the lines from `since` on: for each line, keys with their values before it.
   let since = 0, undo = [];
   // The rows before a line, by its place.
   const kept = new Map([[0, copy(null)]]);
@@ -109,7 +109,7 @@ const states = (() => {
     }
   }
 
-  // The rows are those at a line, and what that line has changed is known.
+  // Sets the rows to those at a line, and keeps the changes of that line.
   function go(n) {
     let from = Math.floor(n / every) * every;
     while (!kept.has(from)) from -= every;
@@ -120,8 +120,8 @@ const states = (() => {
     while (now < n) forward();
   }
 
-  // Of the lines up to this one: the keys of the rows that they have changed, with the values
-  // before, as far back as is known.
+  // Returns the keys of the rows that the lines up to this one have changed, with the values
+  // before, as far back as they are known.
   function changed(lines) {
     const found = new Map();
     for (const before of undo.slice(-Math.max(1, lines))) {
@@ -136,18 +136,18 @@ const states = (() => {
   const partsOf = (value) => changes[changesOf[lineOf(value)]].rows[value % ROWS].value;
   const text = (value) => textOf(partsOf(value), lineOf(value));
 
-  // The first number in a row.
+  // Returns the first number in a row.
   function number(value) {
     return numberOf(partsOf(value).find((part) => typeof part !== "string"), lineOf(value));
   }
 
-  // What a row of a task begins with, `ready since=`, or another row with, up to its first sign.
+  // Returns the beginning of a row up to its first sign, `ready since=` for a task.
   function start(value) {
     const [first] = partsOf(value);
     return typeof first === "string" ? first : "";
   }
 
-  // All rows of a kind; one row; whether there is one.
+  // All rows of a kind; one row; whether a row exists.
   const table = (kind) => rows[kind], get = (key) => rows[key[0]].get(key);
   const has = (key) => rows[key[0]].has(key);
 

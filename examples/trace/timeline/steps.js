@@ -6,8 +6,8 @@ const sourcesBox = document.getElementById("sources");
 const main = document.querySelector("main");
 const stepper = { open: false, shown: -1, playing: null };
 
-// What a step shows: the tasks, what has changed in so many lines up to it, and the names that the
-// line has. The tasks whose cards are shown have all that is theirs.
+// Returns the contents of a step: the tasks, the changes of its lines, and the names in the line.
+// The tasks whose cards are shown have their scopes and waits.
 function stepAt(n, lines) {
   states.go(n);
   const tasks = tasksNow(), changed = states.changed(lines), it = readLine(line(n));
@@ -25,7 +25,7 @@ function stepAt(n, lines) {
   };
 }
 
-// The cards that have left a box, and by task the scopes and the waits that are no more.
+// Returns the cards that have left a box, and by task the scopes and waits that have ended.
 function goneSince(changed) {
   const gone = new Map(), ghosts = [];
   for (const [key, before] of changed) {
@@ -43,7 +43,7 @@ function goneSince(changed) {
   return { gone, ghosts: ghosts.slice(0, CARDS) };
 }
 
-// The results that a line says its task has got.
+// Returns the results that a task gets by a line.
 function told({ verb, task, detail }) {
   if (verb !== "run" && verb !== "deliver") return new Map();
   const ended = detail.match(/k=\d+ = [^,]*?(?=, k=| cause=| waited=|$)/g) ?? [];
@@ -72,7 +72,7 @@ function tellStep(n) {
   document.getElementById("to-cause").disabled = behind[n] < 0;
 }
 
-// A step goes to a line; of one that goes forward over several lines, all changes are marked.
+// Steps to a line. If the step goes forward over several lines, marks all their changes.
 function stepTo(n) {
   if (!count) return;
   n = Math.min(count - 1, Math.max(0, n));
@@ -90,14 +90,14 @@ function runFrom(n, by) {
   return n;
 }
 
-// The first line of the next turn; back, that of this turn, or of the one before.
+// Returns the first line of the next turn or, going back, of this turn or the turn before.
 function turnFrom(n, by) {
   if (by > 0) return firstOf(turn, (each) => each > turn[n]);
   const first = firstOf(turn, (each) => each >= turn[n]);
   return first < n || !n ? first : firstOf(turn, (each) => each >= turn[n - 1]);
 }
 
-// Turns go up, unless logs were joined.
+// Turns increase, unless logs were joined.
 const stepBy = {
   line: (by) => stepTo(view.chosen + by),
   run: (by) => stepTo(runFrom(view.chosen, by)),
@@ -105,7 +105,7 @@ const stepBy = {
   cause: () => behind[view.chosen] >= 0 && stepTo(behind[view.chosen]),
 };
 
-// The address names the line. A browser takes only so many new addresses in a while.
+// The address names the line. A browser limits the rate of new addresses.
 let addressing = 0;
 function address() {
   clearTimeout(addressing);

@@ -1,5 +1,5 @@
-// The strip above the lanes: the share of the CPU that is in use, how many tasks are ready, how
-// many wait. The numbers at the left are the maxima: of the CPU in a pixel, of tasks in the trace.
+// The strip above the lanes: the used share of the CPU, the numbers of ready and of waiting tasks.
+// The numbers at the left are the maxima: of the CPU in a pixel, of tasks in the trace.
 
 function strip() {
   pen.fillStyle = colors.paper;
@@ -42,7 +42,7 @@ function unmeasured() {
   pen.font = PLAIN;
 }
 
-// What the strip shows of the CPU, over the whole trace.
+// The used share of the CPU over the whole trace, for the strip.
 function busy() {
   return count ? integral(everything, x(count - 1))[RUN] : 0;
 }

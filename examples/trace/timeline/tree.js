@@ -3,7 +3,7 @@
 const ALIKE = 20, LOOK = 50, DEEPEST = 24;
 const treeBox = document.getElementById("tree");
 
-// What a task does at a line, and since which line.
+// Returns the state of a task at a line, and the line since which it lasts.
 function doing(lane, n) {
   const p = firstOf(lane.from, (from) => from > n) - 1;
   if (p < 0) return { state: RUN, since: n, text: "unknown" };
@@ -21,8 +21,8 @@ function doing(lane, n) {
   return { state, since, text: `${phase}waits ${long}${site} for ${words.join(" or ")}` };
 }
 
-// The phase of the connection that a task serves: that of the deadline that it has made, if that is
-// armed. A server makes it when it begins, and arms it in each of its waits.
+// Returns the phase of the connection that a task serves: the phase of its own deadline, if armed.
+// A server makes the deadline when it begins, and arms it in each of its waits.
 function phaseOf({ events }, n) {
   const last = firstOf(events, (event) => event > n) - 1;
   const first = Array.from(events.slice(0, LOOK), (event) => readLine(line(event)));
@@ -38,7 +38,7 @@ function phaseOf({ events }, n) {
   return "";
 }
 
-// Where a deadline fired. These lines are the kernel's.
+// The lines at which deadlines fired. They belong to the kernel.
 let fires = null;
 function firesOf(deadline) {
   fires ??= Map.groupBy(lanes[0].events.filter((n) => verbOf(n) === "fire"),
@@ -46,8 +46,8 @@ function firesOf(deadline) {
   return fires.get(deadline) ?? [];
 }
 
-// The name of a task, with who is at the other end of its connection. Whoever accepts one spawns
-// the task for it right behind that.
+// Returns the name of a task, with the peer of its connection. A task that accepts a connection
+// spawns the task for it immediately after that.
 function nameAndPeer({ name, events }, n) {
   const spawn = events[0], parent = readLine(line(spawn)).number("parent");
   const around = laneOf.has(parent) ? lanes[laneOf.get(parent)].events : [];
@@ -67,7 +67,7 @@ function serves(n, alias) {
     (["block", "await"].includes(verb) && word(0) === "io" && word(1) === alias);
 }
 
-// The tasks that live at a line, by their parent; 0 for those whose parent does not.
+// Returns the tasks that live at a line, by their parent, or by 0 if the parent has ended.
 function families(n) {
   const alive = lanes.slice(1).filter(({ events, end }) => events[0] <= n && (end < 0 || end > n));
   const ids = new Set(alive.map(({ id }) => id));
@@ -87,7 +87,7 @@ function treeAt(n) {
   const { children, count } = families(n);
   const rows = [], branchOf = ({ guides, depth }, branch) =>
     guides + branch + (depth > DEEPEST ? `(depth ${depth}) ` : "");
-  // What is yet to be drawn, the next last: no stack of calls is as deep as a tree may be.
+  // The nodes to draw, the next one last. A tree may be deeper than the stack of calls.
   const nodes = nodesOf(0, { guides: "", depth: 0 });
   while (nodes.length) {
     const { lane, gone, family, states, before, branch } = nodes.pop();
@@ -102,7 +102,7 @@ function treeAt(n) {
     const more = depth > DEEPEST ? "" : branch === "├─ " ? "│  " : "   ";
     for (const node of nodesOf(lane.id, { guides: before.guides + more, depth })) nodes.push(node);
   }
-  // Below a task, the last first.
+  // Returns the nodes below a task, the last first.
   function nodesOf(id, before) {
     const folded = new Map(), seen = new Map(), found = [];
     for (const child of children.get(id) ?? []) {
@@ -144,7 +144,7 @@ function toggleTree() {
   if (view.tree) growTree();
 }
 
-// The same as text.
+// Returns the tree as text.
 function treeText(n) {
   const { head, rows } = treeAt(n);
   return [head, ...rows.map(([branch, name, text]) => `${branch}${name} ${text}`)].join("\n");

@@ -1,10 +1,10 @@
-// Waits: in the bar of a task while it has one, in rows beneath it while it has several. And how
-// late timers were.
+// Waits: in the bar of a task while it has one, and in rows below it while it has several. Also the
+// lateness of timers.
 
 const WELL = 0, TIMEOUT = 1, CANCELLED = 2, WITHDRAWN = 3, UNENDED = 4;
 const WAITS = 6;
 
-// Waits of a lane that are open at the same time get rows of their own.
+// Puts the waits of a lane that are open at the same time into separate rows.
 function layWaits(waits) {
   let rows = 0;
   for (let first = 0; first < waits.length;) {
@@ -25,7 +25,7 @@ function layWaits(waits) {
   return Math.min(rows, WAITS);
 }
 
-// The late timers by the line that set each: that of a wait or of a scope is marked there.
+// The late timers, by the line that set each. The timer of a wait or of a scope is marked there.
 const lates = new Map(trace.lates.map(([set, fired, micros]) => [set, { fired, micros }]));
 for (const lane of lanes) Object.assign(lane, { waits: [], waitRows: 0 });
 for (const [from, to, ended] of trace.waits) {
@@ -36,7 +36,7 @@ for (const lane of lanes) {
   reach(lane.waits);
 }
 
-// The lines that opened the waits of a lane that are open at a line; the last `most` of them.
+// Returns the lines that opened the open waits of a lane at a line; the last `most` of them.
 function openWaits({ waits }, n, most = Infinity) {
   const open = [];
   for (let w = firstOf(waits, ({ from }) => from > n) - 1; w >= 0 && open.length < most; w--) {
@@ -46,7 +46,7 @@ function openWaits({ waits }, n, most = Infinity) {
   return open;
 }
 
-// What a line waits for, as the log has it: `sleep 2s`, `c1 read`.
+// Returns the operation of a line's wait in the words of the log: `sleep 2s`, `c1 read`.
 function waitName(n) {
   const { op, word, number } = readLine(line(n));
   if (word(0) === "parked") {
@@ -56,7 +56,7 @@ function waitName(n) {
   return op.replace(/^io | \S+=\S+/g, "");
 }
 
-// The waits of a lane: the ends of those in its bar, with `middle`; the others in rows from `y`.
+// Draws the waits of a lane: the ends of waits in its bar at `middle`, the others in rows from `y`.
 function waits(n, middle, y) {
   pen.font = SMALL;
   const last = [];
@@ -83,7 +83,7 @@ function thread(a, b, middle) {
   pen.fillRect(a, middle - 4, 1.5, 8);
 }
 
-// How a wait ended.
+// Draws the end of a wait.
 function ending(ended, a, b, middle, inRow) {
   if (ended === WELL && inRow) {
     pen.fillStyle = colors.blocked;
@@ -105,7 +105,7 @@ function ending(ended, a, b, middle, inRow) {
   }
 }
 
-// The end of a wait that an interrupt ended: a zigzag and a flag, or what there is room for.
+// Draws the end of an interrupted wait: a zigzag and a flag, as far as there is room.
 function broken(a, b, middle) {
   const from = b - 26;
   if (from > a) {
@@ -132,7 +132,7 @@ function labelled(text, from, to, middle) {
   pen.fillText(shown, from, middle + 0.5);
 }
 
-// Where a time stands, on any axis: between the events around it.
+// Returns the place of a time on any axis: between the events around it.
 function xOfTime(micros) {
   const after = firstOf(at, (time) => time >= micros);
   if (after === 0 || after === count) return x(Math.min(after, count - 1));
@@ -140,7 +140,7 @@ function xOfTime(micros) {
   return x(after - 1) + share * (x(after) - x(after - 1));
 }
 
-// The part of a wait or a scope after its deadline, with a label that is so far below it.
+// Draws the part of a wait or a scope after its deadline, with a label `below` it.
 function late(timer, y, below) {
   if (!timer) return;
   const { fired, micros } = timer;
@@ -160,7 +160,7 @@ function late(timer, y, below) {
   pen.fillText(text, middle, y + below + 0.5);
 }
 
-// A span as the log has it: `1s`, `12.5ms`, `64us`.
+// Returns a duration in the words of the log: `1s`, `12.5ms`, `64us`.
 function span(micros) {
   const number = (of, digits) => of.toFixed(digits).replace(/\.?0+$/, "");
   if (!micros) return "0s";
