@@ -81,7 +81,7 @@ fn a_task_that_is_stuck_is_named_while_it_is_and_once_more_when_it_is_not() {
 }
 
 #[test]
-fn a_hook_that_comes_late_and_panics_is_heard_again() {
+fn a_hook_that_is_set_late_and_panics_is_called_again() {
     let _alone = alone();
     let calls = Arc::new(AtomicUsize::new(0));
     let mut kernel = watched(5 * MS);

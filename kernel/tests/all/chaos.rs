@@ -733,7 +733,7 @@ fn told(seed: u64, listens: Listens) -> Vec<Told> {
 /// Without an observer, most arms are stores and not posts in program order, and the kernel cannot
 /// see most scopes. An observer that comes or goes in the middle changes nothing either.
 #[test]
-fn d19_what_is_stored_comes_to_the_same_as_what_is_told() {
+fn d19_an_arm_by_a_store_has_the_effect_of_an_arm_by_a_post() {
     for seed in seeds(800) {
         let stored = told(seed, Listens::Nobody);
         assert_eq!(stored, told(seed, Listens::Somebody), "seed {seed}");

@@ -134,10 +134,10 @@ fn curio_l6_an_answered_trap_is_no_switch() {
 
 /// A task whose operations never block yields after its budget, and a line reports that.
 #[test]
-fn curio_l6_a_budget_ends_what_never_blocks() {
+fn curio_l6_a_budget_ends_an_endless_run() {
     let notes = Notes::default();
     let options = Options::new().budget(3);
-    let ran = check_with("curio_l6_a_budget_ends_what_never_blocks", Sim::new(), options, async {
+    let ran = check_with("curio_l6_a_budget_ends_an_endless_run", Sim::new(), options, async {
         let other = notes.clone();
         let mut other = spawn("other", async move { other.add("other") }).await;
         for _ in 0..5 {
@@ -318,9 +318,9 @@ fn curio_c2_a_task_is_cancelled_once() {
 
 /// A ready task is not interrupted: it first reads the result that woke it.
 #[test]
-fn curio_c3_a_ready_task_keeps_what_it_was_woken_for() {
+fn curio_c3_a_ready_task_keeps_the_result_that_woke_it() {
     let notes = Notes::default();
-    let ran = check("curio_c3_a_ready_task_keeps_what_it_was_woken_for", Sim::new(), async {
+    let ran = check("curio_c3_a_ready_task_keeps_the_result_that_woke_it", Sim::new(), async {
         let queue = WaitQueue::new();
         let (noted, waiting) = (notes.clone(), queue.clone());
         let victim = async move {
@@ -358,8 +358,8 @@ fn curio_c4_cancel_before_the_first_run() {
 
 /// A task that never blocks again ends as usual, and its output is kept.
 #[test]
-fn curio_c5_who_never_blocks_again_is_never_hit() {
-    let ran = check("curio_c5_who_never_blocks_again_is_never_hit", Sim::new(), async {
+fn curio_c5_a_task_that_never_blocks_ends_as_usual() {
+    let ran = check("curio_c5_a_task_that_never_blocks_ends_as_usual", Sim::new(), async {
         let mut victim = spawn("victim", async { clock().await }).await;
         victim.cancel_now("");
         assert_eq!(victim.join().await, Ok(Time::ZERO));
@@ -770,11 +770,11 @@ fn c5_a_sleep_is_a_lower_bound() {
 /// `sleep(ZERO)` goes to the back of the queue and returns the time: no task starves, and the loop
 /// can be cancelled.
 #[test]
-fn c6_sleep_zero_starves_nobody() {
+fn c6_sleep_zero_starves_no_task() {
     let sim = (1..=3).fold(Sim::new(), |sim, n| sim.ready_at(at(n), 1, Direction::Read));
     let virtual_clock = sim.clock();
     let rounds = Rc::new(Cell::new(0));
-    check_quietly("c6_sleep_zero_starves_nobody", sim, async {
+    check_quietly("c6_sleep_zero_starves_no_task", sim, async {
         let counted = rounds.clone();
         let spin = async move {
             while op(0).await.is_ok() {
@@ -1332,9 +1332,9 @@ fn x10_a_shield_in_one_branch() {
 }
 
 #[test]
-fn x3_an_interrupt_that_ends_a_race_is_heard_once() {
+fn x3_an_interrupt_that_ends_a_race_is_delivered_once() {
     let notes = Notes::default();
-    let ran = check("x3_an_interrupt_that_ends_a_race_is_heard_once", Sim::new(), async {
+    let ran = check("x3_an_interrupt_that_ends_a_race_is_delivered_once", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
             let raced = match race(op(9), op(9)).await {

@@ -119,7 +119,7 @@ fn a_wait_at_a_universal_queue_that_only_its_task_has_is_a_hang_on_the_virtual_c
 
 /// A wait with a deadline ends, and so does the wait of a task that has another way out.
 #[test]
-fn who_has_another_way_out_is_in_no_deadlock() {
+fn a_task_with_another_way_out_is_in_no_deadlock() {
     let seen = Rc::new(RefCell::new(String::new()));
     let theirs = seen.clone();
     let mut kernel = Kernel::new(Sim::new().signal_at(traps::Time::ZERO + MS, Signal::User1));
@@ -160,7 +160,7 @@ fn a_circle_beside_live_tasks_is_in_the_table() {
 
 /// The kernel waits for events that outside code could still send. For signals: `tests/signals.rs`.
 #[test]
-fn a_kernel_that_somebody_could_wake_sleeps() {
+fn a_kernel_that_another_thread_could_wake_sleeps() {
     let real = || Real::new().unwrap();
     // A thread has a remote, and spawns a task after a while.
     let mut kernel = Kernel::new(real());
@@ -229,7 +229,7 @@ fn a_block_line_names_the_primitive_and_its_holders() {
 
 /// A permit may have moved to another task, which gives it back later; a waker may end a wait.
 #[test]
-fn what_somebody_else_may_end_is_in_no_deadlock() {
+fn a_wait_that_another_task_may_end_is_in_no_deadlock() {
     let mut kernel = Kernel::new(Sim::new());
     let few = Semaphore::named("few", 1);
     let main = async {

@@ -136,7 +136,7 @@ fn c34_a_long_drop_is_part_of_the_run_it_ends() {
 }
 
 #[test]
-fn c34_a_long_poll_that_panics_is_told_after_the_panic() {
+fn c34_a_long_poll_that_panics_is_logged_after_the_panic() {
     let sim = Sim::new();
     let clock = sim.clock();
     let program = async {
@@ -245,7 +245,7 @@ fn c34_on_the_real_machine_a_run_that_was_too_long_has_its_line() {
 /// The real clock is the subject here. A run that blocks its thread takes long and uses almost no
 /// CPU. A run that computes uses some.
 #[test]
-fn c34_the_line_of_a_run_says_how_much_of_it_was_on_a_cpu() {
+fn c34_the_line_of_a_run_shows_how_much_of_it_was_on_a_cpu() {
     let told = |work: fn()| {
         let options = Options::new().longrun(Some(20 * MS));
         let lines =

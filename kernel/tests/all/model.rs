@@ -117,7 +117,7 @@ fn smallest(mut program: Program) -> Program {
 }
 
 #[test]
-fn whatever_a_program_does_everybody_is_told_what_the_model_says() {
+fn whatever_a_program_does_each_task_gets_the_results_of_the_model() {
     let (mut hangs, mut count) = (0, 0);
     for seed in seeds(800) {
         let program = Program::drawn(seed);

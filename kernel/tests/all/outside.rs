@@ -52,7 +52,7 @@ fn an_outside_wait_between_tasks() {
 }
 
 #[test]
-fn c25_a_wake_that_comes_too_late_wakes_nobody() {
+fn c25_a_wake_that_comes_too_late_wakes_no_task() {
     let mut stale = sim();
     stale.go(async {
         let shelf = Shelf::default();
@@ -168,7 +168,7 @@ fn d7_a_guard_that_is_due_beats_a_wake_of_its_turn() {
 }
 
 #[test]
-fn an_outside_wait_that_nobody_can_end_is_a_hang_and_named() {
+fn an_outside_wait_that_no_event_can_end_is_a_hang_and_named() {
     let mut kernel = Kernel::new(Sim::new());
     match kernel.run(async { outside("the_other_side", |_| true).await }) {
         Err(RunError::Hang(report)) => {
@@ -205,7 +205,7 @@ fn dropped_waits_leave_nothing_and_a_combinator_polls_only_whom_is_woken() {
 }
 
 #[test]
-fn a_wait_goes_on_in_another_kernel_with_a_waker_of_that() {
+fn a_wait_continues_in_another_kernel_with_a_waker_of_that_kernel() {
     let shelf = Shelf::default();
     let mut wait = Box::pin(shelf.wait());
     on_sim(async {
@@ -262,7 +262,7 @@ fn an_external_wait_stops_the_virtual_clock_until_a_thread_wakes_it() {
 }
 
 #[test]
-fn c24_what_threads_send_is_moved_by_the_wakeup_task() {
+fn c24_the_wakeup_task_moves_the_messages_of_threads() {
     let (_, trace) = on_real(async {
         let (wakers, theirs) = mpsc::channel::<OutsideWaker>();
         let thread = thread::spawn(move || theirs.recv().unwrap().wake());

@@ -127,7 +127,7 @@ fn f28_a_stream_takes_a_token_for_each_item() {
 
 /// Rule 4: a limiter queues. An admission limit refuses, and so bounds the queue of a limiter.
 #[test]
-fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
+fn f28_too_much_work_is_refused_at_the_limit() {
     let sim = Sim::new().jobs_take(ms(10));
     let ran = check_with("f28_queue_or_refuse", sim, Options::new(), async {
         let (door, disk) = (AdmissionLimit::new("thumbnails", 2), Limiter::new("disk", 1));
@@ -169,7 +169,7 @@ fn f28_a_job_that_asks_for_a_job_is_refused() {
 /// Rule 5, the half that the kernel cannot refuse: a job has the only token, and waits for a task
 /// that waits for the token. The task table shows it.
 #[test]
-fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
+fn f28_the_table_shows_a_job_that_waits_for_a_task_that_waits_for_it() {
     let at = |second| Time::ZERO + secs(second);
     let sim = Sim::new().signal_at(at(1), Signal::User1).signal_at(at(2), Signal::Hangup);
     let by_hand = sim.clock();
@@ -202,12 +202,12 @@ fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
     });
     compare_raw("f28_a_job_that_waits_for_the_kernel", &kernel.end());
     let table = with_own_sites(&tables.take(), top);
-    said("f28_the_table_shows_a_job_that_waits_for_what_waits_for_it", &table);
+    said("f28_the_table_shows_a_job_that_waits_for_a_task_that_waits_for_it", &table);
 }
 
 /// A wait that was handed a signal is dropped while no kernel runs.
 #[test]
-fn a_signal_that_was_not_read_is_for_the_next_who_waits_in_its_kernel() {
+fn an_unread_signal_is_for_the_next_waiter_in_its_kernel() {
     let mut kernel =
         Traced::new(Sim::new().signal_at(Time::ZERO + ms(10), Signal::Hangup), Options::new());
     let mut first = Box::pin(wait_signal(&[Signal::Hangup]));

@@ -57,7 +57,7 @@ async fn watch_idle<T>(
 }
 
 #[test]
-fn the_guide_shows_what_is_tested_here() {
+fn the_guide_shows_the_tested_code() {
     let (page, here) = (include_str!("../../src/guide/recipes.md"), include_str!("recipes.rs"));
     let recipes: Vec<&str> = page.split("```").filter(|it| it.starts_with("rust\n")).collect();
     assert_eq!(recipes.len(), 3);
@@ -228,7 +228,7 @@ fn d22_idle_it_calls_once_a_span_and_active_never() {
 }
 
 #[test]
-fn d22_what_comes_from_further_out_ends_the_watching_and_reaches_the_future() {
+fn d22_an_outer_interrupt_ends_the_watching_and_reaches_the_future() {
     let ran = check_quietly("outer", Sim::new(), async {
         let (heard, calls) = (Cell::new(false), Cell::new(0));
         let count = || calls.set(calls.get() + 1);

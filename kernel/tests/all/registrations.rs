@@ -67,7 +67,7 @@ fn c20_a_wake_of_the_reader_leaves_the_writer_registered() {
 }
 
 #[test]
-fn curio_d9_closing_a_handle_wakes_who_waits_for_it() {
+fn curio_d9_closing_a_handle_wakes_its_waiters() {
     check("curio_d9_close_under_a_waiter", Sim::new(), async {
         let io = Rc::new(Io::new(Scripted(7)));
         let waited = io.clone();
@@ -94,7 +94,7 @@ fn curio_d9_closing_a_handle_wakes_a_reader_and_a_writer() {
 }
 
 #[test]
-fn who_closes_a_handle_is_the_cause_whatever_else_it_did_before() {
+fn the_task_that_closes_a_handle_is_the_cause_whatever_it_did_before() {
     let event = Rc::new(Event::new());
     let ran = check_quietly("close_after_a_set", Sim::new(), async move {
         let io = Rc::new(Io::new(Scripted(7)));
@@ -115,7 +115,7 @@ fn who_closes_a_handle_is_the_cause_whatever_else_it_did_before() {
 }
 
 #[test]
-fn readiness_that_nobody_waited_for_is_remembered() {
+fn readiness_without_a_waiter_is_remembered() {
     let ran = check("readiness_is_remembered", readable_at([1, 3]), async {
         let io = Io::new(Scripted(7));
         io.readable().await.unwrap();
@@ -186,7 +186,7 @@ fn a_datagram_socket_waits_again_once_its_error_was_read() {
 }
 
 #[test]
-fn events_that_nobody_wants_end_no_registration() {
+fn unwanted_events_end_no_registration() {
     let ran = check("events_that_nobody_wants", readable_at(1..=20), async {
         let io = Io::new(Scripted(7));
         io.readable().await.unwrap();
@@ -200,7 +200,7 @@ fn events_that_nobody_wants_end_no_registration() {
 
 /// A peer writes, and no task reads: the kernel sleeps as soon as the pipe is full.
 #[test]
-fn events_that_nobody_wants_do_not_keep_the_kernel_awake() {
+fn unwanted_events_do_not_keep_the_kernel_awake() {
     let (socket, mut peer) = UnixStream::pair().unwrap();
     socket.set_nonblocking(true).unwrap();
     peer.set_nonblocking(true).unwrap();
@@ -324,7 +324,7 @@ fn curio_d20_a_busy_that_was_handled_harms_no_later_wait() {
 }
 
 #[test]
-fn curio_d21_what_the_poller_refuses_is_an_error_of_the_wait() {
+fn curio_d21_a_descriptor_that_the_poller_refuses_is_an_error_of_the_wait() {
     let mut kernel = Kernel::new(Real::new().unwrap());
     kernel
         .run(async {

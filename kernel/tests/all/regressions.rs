@@ -45,7 +45,7 @@ async fn child(output: u32) -> Task<u32> {
 }
 
 #[test]
-fn a_group_join_that_moves_with_an_unread_output_gives_all_outputs() {
+fn a_group_join_that_moves_with_an_unread_output_returns_all_outputs() {
     let (outputs, _) = on_sim(async {
         let mut group = TaskGroup::<u32, traps::Error>::new();
         for output in [2, 4, 6] {
@@ -62,7 +62,7 @@ fn a_group_join_that_moves_with_an_unread_output_gives_all_outputs() {
 
 /// The join has read some outputs, and its reply holds only the last one.
 #[test]
-fn a_group_join_that_moves_at_any_time_gives_all_outputs() {
+fn a_group_join_that_moves_at_any_time_returns_all_outputs() {
     for moved in 0..9 {
         let (outputs, _) = on_sim(async {
             let mut group = TaskGroup::<u32, traps::Error>::new();
@@ -84,7 +84,7 @@ fn a_group_join_that_moves_at_any_time_gives_all_outputs() {
 }
 
 #[test]
-fn a_join_that_moves_with_an_unread_output_gives_it() {
+fn a_join_that_moves_with_an_unread_output_returns_it() {
     let (output, _) = on_sim(async {
         let mut child = child(1).await;
         let join = Shared::new(async move { child.join().await });
@@ -285,7 +285,7 @@ enum Meets {
 }
 
 #[test]
-fn a_cancellation_that_another_task_finds_unread_is_told_to_the_cancelled_task() {
+fn a_cancellation_that_another_task_finds_unread_goes_to_the_cancelled_task() {
     for meets in [Meets::Polls, Meets::Drops] {
         for parked in [false, true] {
             for which in 0..waits().len() {
@@ -330,7 +330,7 @@ fn a_cancellation_that_another_task_finds_unread_is_told_to_the_cancelled_task()
 }
 
 #[test]
-fn an_interrupt_that_a_shield_holds_back_is_not_told_to_another_task() {
+fn an_interrupt_that_a_shield_holds_back_does_not_reach_another_task() {
     let (told, trace) = on_sim(async {
         let check = Shared::new(check_cancellation());
         let theirs = check.clone();
@@ -652,7 +652,7 @@ fn a_job_that_ends_in_the_turn_in_which_its_guard_wins_is_an_orphan() {
 }
 
 #[test]
-fn a_nested_guard_has_no_race_with_what_comes_in_a_later_turn() {
+fn a_nested_guard_has_no_race_with_events_of_a_later_turn() {
     let machine = Sim::new().ready_at(Time::from_micros(2_000_000), 1, Direction::Read);
     let mut kernel = Traced::new(machine, kernel::Options::new());
     kernel.go(async {
@@ -687,7 +687,7 @@ impl Wake for Clears {
 }
 
 #[test]
-fn a_waker_that_drops_the_scope_that_fires_harms_nobody() {
+fn a_waker_that_drops_the_scope_that_fires_harms_no_other_task() {
     let (_, trace) = on_sim(async {
         let waits = || join_all([sleep(secs(9)), sleep(secs(9))]);
         let mut future: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {

@@ -16,7 +16,7 @@ use traps::{
 };
 
 #[test]
-fn c23_what_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
+fn c23_a_task_that_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
     let mut kernel = real();
     let remote = kernel.remote();
     let home = thread::current().id();
@@ -94,7 +94,7 @@ fn without_sites(trace: &str) -> String {
 }
 
 #[test]
-fn a_thread_cancels_its_task_and_its_reason_is_heard() {
+fn a_thread_cancels_its_task_and_the_task_gets_the_reason() {
     let mut kernel = real();
     let remote = kernel.remote();
     let over = UniversalEvent::new();
@@ -140,7 +140,7 @@ fn a_cancel_on_the_heels_of_its_spawn_is_not_lost() {
 }
 
 #[test]
-fn a_panic_of_the_future_or_of_its_making_is_told() {
+fn a_panic_of_the_future_or_of_its_making_is_returned() {
     let mut kernel = sim();
     let remote = kernel.remote();
     let mut made = remote.spawn("made", || async {
@@ -187,7 +187,7 @@ fn a_join_that_is_not_in_time_can_be_made_again() {
 }
 
 #[test]
-fn the_kernels_own_thread_is_told_that_it_cannot_wait() {
+fn the_kernels_own_thread_gets_an_error_instead_of_a_wait() {
     let mut kernel = sim();
     let remote = kernel.remote();
     let mut task = remote.spawn("guest", || async { 7 });
@@ -226,7 +226,7 @@ fn a_handle_that_is_dropped_lets_the_task_run_on() {
 }
 
 #[test]
-fn an_output_whose_drop_panics_strikes_neither_its_task_nor_the_thread_that_drops_the_handle() {
+fn an_output_whose_drop_panics_ends_neither_its_task_nor_the_thread_that_drops_the_handle() {
     struct Bad;
     impl Drop for Bad {
         fn drop(&mut self) {
@@ -283,7 +283,7 @@ fn nothing_hangs_on_a_kernel_that_was_shut_down() {
 }
 
 #[test]
-fn the_first_reason_for_a_shutdown_counts_and_it_begins_when_it_is_heard() {
+fn the_first_reason_for_a_shutdown_counts_and_it_begins_when_the_kernel_handles_it() {
     let mut kernel = sim();
     let remote = kernel.remote();
     kernel.go(async {
@@ -307,7 +307,7 @@ fn a_kernel_that_never_ran_is_shut_down_with_a_whole_trace() {
 }
 
 #[test]
-fn what_the_last_turn_of_a_kernel_finds_is_not_begun() {
+fn a_task_that_the_last_turn_of_a_kernel_finds_is_not_begun() {
     let mut kernel = sim();
     let remote = kernel.remote();
     kernel.go(async {});
@@ -319,7 +319,7 @@ fn what_the_last_turn_of_a_kernel_finds_is_not_begun() {
 }
 
 #[test]
-fn what_is_on_its_way_to_a_kernel_that_is_dropped_is_dropped_on_its_thread() {
+fn a_message_to_a_dropped_kernel_is_dropped_on_its_thread() {
     struct Where(mpsc::Sender<thread::ThreadId>);
     impl Drop for Where {
         fn drop(&mut self) {

@@ -41,7 +41,7 @@ fn life(seed: u64) -> (Vec<u32>, Vec<u32>, String) {
 }
 
 #[test]
-fn without_a_seed_what_happens_at_one_instant_happens_in_the_order_of_the_script() {
+fn without_a_seed_events_of_one_instant_happen_in_the_order_of_the_script() {
     let (ready, ended, trace) = life(0);
     assert_eq!((ready, ended), (vec![0, 1, 2, 3], vec![0, 1, 2, 3]));
     assert!(trace.starts_with("#trace v3 clock=virtual seed=0 tick=0.3s\n"), "{trace}");

@@ -89,7 +89,7 @@ fn after_the_machine_has_failed_the_tasks_that_are_left_are_dropped() {
 
 /// A dropped task did not run, and the ends of the phases show how late they were.
 #[test]
-fn a_timed_trace_times_who_ran_and_what_fired() {
+fn a_timed_trace_times_runs_and_fired_timers() {
     let mut kernel = Traced::new(Sim::new(), Options::new());
     kernel.time_the_trace();
     kernel.go(async {
@@ -114,7 +114,7 @@ fn a_timed_trace_times_who_ran_and_what_fired() {
 // ---- The phases ------------------------------------------------------------------------------
 
 #[test]
-fn a_kernel_counts_what_the_end_of_its_drain_cut_off() {
+fn a_kernel_counts_the_holds_that_the_end_of_its_drain_cut_off() {
     for (span, cut_off) in [(tenths(4), 0), (tenths(6), 2), (Duration::MAX, 2)] {
         let mut kernel = Kernel::with_options(Sim::new(), options().drain(tenths(5)));
         kernel
@@ -212,7 +212,7 @@ fn f18_a_drain_that_fails_does_not_skip_the_phases_after_it() {
 }
 
 #[test]
-fn f18_a_shutdown_that_finds_nothing_says_nothing_but_its_halt() {
+fn f18_a_shutdown_without_tasks_logs_only_its_halt() {
     let mut kernel = sim();
     kernel.go(async {});
     assert_lines(&kernel.end(), "phase ", 0);
@@ -268,7 +268,7 @@ fn f20_the_gate_is_passed_in_the_turn_in_which_the_signal_arrives() {
 }
 
 #[test]
-fn f20_main_is_cancelled_when_the_drain_is_over_and_run_gives_its_output() {
+fn f20_main_is_cancelled_when_the_drain_is_over_and_run_returns_its_output() {
     let mut kernel = Traced::new(terminated_at(&[5]), options().drain(secs(1)));
     let ended = kernel.go(async {
         let cut = sleep(secs(60)).await.unwrap_err();
@@ -312,7 +312,7 @@ fn f18_a_main_that_does_not_end_is_dropped_with_its_grace() {
 }
 
 #[test]
-fn f18_a_panic_of_main_goes_through_the_phases_before_it_goes_on() {
+fn f18_a_panic_of_main_runs_the_phases_before_it_propagates() {
     let mut kernel = sim();
     let finished = Rc::new(Cell::new(false));
     let flag = finished.clone();
@@ -333,7 +333,7 @@ fn f18_a_panic_of_main_goes_through_the_phases_before_it_goes_on() {
 }
 
 #[test]
-fn c32_who_has_not_run_yet_may_hold_the_drain() {
+fn c32_a_task_that_has_not_run_yet_may_hold_the_drain() {
     let mut kernel = sim();
     let finished = Rc::new(Cell::new(0));
     kernel.go(async {
@@ -355,7 +355,7 @@ fn c32_who_has_not_run_yet_may_hold_the_drain() {
 }
 
 #[test]
-fn c32_who_is_told_at_the_gate_may_still_hold_the_drain() {
+fn c32_a_task_that_the_close_wakes_may_still_hold_the_drain() {
     let mut kernel = sim();
     let finished = Rc::new(Cell::new(false));
     kernel.go(async {
@@ -375,7 +375,7 @@ fn c32_who_is_told_at_the_gate_may_still_hold_the_drain() {
 
 /// A combinator's waker wakes the task, in the close.
 #[test]
-fn c32_who_is_told_under_a_combinator_may_still_hold_the_drain() {
+fn c32_a_task_that_the_close_wakes_under_a_combinator_may_still_hold_the_drain() {
     let mut kernel = sim();
     let finished = Rc::new(Cell::new(false));
     kernel.go(async {
@@ -439,7 +439,7 @@ fn c33_a_trap_that_the_machine_refuses_is_an_error_of_that_trap() {
 // ---- A shutdown as tasks see it --------------------------------------------------------------
 
 #[test]
-fn who_waits_for_the_shutdown_is_woken_wherever_it_is_polled() {
+fn a_task_that_waits_for_the_shutdown_is_woken_wherever_it_is_polled() {
     let mut kernel = Traced::new(terminated_at(&[5]), options());
     let ended = kernel.go(async {
         // Children that are polled only if their own waker was called.
@@ -654,7 +654,7 @@ fn r9_the_halt_waits_for_a_job_that_was_left_behind() {
 }
 
 #[test]
-fn r9_what_outlives_the_grace_is_named_and_left_alone() {
+fn r9_a_job_that_outlives_the_grace_is_named_and_left_alone() {
     let (mut kernel, open) = with_an_abandoned_job(Options::new().grace(secs(0)));
     kernel.shutdown().unwrap();
     let trace = kernel.text();
@@ -821,7 +821,7 @@ fn a_signal_that_one_waiter_has_no_time_for_is_for_the_next() {
 }
 
 #[test]
-fn a_wait_until_the_shutdown_heeds_the_kernel_that_it_goes_on_in() {
+fn a_wait_until_the_shutdown_watches_the_kernel_in_which_it_continues() {
     let mut wait = Box::pin(until_begun(never::<()>()));
     let mut first = sim();
     first.go(async { assert!(futures_util::poll!(wait.as_mut()).is_pending()) });
@@ -837,7 +837,7 @@ fn a_wait_until_the_shutdown_heeds_the_kernel_that_it_goes_on_in() {
 // ---- Steps, and a kernel that is dropped -----------------------------------------------------
 
 #[test]
-fn a_single_turn_runs_who_is_ready_and_waits_for_nothing() {
+fn a_single_turn_runs_the_ready_tasks_and_does_not_wait() {
     let mut kernel = sim();
     let notes = Notes::default();
     let noted = notes.clone();
@@ -863,7 +863,7 @@ fn a_single_turn_runs_who_is_ready_and_waits_for_nothing() {
 }
 
 #[test]
-fn a_live_kernel_that_is_dropped_says_what_it_drops() {
+fn a_live_kernel_that_is_dropped_logs_the_tasks_that_it_drops() {
     let mut kernel = sim();
     kernel
         .run(async {
@@ -880,7 +880,7 @@ fn a_live_kernel_that_is_dropped_says_what_it_drops() {
 }
 
 #[test]
-fn who_was_cancelled_before_is_not_cancelled_again() {
+fn a_task_that_was_cancelled_before_is_not_cancelled_again() {
     let mut kernel = sim();
     kernel.go(async {
         let cleans_up = async {

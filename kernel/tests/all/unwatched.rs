@@ -221,7 +221,7 @@ fn the_deadline_of_a_timeout_that_just_opened_is_its_own() {
 
 /// The end of a scope that the kernel closed long ago does not end the scope in its place.
 #[test]
-fn the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
+fn the_deadline_of_a_timeout_outlives_the_rest_of_another() {
     let begin = || Box::pin(timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()));
     let mut kernel = Kernel::new(Sim::new());
     let mut left = (begin(), begin());

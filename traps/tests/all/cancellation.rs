@@ -190,7 +190,7 @@ fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
 /// A scope was opened and is never polled again. An interrupt of the task cannot be read in it, so
 /// the task's next trap gets it.
 #[test]
-fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
+fn c28_a_ready_task_is_interrupted_also_next_to_an_empty_scope() {
     let ran = check_quietly("", Sim::new(), async {
         let queue = WaitQueue::new();
         let waiting = queue.clone();
@@ -266,7 +266,7 @@ fn a_cancellation_of_ones_own_is_no_winner_of_a_later_race() {
 
 /// If a wait is dropped with an unread cancellation, the cancellation is pending again.
 #[test]
-fn a_cancellation_that_finds_only_what_was_dropped_is_pending() {
+fn a_cancellation_that_finds_only_dropped_waits_is_pending() {
     check_quietly("", Sim::new(), async {
         let own: Rc<RefCell<Option<Task<()>>>> = Rc::default();
         let handle = own.clone();
@@ -630,7 +630,7 @@ fn a_semaphore_lets_so_many_in_and_the_others_in_their_order() {
 /// A task that released a lock during a wait takes the lock again afterwards. If that second wait
 /// is cancelled, it releases nothing, because another task has the lock.
 #[test]
-fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
+fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_no_lock() {
     let notes = Notes::default();
     check_quietly("curio_d5", Sim::new(), async {
         let lock = Rc::new(Mutex::new(0));
@@ -661,8 +661,8 @@ fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
 
 /// A block that expired has the value `None`, whatever its own value would be.
 #[test]
-fn curio_d11_ignore_after_says_that_it_expired() {
-    check_quietly("curio_d11_ignore_after_says_that_it_expired", Sim::new(), async {
+fn curio_d11_ignore_after_returns_none_when_it_has_expired() {
+    check_quietly("curio_d11_ignore_after_returns_none_when_it_has_expired", Sim::new(), async {
         let value = |n: u64| async move { op(n).await.map(|_| None::<u8>) };
         assert_eq!(ignore_after(tenths(2), value(1)).await, Ok(Some(None)));
         assert_eq!(ignore_after(tenths(2), value(3)).await, Ok(None));

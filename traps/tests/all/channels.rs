@@ -170,7 +170,7 @@ fn waiting_senders_get_room_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn the_end_of_the_receiver_wakes_each_sender_and_drops_what_is_inside() {
+fn the_end_of_the_receiver_wakes_each_sender_and_drops_the_items() {
     on_sim(async {
         let inside = Rc::new(());
         let (sender, receiver) = mpsc::channel(1);
@@ -196,7 +196,7 @@ fn the_end_of_the_receiver_wakes_each_sender_and_drops_what_is_inside() {
 }
 
 #[test]
-fn the_end_of_the_last_sender_wakes_the_receiver_after_what_was_sent() {
+fn the_end_of_the_last_sender_wakes_the_receiver_after_the_sent_items() {
     on_sim(async {
         let (sender, mut receiver) = mpsc::unbounded();
         let other = sender.clone();
@@ -216,7 +216,7 @@ fn the_end_of_the_last_sender_wakes_the_receiver_after_what_was_sent() {
 }
 
 #[test]
-fn the_end_of_the_senders_wakes_whoever_waits_for_them() {
+fn the_end_of_the_senders_wakes_the_waiting_receivers() {
     on_sim(async {
         let (items, mut mpsc) = mpsc::channel::<()>(1);
         let (news, mut broadcast) = broadcast::channel::<()>(1);
@@ -241,7 +241,7 @@ fn the_end_of_the_senders_wakes_whoever_waits_for_them() {
 }
 
 #[test]
-fn a_closed_receiver_gets_what_was_sent_and_refuses_the_rest() {
+fn a_closed_receiver_gets_the_sent_items_and_refuses_later_ones() {
     on_sim(async {
         let (sender, mut receiver) = mpsc::channel(1);
         sender.try_send(1).unwrap();
@@ -341,7 +341,7 @@ fn a_bound_is_exact_and_no_bound_is_none() {
 // ---- Streams -----------------------------------------------------------------------------------
 
 #[test]
-fn a_stream_goes_on_after_an_interrupt_and_ends_with_the_senders() {
+fn a_stream_continues_after_an_interrupt_and_ends_with_the_senders() {
     let told = on_sim(async {
         let (sender, mut receiver) = mpsc::channel(4);
         let told = Notes::default();
@@ -397,7 +397,7 @@ fn a_stream_that_is_left_alone_takes_no_wake_from_a_receive() {
 }
 
 #[test]
-fn the_streams_of_broadcast_and_watch_say_what_their_receivers_say() {
+fn the_streams_of_broadcast_and_watch_return_what_their_receivers_return() {
     on_sim(async {
         let (sender, receiver) = broadcast::channel(2);
         (1..=3).for_each(|n| sender.send(n).unwrap());
@@ -473,7 +473,7 @@ fn a_oneshot_value_survives_interrupts_anywhere() {
 }
 
 #[test]
-fn each_end_of_a_oneshot_channel_is_told_when_the_other_one_goes() {
+fn each_end_of_a_oneshot_channel_learns_that_the_other_end_is_gone() {
     on_sim(async {
         let (sender, receiver) = oneshot::channel::<u32>();
         let mut reader = spawn("reader", receiver).await;
@@ -501,7 +501,7 @@ fn each_end_of_a_oneshot_channel_is_told_when_the_other_one_goes() {
 // ---- broadcast ---------------------------------------------------------------------------------
 
 #[test]
-fn each_receiver_gets_what_was_sent_after_it_subscribed() {
+fn each_receiver_gets_the_items_sent_after_it_subscribed() {
     let program = || async {
         let (sender, first) = broadcast::named("news", 8);
         let read = |mut receiver: broadcast::Receiver<u32>| async move {
@@ -553,7 +553,7 @@ fn one_send_wakes_all_receivers_that_wait() {
 }
 
 #[test]
-fn a_receiver_that_lags_is_told_how_many_it_missed_and_goes_on_with_the_oldest() {
+fn a_receiver_that_lags_gets_the_number_of_missed_items_and_then_the_oldest() {
     let (sender, mut slow) = broadcast::channel(3);
     let mut quick = sender.subscribe();
     for n in 1..=5 {
@@ -682,7 +682,7 @@ fn wait_for_looks_at_the_value_now_and_at_each_change_and_ends_with_the_sender()
 }
 
 #[test]
-fn a_value_that_nobody_watches_is_given_back_or_changed_in_place() {
+fn a_value_without_receivers_is_given_back_or_changed_in_place() {
     let (sender, receiver) = watch::channel(1);
     drop(receiver);
     let rejected = sender.send(2).unwrap_err();
@@ -767,7 +767,7 @@ fn interrupts_anywhere_lose_no_item_of_a_queue_and_no_room() {
 }
 
 #[test]
-fn waiting_gets_are_served_in_the_order_in_which_they_came_and_nobody_overtakes() {
+fn waiting_gets_are_served_first_in_first_out() {
     let notes = Notes::default();
     let theirs = notes.clone();
     on_sim(async move {
@@ -815,7 +815,7 @@ fn an_item_for_a_get_that_is_cancelled_goes_to_the_next() {
 }
 
 #[test]
-fn an_item_or_room_that_was_handed_to_who_gives_up_unread_is_there_for_who_comes_next() {
+fn an_unread_item_or_room_of_a_task_that_gives_up_goes_to_the_next() {
     on_sim(async {
         let queue = FifoQueue::bounded(1);
         let theirs = queue.clone();
@@ -844,7 +844,7 @@ fn drain<O: Discipline<T>, T>(queue: &OrderedQueue<T, O>) -> Vec<T> {
 }
 
 #[test]
-fn each_order_gives_its_items_as_it_says_and_equal_ones_as_they_came() {
+fn each_queue_returns_items_in_its_order_and_equal_items_first_in_first_out() {
     /// Compares by the first letter only.
     #[derive(Debug)]
     struct Named(&'static str);
@@ -1014,7 +1014,7 @@ fn a_comparison_that_panics_costs_a_queue_neither_room_nor_items() {
 }
 
 #[test]
-fn a_drop_that_panics_keeps_no_news_from_a_receiver_and_no_item_from_its_drop() {
+fn a_drop_that_panics_keeps_no_item_from_a_receiver_or_from_its_drop() {
     on_sim(async {
         // The item that must go is one that its receiver has not seen.
         let (news, mut receiver) = broadcast::channel::<Bomb>(1);
@@ -1059,7 +1059,7 @@ fn a_clone_that_panics_costs_its_receiver_that_item_alone() {
 }
 
 #[test]
-fn a_change_that_panics_is_news_and_a_predicate_that_panics_changes_nothing() {
+fn a_change_that_panics_is_reported_and_a_predicate_that_panics_changes_nothing() {
     on_sim(async {
         let (level, receiver) = watch::channel(0);
         let mut theirs = receiver.clone();

@@ -425,7 +425,7 @@ async fn five_at_three_seconds() -> Oneshot<u32> {
 }
 
 #[test]
-fn a_bare_wait_ends_though_its_poll_told_the_kernel_something() {
+fn a_bare_wait_ends_although_its_poll_posts_to_the_kernel() {
     for what in ["child", "handle", "wake", "waker", "timeout"] {
         let (end, _) = on_sim(async move {
             let (channel, other) = (five_at_three_seconds().await, Oneshot::new());
@@ -510,7 +510,7 @@ fn foreign_is_interrupted_in_place() {
 }
 
 #[test]
-fn foreign_whose_value_comes_with_the_interrupt_gives_the_value_and_keeps_the_interrupt() {
+fn foreign_whose_value_comes_with_the_interrupt_returns_the_value_and_keeps_the_interrupt() {
     let (end, trace) = on_sim(async {
         let channel = Oneshot::new();
         let sender = channel.clone();
@@ -597,7 +597,7 @@ fn children_of_a_combinator_polled_by_waker_only_survive_spurious_and_late_wakes
 /// A wait began in the poll in which the timeout around it opened, before the timeout. It is inside
 /// the timeout all the same: it gets the interrupt, and its future cleans up.
 #[test]
-fn a_wait_that_was_begun_before_its_timeout_is_told_of_it() {
+fn a_wait_that_began_before_its_timeout_gets_the_timeout() {
     for own_waker in [true, false] {
         for another_is_first in [false, true] {
             let (seen, _) = on_sim(async {

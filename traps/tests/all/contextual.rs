@@ -76,7 +76,7 @@ fn a2_work_whose_time_is_over_is_not_given_to_a_thread() {
 /// 30 s for all: the third operation begins after 20 s, and its trap shows the outer deadline, not
 /// a new deadline.
 #[test]
-fn a3_a_third_operation_runs_under_what_remains() {
+fn a3_a_third_operation_runs_under_the_remaining_time() {
     let ran = check_quietly("a3", Sim::new(), async {
         let third = cancellable(async {
             let left = remaining();
@@ -208,7 +208,7 @@ fn a4_a_shield_hides_the_deadline_outside_it() {
 }
 
 #[test]
-fn a5_begun_and_cut_or_never_begun_are_two_errors_that_both_say_which_deadline() {
+fn a5_interrupted_and_never_begun_are_two_errors_and_both_name_the_deadline() {
     let sim = Sim::new();
     let virtual_clock = sim.clock();
     check_quietly("a5", sim, async {
@@ -354,7 +354,7 @@ fn a13_stepping_the_wall_clock_does_nothing() {
 
 /// The same while a task holds the CPU.
 #[test]
-fn a_wall_clock_that_is_set_goes_on_from_then() {
+fn a_wall_clock_that_is_set_continues_from_there() {
     let then = SystemTime::UNIX_EPOCH + secs(1_700_000_000);
     let sim = Sim::new().wall_set_at(at(1), then);
     let clock = sim.clock();

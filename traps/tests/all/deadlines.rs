@@ -32,7 +32,7 @@ impl Drop for Dies {
 }
 
 #[test]
-fn a_guard_and_a_timeout_are_over_also_where_what_is_inside_panics_in_its_drop() {
+fn a_guard_and_a_timeout_close_even_if_their_future_panics_in_its_drop() {
     let ran = check_quietly("dies", Sim::new(), async {
         let deadline = connection_deadline().await;
         let dies = || async {
@@ -407,7 +407,7 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
 }
 
 #[test]
-fn d3_zero_forgets_what_fired_before_it() {
+fn d3_zero_forgets_an_earlier_interrupt() {
     let ran = check_quietly("d3", Sim::new(), async {
         let deadline = connection_deadline().await;
         let mut fired = Vec::new();
@@ -428,7 +428,7 @@ fn d3_zero_forgets_what_fired_before_it() {
 
 /// The deadline fired while a shield held back its interrupt, so no code has read it yet.
 #[test]
-fn d3_d10_what_a_shield_held_back_is_forgotten_with_the_next_arm() {
+fn d3_d10_an_interrupt_that_a_shield_held_back_is_forgotten_with_the_next_arm() {
     for (span, second) in [(Duration::ZERO, "ok"), (5 * SECOND, "TT")] {
         let ran = check_quietly("held back", Sim::new(), async move {
             let deadline = connection_deadline().await;
@@ -527,7 +527,7 @@ fn d4_disarming_thrice_is_one_line() {
 /// The deadline fires when its task is already ready with a value, and is disarmed before it ends a
 /// wait. The next wait of the task is not interrupted in its place.
 #[test]
-fn d4_what_is_disarmed_hits_no_later_wait_though_it_has_fired() {
+fn d4_a_disarmed_deadline_ends_no_later_wait_though_it_has_fired() {
     for guarded in [false, true] {
         let sim = Sim::new();
         let world = sim.clock();
@@ -576,7 +576,7 @@ fn d6_the_timeout_is_the_result_of_the_blocked_trap() {
 }
 
 #[test]
-fn d8_after_a_timeout_the_task_goes_on() {
+fn d8_after_a_timeout_the_task_continues() {
     let sim = Sim::new().ready_at(Time::from_micros(2_000_000), 1, Direction::Write);
     let ran = check_quietly("d8", sim, async {
         let socket = Io::new(Scripted(1));
@@ -798,7 +798,7 @@ fn d19_arms_in_many_turns_are_no_scan_and_no_timer_more() {
 /// Without an observer, an arm is a store that is put off until the run ends. More happens to the
 /// deadline before that.
 #[test]
-fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
+fn d2_an_arm_is_in_force_at_once_for_the_rest_of_its_run() {
     let at = |seconds| Time::ZERO + seconds * SECOND;
     let ran = Kernel::new(Sim::new()).run(async {
         let deadline = connection_deadline().await;
@@ -837,7 +837,7 @@ fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
 }
 
 #[test]
-fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_task() {
+fn d5_an_arm_inside_a_guard_is_known_after_it_was_given_up_in_another_task() {
     let ran = Kernel::new(Sim::new()).run(async {
         let deadline = Rc::new(connection_deadline().await);
         let inside = deadline.clone();
@@ -863,7 +863,7 @@ fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_ta
 
 /// The result is the same with an observer, which gets each arm, and without.
 #[test]
-fn d5_what_is_armed_at_the_very_end_of_a_task_s_guard_ends_with_it() {
+fn d5_an_arm_at_the_very_end_of_a_task_s_guard_ends_with_it() {
     let at = |seconds| Time::ZERO + seconds * SECOND;
     let program = async || {
         let deadline = connection_deadline().await;
@@ -917,7 +917,7 @@ fn d2_an_arm_after_the_end_of_a_task_s_guard_inside_a_guard_is_that_guards() {
 
 /// The kernel has opened the scope, and the guard does not know this yet.
 #[test]
-fn d2_what_is_armed_far_away_while_a_guard_is_opened_is_the_guards_too() {
+fn d2_a_far_arm_while_a_guard_is_opened_is_the_guards_too() {
     let ran = Kernel::new(Sim::new()).run(async {
         let deadline = connection_deadline().await;
         let other = async {
@@ -933,7 +933,7 @@ fn d2_what_is_armed_far_away_while_a_guard_is_opened_is_the_guards_too() {
 }
 
 #[test]
-fn d2_an_arm_of_a_run_that_nobody_measures_stands_too() {
+fn d2_an_arm_of_a_run_without_an_observer_is_in_force_too() {
     let mut kernel = Kernel::with_options(Sim::new(), Options::new().longrun(None));
     let ran = kernel.run(async {
         let deadline = connection_deadline().await;
@@ -1045,7 +1045,7 @@ fn without_a_guard_it_interrupts_its_task_wherever_that_is() {
 }
 
 #[test]
-fn one_that_outlives_its_task_interrupts_nobody() {
+fn a_deadline_that_outlives_its_task_interrupts_no_task() {
     let ran = check_quietly("outlives", Sim::new(), async {
         let mut maker = spawn("maker", connection_deadline()).await;
         let deadline = maker.join().await.unwrap();
@@ -1120,10 +1120,10 @@ fn of_equal_deadlines_a_guards_fires_before_a_timeouts() {
 }
 
 #[test]
-fn x1_a_value_of_an_earlier_turn_stands() {
+fn x1_a_value_of_an_earlier_turn_stays() {
     let sim = Sim::new();
     let world = sim.clock();
-    let ran = check("x1_a_value_of_an_earlier_turn_stands", sim, async move {
+    let ran = check("x1_a_value_of_an_earlier_turn_stays", sim, async move {
         let queue = Rc::new(WaitQueue::new());
         let theirs = queue.clone();
         let mut waiter = spawn("waiter", async move {
@@ -1190,7 +1190,7 @@ fn d3_a_guard_without_a_limit_forgets_the_one_before_it() {
 }
 
 #[test]
-fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
+fn d10_an_earlier_interrupt_is_not_delivered_in_the_next_guard() {
     for limit in [10 * SECOND, Duration::MAX] {
         let ran = check_quietly("again", Sim::new(), async move {
             let deadline = connection_deadline().await;
@@ -1208,7 +1208,7 @@ fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
 }
 
 #[test]
-fn d10_what_fired_before_and_was_not_read_is_not_heard_of_when_it_is_dropped() {
+fn d10_an_earlier_unread_interrupt_is_not_delivered_when_the_guard_is_dropped() {
     for inside in [false, true] {
         let ran = check_quietly("unread", Sim::new(), async move {
             let deadline = connection_deadline().await;
@@ -1234,7 +1234,7 @@ fn d10_what_fired_before_and_was_not_read_is_not_heard_of_when_it_is_dropped() {
 }
 
 #[test]
-fn d10_a_guard_that_is_moved_after_it_fired_forgets_what_was_not_read() {
+fn d10_a_guard_that_moves_after_it_fired_forgets_its_unread_interrupt() {
     for span in [5 * SECOND, Duration::ZERO] {
         let ran = check_quietly("moved", Sim::new(), async move {
             let deadline = connection_deadline().await;
@@ -1259,7 +1259,7 @@ fn d10_a_guard_that_is_moved_after_it_fired_forgets_what_was_not_read() {
 }
 
 #[test]
-fn x2_a_timeout_that_stays_is_read_once_where_its_guard_was_armed_anew() {
+fn x2_a_timeout_that_stays_is_read_once_if_its_guard_was_armed_again() {
     let sim = Sim::new();
     let clock = sim.clock();
     let ran = check_quietly("armed anew", sim, async {
@@ -1407,7 +1407,7 @@ fn d19_a_store_does_not_overtake_a_post() {
 
 /// Another branch arms the deadline between the first and the second poll of the guard.
 #[test]
-fn d2_what_is_armed_while_a_guard_is_opened_is_the_guards() {
+fn d2_an_arm_while_a_guard_is_opened_is_the_guards() {
     async fn program() -> (&'static str, &'static str) {
         let deadline = connection_deadline().await;
         let other = async {
@@ -1442,7 +1442,7 @@ fn d10_each_firing_is_known_also_where_posts_were_made_before() {
 }
 
 #[test]
-fn x1_only_what_is_inside_the_guard_that_is_due_loses() {
+fn x1_only_waits_inside_the_due_guard_lose() {
     let ran = check_quietly("x1", Sim::new(), async {
         let (first, second) = (connection_deadline().await, connection_deadline().await);
         first.guard(SECOND, sleep(5 * SECOND)).await.unwrap_err();
@@ -1497,7 +1497,7 @@ fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
 }
 
 #[test]
-fn a_deadline_whose_task_has_ended_fires_for_nobody() {
+fn a_deadline_whose_task_has_ended_interrupts_no_task() {
     let ran = check_quietly("ended", Sim::new(), async {
         let armed = async {
             let deadline = connection_deadline().await;
@@ -1561,7 +1561,7 @@ fn a_timeout_that_closes_brings_passed_deadlines_back_except_through_a_shield() 
 
 /// Both branches are interrupted. One of them is dropped unread, and the other has been read.
 #[test]
-fn a_timeout_that_one_branch_has_not_read_is_not_told_again_where_the_other_has() {
+fn a_timeout_unread_in_one_branch_is_not_delivered_again_in_the_branch_that_read_it() {
     let mut kernel = Kernel::new(Sim::new());
     let slept = kernel.run(async {
         let body = async {

@@ -91,7 +91,7 @@ fn an_io_error_of_an_interrupt_has_a_kind_that_no_loop_swallows() {
 }
 
 #[test]
-fn an_interrupt_says_which_deadline_passed_where_it_was_set_and_when_it_was_seen() {
+fn an_interrupt_has_the_deadline_the_place_where_it_was_set_and_the_time_of_delivery() {
     check_quietly("what_it_says", Sim::new(), async {
         let (line, timeout) = (line!(), timeout_after(tenths(3), op()));
         let why = timeout.await.unwrap_err();
@@ -132,7 +132,7 @@ fn a_box_carries_the_interrupt_of_a_join_a_thread_and_a_group() {
 }
 
 #[test]
-fn errors_are_equal_if_they_say_the_same() {
+fn errors_are_equal_by_variant_and_text_and_system_errors_by_kind() {
     use traps::Error::{Busy, Closed, Io, Panicked};
     assert_eq!(Busy, Busy);
     assert_ne!(Busy, Closed);

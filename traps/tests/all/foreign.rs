@@ -92,7 +92,7 @@ fn a_task_cancelled_on_a_bare_waker_ends_with_the_grace() {
 // ---- Jobs on threads ---------------------------------------------------------------------------
 
 #[test]
-fn a_job_on_a_real_thread_gives_its_value() {
+fn a_job_on_a_real_thread_returns_its_value() {
     let (values, trace) = on_real(async {
         let home = thread::current().id();
         let away = run_in_thread(move || thread::current().id() != home).await;

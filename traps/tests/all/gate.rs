@@ -56,7 +56,7 @@ fn a_future_dropped_before_its_result_withdraws_its_request() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_leaves_nothing_behind() {
+fn an_unread_reply_leaves_nothing_behind() {
     let mut kernel = sim();
     kernel.go(async {
         let mut scope = Box::pin(timeout_after(secs(9), sleep(secs(5))));
@@ -216,7 +216,7 @@ fn an_unread_lock_passes_to_the_next_waiter() {
 }
 
 #[test]
-fn a_signal_of_readiness_that_nobody_reads_is_remembered() {
+fn an_unread_signal_of_readiness_is_remembered() {
     let at = Time::from_micros(1_000_000);
     let mut kernel = Traced::new(Sim::new().ready_at(at, 7, Direction::Read), Default::default());
     kernel.go(async {
@@ -299,7 +299,7 @@ fn a_lock_released_and_taken_again_in_one_poll() {
 }
 
 #[test]
-fn a_permit_that_a_waker_gives_while_it_is_handed_one_is_kept() {
+fn a_permit_that_a_waker_gives_back_while_it_is_handed_one_is_kept() {
     thread_local! {
         static QUEUE: RefCell<Option<WaitQueue>> = const { RefCell::new(None) };
     }
@@ -728,7 +728,7 @@ fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {
 
 /// A post between two runs has its own turn, because the checker works by turns.
 #[test]
-fn what_becomes_ready_between_two_runs_runs_in_the_order_of_that() {
+fn tasks_that_become_ready_between_two_runs_run_in_that_order() {
     for shut_down in [false, true] {
         let mut kernel = sim();
         let events = kernel.go(async {
@@ -807,7 +807,7 @@ fn c31_a_shield_holds_for_a_trap_that_outlives_a_scope_inside_it() {
 }
 
 #[test]
-fn a_future_whose_task_ended_is_filed_anew() {
+fn a_future_whose_task_ended_is_filed_again() {
     let (end, _) = on_sim(async {
         let shared = Shared::new(sleep(secs(2)));
         let theirs = shared.clone();
@@ -823,7 +823,7 @@ fn a_future_whose_task_ended_is_filed_anew() {
 // ---- Kernels and threads -----------------------------------------------------------------------
 
 #[test]
-fn a_future_filed_in_a_kernel_that_is_gone_is_filed_anew() {
+fn a_future_filed_in_a_kernel_that_is_gone_is_filed_again() {
     let shared = Shared::new(timeout_after(secs(7), sleep(secs(5))));
     let mut first = Kernel::new(Sim::new());
     let poll_twice = async {
@@ -939,7 +939,7 @@ fn an_io_that_outlives_its_kernel_is_another_handle_in_the_next() {
 }
 
 #[test]
-fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_the_next() {
+fn a_permit_left_in_one_kernel_is_for_a_waiter_in_the_next() {
     let mut first = sim();
     let queue = Rc::new(WaitQueue::new());
     let (handed,) = first.go(async {
@@ -1262,7 +1262,7 @@ fn a_panic_of_main_leaves_nothing_parked_that_it_filed_in_its_last_poll() {
 }
 
 #[test]
-fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
+fn the_traps_of_a_poll_that_panicked_are_not_served() {
     async fn asks(request: Shared<impl Sized + 'static>) {
         let _ = request.poll_once().await;
         panic!("by the test");
@@ -1292,7 +1292,7 @@ fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
 }
 
 #[test]
-fn what_a_poll_that_panicked_has_told_is_done() {
+fn the_posts_of_a_poll_that_panicked_are_handled() {
     let ran = Rc::new(Cell::new(0));
     let counts = || {
         let ran = ran.clone();
@@ -1353,7 +1353,7 @@ fn a_panic_inside_scopes_and_a_combinator_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_panic_restores_the_scope_of_whoever_caught_it() {
+fn a_panic_restores_the_scope_of_the_task_that_caught_it() {
     let (end, _) = on_sim(async {
         let inner = async {
             let guarded = AssertUnwindSafe(timeout_after(secs(1), async {
@@ -1371,7 +1371,7 @@ fn a_panic_restores_the_scope_of_whoever_caught_it() {
 }
 
 #[test]
-fn a_panicking_drop_is_the_tasks_own_panic_or_nobodys() {
+fn a_panicking_drop_panics_its_own_task_or_no_task() {
     struct Bomb(&'static str);
     impl Drop for Bomb {
         fn drop(&mut self) {

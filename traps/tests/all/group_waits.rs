@@ -78,7 +78,7 @@ fn cancelled<T>(ran: &Ran<T>) -> usize {
 // ---- Any ---------------------------------------------------------------------------------------
 
 #[test]
-fn join_any_gives_the_first_end_after_the_others_were_cancelled_and_have_ended() {
+fn join_any_returns_the_first_end_after_the_others_were_cancelled_and_have_ended() {
     let ran = check_quietly("any", Sim::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         for n in [3, 1, 2] {
@@ -95,7 +95,7 @@ fn join_any_gives_the_first_end_after_the_others_were_cancelled_and_have_ended()
 }
 
 #[test]
-fn join_any_gives_a_failure_that_comes_first_and_passes_over_a_cancelled_member() {
+fn join_any_returns_a_failure_that_comes_first_and_passes_over_a_cancelled_member() {
     let ran = check_quietly("any", Sim::new(), async {
         let mut group = Group::new();
         let first = group.spawn("first", gives(1)).await;
@@ -157,7 +157,7 @@ fn join_first_ok_passes_over_failures_and_panics_without_a_word() {
 }
 
 #[test]
-fn join_first_ok_gives_the_last_failure_if_no_member_succeeds() {
+fn join_first_ok_returns_the_last_failure_if_no_member_succeeds() {
     check_quietly("first_ok", Sim::new(), async {
         let mut group = Group::new();
         group.spawn("last", fails(2, Error::Full)).await;
@@ -172,7 +172,7 @@ fn join_first_ok_gives_the_last_failure_if_no_member_succeeds() {
 
 /// The wait is given up before the first success, or in the clean-up after it.
 #[test]
-fn a_wait_for_the_first_output_that_is_given_up_goes_on_where_it_stood() {
+fn a_wait_for_the_first_output_that_is_given_up_continues_where_it_stopped() {
     check_quietly("first_ok", Sim::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         group.spawn("bad", fails(1, Error::Full)).await;
@@ -210,7 +210,7 @@ fn next_result_takes_the_outputs_in_the_order_of_ending() {
 }
 
 #[test]
-fn next_result_gives_a_failure_once_all_have_ended_and_its_interrupt_cancels_nothing() {
+fn next_result_returns_a_failure_once_all_have_ended_and_its_interrupt_cancels_nothing() {
     let ran = check_quietly("next", Sim::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         group.spawn("good", gives(2)).await;
@@ -452,7 +452,7 @@ fn a_join_waits_for_no_daemon_and_ends_all_of_them() {
 // ---- All are cancelled -------------------------------------------------------------------------
 
 #[test]
-fn cancel_remaining_ends_all_and_keeps_what_was_there() {
+fn cancel_remaining_ends_all_and_keeps_the_earlier_outputs() {
     let ran = check_quietly("remaining", Sim::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         group.spawn("done", gives(1)).await;
@@ -567,7 +567,7 @@ fn an_interrupt_of_next_result_takes_no_output_along() {
 // ---- Handles that are dropped unused -----------------------------------------------------------
 
 #[test]
-fn a_handle_that_is_dropped_unused_says_so_once() {
+fn a_handle_that_is_dropped_unused_is_logged_once() {
     let ran = check_quietly("handles", Sim::new(), async {
         drop(spawn("forgotten", gives(1)).await);
         let ended = spawn("ended", gives(1)).await;
@@ -585,7 +585,7 @@ fn a_handle_that_is_dropped_unused_says_so_once() {
 }
 
 #[test]
-fn a_handle_that_was_used_or_that_goes_down_with_its_owner_says_nothing() {
+fn a_handle_that_was_used_or_is_dropped_with_its_owner_is_not_logged() {
     let ran = check_quietly("handles", Sim::new(), async {
         spawn("joined", gives(1)).await.join().await.unwrap().unwrap();
         spawn("awaited", gives(1)).await.wait().await.unwrap();

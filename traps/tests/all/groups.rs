@@ -76,7 +76,7 @@ fn an_empty_group_is_joined_at_once_and_a_joined_one_can_be_used_again() {
 }
 
 #[test]
-fn curio_g8_what_next_done_showed_stays_in_the_outputs() {
+fn curio_g8_an_output_that_next_done_showed_stays_in_the_outputs() {
     check_quietly("g8", Sim::new(), async {
         let mut group = Group::new();
         let mut members = Vec::new();
@@ -232,7 +232,7 @@ fn curio_g5_another_tasks_cancellation_is_a_failure() {
 // ---- The joiner is interrupted -----------------------------------------------------------------
 
 #[test]
-fn an_interrupted_join_cancels_and_awaits_all_and_then_the_interrupt_goes_on() {
+fn an_interrupted_join_cancels_and_awaits_all_and_then_returns_the_interrupt() {
     let ended = Notes::default();
     let ran = check_quietly("interrupted", Sim::new(), async {
         let mut group = Group::new();
@@ -303,7 +303,7 @@ fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
 /// The same with members that do not end by themselves. The grace ends them, and the second
 /// interrupt is delivered afterwards.
 #[test]
-fn curio_d7_a_second_interrupt_is_heard_after_the_grace_has_ended_the_members() {
+fn curio_d7_a_second_interrupt_is_delivered_after_the_grace_has_ended_the_members() {
     let drops = Rc::new(Cell::new(0));
     let count = drops.clone();
     let ran = check_quietly("d7", Sim::new(), async move {
@@ -361,7 +361,7 @@ fn curio_g3_all_are_cancelled_first_newest_first_then_all_are_awaited() {
 /// When the grace ends, one member is parked, one ready, one was never interrupted, and one waits
 /// on a bare waker. All are dropped, newest first, before the join returns.
 #[test]
-fn curio_g3_the_grace_ends_what_does_not_end_itself() {
+fn curio_g3_the_grace_ends_members_that_do_not_end_themselves() {
     let drops = Notes::default();
     let ran = check_quietly("g3", Sim::new(), async {
         let mut group = Group::new().grace(tenths(7));
@@ -415,7 +415,7 @@ fn curio_g3_the_grace_ends_what_does_not_end_itself() {
 }
 
 #[test]
-fn a_member_that_is_dropped_while_it_is_ready_disturbs_nobody_else() {
+fn a_member_that_is_dropped_while_it_is_ready_disturbs_no_other_task() {
     let rounds = Rc::new(Cell::new(0));
     let count = rounds.clone();
     let ran = check_quietly("ready", Sim::new(), async move {
@@ -448,7 +448,7 @@ fn a_member_that_is_dropped_while_it_is_ready_disturbs_nobody_else() {
 }
 
 #[test]
-fn what_a_dropped_member_held_is_let_go() {
+fn a_dropped_member_releases_its_resources() {
     check_quietly("held", Sim::new(), async {
         let lock = Rc::new(traps::sync::Mutex::new(()));
         let mut group = Group::new().grace(Duration::ZERO);
@@ -571,7 +571,7 @@ fn never() -> Interrupt {
 
 #[test]
 #[expect(clippy::await_holding_refcell_ref, reason = "nobody else has it before it is spawned")]
-fn a_member_that_joins_its_own_group_is_told_so_each_time() {
+fn a_member_that_joins_its_own_group_panics_each_time() {
     let mut kernel = Kernel::new(Sim::new());
     let told = kernel.run(async {
         let group = Rc::new(RefCell::new(Group::<()>::new()));
@@ -620,7 +620,7 @@ fn curio_g4_a_group_that_is_left_by_an_error_cancels_its_members() {
 }
 
 #[test]
-fn a_failure_that_nobody_joined_is_said() {
+fn a_failure_that_no_task_joined_is_logged() {
     let ran = check_quietly("unjoined", Sim::new(), async {
         let group = Group::new();
         group.spawn("ok", async { Ok(()) }).await;
@@ -646,7 +646,7 @@ fn a_failure_that_nobody_joined_is_said() {
 }
 
 #[test]
-fn a_join_that_is_given_up_goes_on_where_it_stood() {
+fn a_join_that_is_given_up_continues_where_it_stopped() {
     check_quietly("again", Sim::new(), async {
         let mut group = Group::new();
         for n in [1, 3] {
@@ -920,7 +920,7 @@ fn a_group_names_the_members_that_it_waits_for_unless_they_are_many() {
 }
 
 #[test]
-fn an_interrupt_that_a_dropped_join_has_met_is_told_by_the_next_one_whichever_that_is() {
+fn an_interrupt_of_a_dropped_join_is_returned_by_the_next_join_of_any_kind() {
     check_quietly("met", Sim::new(), async {
         let mut group = Group::new();
         group.spawn("fast", async { Ok(at(0)) }).await;

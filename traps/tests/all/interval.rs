@@ -125,7 +125,7 @@ fn in_two_kernels(first: impl Future<Output = ()>, second: impl Future<Output = 
 }
 
 #[test]
-fn what_outlives_its_kernel_begins_anew_in_the_next_one() {
+fn a_primitive_that_outlives_its_kernel_begins_again_in_the_next() {
     let kept = RefCell::new(None);
     let first = async {
         let mut ticks = interval(SECOND);

@@ -417,7 +417,7 @@ fn f21_an_iterator_that_has_ended_is_closed_there_and_not_called_again() {
 // ---- Panics ------------------------------------------------------------------------------------
 
 #[test]
-fn f21_a_panic_ends_the_iterator_and_is_told_once() {
+fn f21_a_panic_ends_the_iterator_and_is_returned_once() {
     let mut kernel = slow(secs(2), Options::new());
     let mut calls = 0;
     let next = move || {
@@ -440,7 +440,7 @@ fn f21_a_panic_ends_the_iterator_and_is_told_once() {
 }
 
 #[test]
-fn f21_a_panic_after_an_interrupt_is_told_to_the_next_call() {
+fn f21_a_panic_after_an_interrupt_is_returned_by_the_next_call() {
     let mut kernel = slow(secs(2), Options::new());
     kernel.go(async move {
         let mut items = iterate_in_thread(std::iter::from_fn(|| -> Option<u8> { panic!("late") }));
@@ -454,7 +454,7 @@ fn f21_a_panic_after_an_interrupt_is_told_to_the_next_call() {
 }
 
 #[test]
-fn f21_a_panic_in_an_iterators_drop_is_told_too() {
+fn f21_a_panic_in_an_iterators_drop_is_returned_too() {
     struct Bad(u8);
     impl Iterator for Bad {
         type Item = u8;

@@ -56,7 +56,7 @@ fn spans_of_two_branches_overlap() {
 }
 
 #[test]
-fn a_note_is_not_formatted_when_nobody_listens() {
+fn a_note_is_not_formatted_without_an_observer() {
     struct Counts<'a>(&'a Cell<u32>);
     impl std::fmt::Display for Counts<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -109,7 +109,7 @@ fn rushed() -> AdmissionLimit {
 }
 
 #[test]
-fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
+fn the_end_of_a_run_of_refusals_logs_their_number() {
     let (_, trace) = on_sim(async {
         let gate = rushed();
         let _place = gate.try_admit().unwrap();

@@ -221,11 +221,11 @@ fn run(moves: bool) {
 }
 
 #[test]
-fn the_state_is_what_the_log_says_with_futures_side_by_side() {
+fn the_state_agrees_with_the_log_with_futures_side_by_side() {
     run(false);
 }
 
 #[test]
-fn the_state_is_what_the_log_says_with_futures_that_move() {
+fn the_state_agrees_with_the_log_with_futures_that_move() {
     run(true);
 }

@@ -72,7 +72,7 @@ fn sweep_tasks<T, F: Future<Output = T>>(main: impl Fn() -> F, check: impl Fn(&T
 // ---- Free primitives ---------------------------------------------------------------------------
 
 #[test]
-fn what_is_free_is_taken_without_a_trap() {
+fn a_free_primitive_is_taken_without_a_trap() {
     let ran: Ran<()> = run(async {
         let few = Semaphore::named("few", 2);
         drop((few.acquire().await.unwrap(), few.acquire().await.unwrap()));
@@ -113,7 +113,7 @@ fn circle(main: impl Future<Output = Result<(), Interrupt>>) -> String {
 }
 
 #[test]
-fn who_has_a_lock_or_makes_a_value_is_named_in_a_deadlock() {
+fn the_task_that_has_a_lock_or_makes_a_value_is_named_in_a_deadlock() {
     let said = circle(async {
         let lock = Mutex::named("accounts", ());
         drop(lock.lock().await?);
@@ -186,7 +186,7 @@ fn a_permit_that_is_given_back_is_on_its_way_to_the_first_in_line() {
 }
 
 #[test]
-fn new_permits_are_for_those_who_wait_and_then_for_all() {
+fn new_permits_go_to_waiters_first() {
     run(async {
         let few = Semaphore::new(0);
         let mut tasks = Vec::new();
@@ -318,7 +318,7 @@ async fn visitor(
 }
 
 #[test]
-fn readers_that_follow_each_other_are_in_together_and_nobody_overtakes_a_writer() {
+fn readers_that_follow_each_other_are_in_together_and_none_overtakes_a_writer() {
     let notes = Notes::default();
     run(async {
         let (lock, inside) = (Rc::new(RwLock::new(())), Inside::default());
@@ -343,7 +343,7 @@ fn readers_that_follow_each_other_are_in_together_and_nobody_overtakes_a_writer(
 }
 
 #[test]
-fn a_writer_that_gives_up_lets_those_behind_it_in_while_others_still_read() {
+fn a_writer_that_gives_up_lets_the_readers_after_it_in_while_others_still_read() {
     let notes = Notes::default();
     run(async {
         let (lock, inside) = (Rc::new(RwLock::new(())), Inside::default());
@@ -599,7 +599,7 @@ fn a_condition_survives_an_interrupt_anywhere() {
 // ---- Event -------------------------------------------------------------------------------------
 
 #[test]
-fn an_event_wakes_all_who_wait_in_the_order_of_arrival_and_survives_an_interrupt_anywhere() {
+fn an_event_wakes_all_waiters_in_the_order_of_arrival_and_survives_an_interrupt_anywhere() {
     let main = || async {
         let (event, notes) = (Rc::new(Event::new()), Notes::default());
         let mut tasks = Vec::new();
@@ -656,7 +656,7 @@ fn all_go_on_when_the_last_has_come_and_so_again_and_again() {
 }
 
 #[test]
-fn who_is_interrupted_at_a_barrier_does_not_count_unless_the_others_have_gone_on() {
+fn a_task_interrupted_at_a_barrier_does_not_count_unless_the_others_have_passed() {
     let notes = Notes::default();
     run(async {
         let both = Rc::new(Barrier::new(2));
@@ -742,7 +742,7 @@ fn a_barrier_survives_an_interrupt_anywhere() {
 // ---- OnceCell ----------------------------------------------------------------------------------
 
 #[test]
-fn who_comes_first_makes_the_value_and_the_others_wait_for_it() {
+fn the_first_task_makes_the_value_and_the_others_wait_for_it() {
     let notes = Notes::default();
     run(async {
         let cell = Rc::new(OnceCell::new());

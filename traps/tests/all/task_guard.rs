@@ -290,7 +290,7 @@ fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
 
 /// In its own task, with nothing around it, it acts like the guard with a scope, but is cheaper.
 #[test]
-fn d5_d7_d10_d29_the_guard_of_a_task_comes_to_what_a_guard_does() {
+fn d5_d7_d10_d29_the_guard_of_a_task_has_the_effect_of_a_guard() {
     for seed in 0..3_000 {
         assert_eq!(guarded_waits(seed, true), guarded_waits(seed, false), "seed {seed}");
     }

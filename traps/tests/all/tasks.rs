@@ -20,7 +20,7 @@ fn at(seconds: u64) -> Time {
 // ---- Spawn and join ----------------------------------------------------------------------------
 
 #[test]
-fn a_child_first_runs_in_the_next_turn_and_its_parent_goes_on() {
+fn a_child_first_runs_in_the_next_turn_and_its_parent_continues() {
     let (order, _) = on_sim(async {
         let order = Rc::new(RefCell::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -89,7 +89,7 @@ fn many_joiners_are_served_first_in_first_out_and_one_has_the_output() {
 }
 
 #[test]
-fn an_output_that_nobody_wants_is_dropped_when_the_last_of_the_two_goes() {
+fn an_unwanted_output_is_dropped_with_the_last_of_task_and_handle() {
     let drops = Rc::new(Cell::new(0));
     let output = |drops: &Rc<Cell<u32>>| {
         let drops = drops.clone();
@@ -110,7 +110,7 @@ fn an_output_that_nobody_wants_is_dropped_when_the_last_of_the_two_goes() {
 
 /// The kernel forgets a task whose output was taken. The handle then names no other task.
 #[test]
-fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_place() {
+fn a_handle_whose_output_was_taken_names_no_later_task() {
     let (ends, trace) = on_sim(async {
         let mut ends = Vec::new();
         for waits in [true, false] {
@@ -267,7 +267,7 @@ async fn leave(way: &str) {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_what_a_task_leaves_is_a_warn_line_and_strikes_no_other_task() {
+fn a_panic_in_the_drop_of_a_tasks_leftovers_is_a_warn_line_and_ends_no_other_task() {
     for (way, what) in LEAVES {
         let (goes_on, trace) = on_sim(async move {
             let mut dropper = spawn("dropper", leave(way)).await;
@@ -285,7 +285,7 @@ fn a_panic_in_the_drop_of_what_a_task_leaves_is_a_warn_line_and_strikes_no_other
 }
 
 #[test]
-fn a_detached_spawn_has_its_place_among_what_its_poll_asks_and_tells() {
+fn a_detached_spawn_has_its_place_among_the_traps_and_posts_of_its_poll() {
     let ((), trace) = on_sim(async {
         let queue = WaitQueue::new();
         let waits = queue.clone();
@@ -349,7 +349,7 @@ fn the_four_ends_of_a_task() {
 }
 
 #[test]
-fn cancel_says_who_and_why_and_waits_for_the_clean_up() {
+fn cancel_names_the_canceller_and_the_reason_and_waits_for_the_clean_up() {
     let (end, trace) = on_sim(async {
         let mut child = spawn("child", async {
             let why = sleep(secs(9)).await.unwrap_err();
@@ -521,7 +521,7 @@ fn tasks_spawned_by_clean_up_are_cancelled_in_their_turn() {
 }
 
 #[test]
-fn who_swallows_the_cancellation_is_dropped_when_the_common_grace_is_over() {
+fn a_task_that_swallows_the_cancellation_is_dropped_when_the_common_grace_is_over() {
     let order = Rc::new(RefCell::new(Vec::new()));
     let mut kernel = Traced::new(Sim::new(), Options::new().grace(secs(2)));
     let clock_of = kernel.machine().clock();
@@ -547,7 +547,7 @@ fn who_swallows_the_cancellation_is_dropped_when_the_common_grace_is_over() {
 }
 
 #[test]
-fn who_never_leaves_the_cpu_for_long_is_dropped_at_the_end_of_the_grace_too() {
+fn a_task_that_never_leaves_the_cpu_for_long_is_dropped_at_the_end_of_the_grace_too() {
     let mut kernel = Traced::new(Sim::new(), Options::new().grace(secs(2)));
     let clock_of = kernel.machine().clock();
     kernel.go(async {
@@ -708,7 +708,7 @@ fn a_kernel_can_run_again_after_a_hang() {
 // ---- Budget ------------------------------------------------------------------------------------
 
 #[test]
-fn a_task_whose_operations_never_block_gives_way_after_its_budget() {
+fn a_task_whose_operations_never_block_yields_after_its_budget() {
     let (others, trace) = on_sim(async {
         let runs = Rc::new(Cell::new(0));
         let theirs = runs.clone();
@@ -747,7 +747,7 @@ fn a_budget_is_whole_again_after_the_task_was_parked() {
 }
 
 #[test]
-fn a_busy_task_is_hit_by_a_timeout_when_it_gives_way() {
+fn a_busy_task_is_interrupted_by_a_timeout_when_it_yields() {
     let mut kernel = Traced::new(Sim::new(), Options::new().budget(4));
     let clock_of = kernel.machine().clock();
     let end = kernel.go(async {
@@ -786,7 +786,7 @@ fn a_scripted_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
 }
 
 #[test]
-fn a_signal_that_nobody_read_is_for_the_next_who_waits() {
+fn an_unread_signal_is_for_the_next_waiter() {
     let script = Sim::new().signal_at(at(1), Signal::User1);
     let mut kernel = Traced::new(script, Options::new());
     let ends = kernel.go(async {
@@ -806,7 +806,7 @@ fn a_signal_that_nobody_read_is_for_the_next_who_waits() {
 }
 
 #[test]
-fn two_who_wait_for_a_signal_are_served_in_turn() {
+fn two_waiters_for_a_signal_are_served_in_turn() {
     let script = Sim::new().signal_at(at(1), Signal::User1).signal_at(at(2), Signal::User1);
     let mut kernel = Traced::new(script, Options::new());
     let ends = kernel.go(async {

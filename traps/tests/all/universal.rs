@@ -31,7 +31,7 @@ fn drain(queue: &UniversalQueue<u32>) -> Vec<u32> {
 
 /// As with a thread, which sends before it ends.
 #[test]
-fn x1_what_a_scripted_job_sends_as_it_ends_wins_against_a_timeout_of_its_turn() {
+fn x1_a_message_that_a_scripted_job_sends_at_its_end_wins_against_a_timeout_of_its_turn() {
     let got = Kernel::new(Sim::new().jobs_take(ms(1))).run(async {
         let queue = UniversalQueue::bounded(1);
         let (theirs, ours) = (queue.clone(), queue);
@@ -68,7 +68,7 @@ fn a_queue_between_tasks() {
 }
 
 #[test]
-fn curio_s4_whoever_waits_is_served_first_and_nobody_overtakes() {
+fn curio_s4_waiters_are_served_first_and_no_task_overtakes() {
     let notes = Notes::default();
     let (queue, theirs) = (UniversalQueue::bounded(1), notes.clone());
     on_sim(async move {
@@ -140,7 +140,7 @@ fn curio_s8_an_item_handed_to_a_get_that_is_cancelled_goes_to_the_next() {
 }
 
 #[test]
-fn curio_s8_what_is_given_back_is_in_its_place_in_the_order() {
+fn curio_s8_an_item_given_back_is_in_its_place_in_the_order() {
     let (got, _) = on_sim(async {
         let queue = UniversalQueue::bounded(4);
         let mut gets = Vec::new();
@@ -194,7 +194,7 @@ fn a_put_interrupted_when_its_item_is_in_takes_it_back() {
 }
 
 #[test]
-fn a_put_interrupted_when_somebody_has_its_item_is_done_and_the_interrupt_waits() {
+fn a_put_interrupted_after_its_item_was_taken_is_done_and_the_interrupt_stays_pending() {
     let (got, trace) = on_sim(async {
         let queue = full([1]);
         let theirs = queue.clone();
@@ -300,7 +300,7 @@ fn a_dropped_get_or_put_was_never_there() {
 }
 
 #[test]
-fn a_closed_queue_gives_what_it_has_and_then_no_more() {
+fn a_closed_queue_returns_its_items_and_then_closed() {
     on_sim(async {
         let queue = full([1, 2]);
         let theirs = queue.clone();
@@ -339,7 +339,7 @@ fn a_close_ends_a_get_and_a_put_that_were_polled_before() {
 }
 
 #[test]
-fn closed_means_that_nothing_comes_any_more_not_even_what_is_given_back() {
+fn closed_means_that_no_item_comes_any_more_not_even_one_given_back() {
     let (ends, _) = on_sim(async {
         let queue = UniversalQueue::bounded(2);
         let mut gets = Vec::new();
@@ -363,7 +363,7 @@ fn closed_means_that_nothing_comes_any_more_not_even_what_is_given_back() {
 }
 
 #[test]
-fn a_kernel_that_is_dropped_gives_back_what_its_tasks_were_handed() {
+fn a_dropped_kernel_gives_back_the_permits_and_items_of_its_tasks() {
     let queue = UniversalQueue::bounded(1);
     let mut kernel = Kernel::new(Sim::new());
     let theirs = queue.clone();
@@ -382,7 +382,7 @@ fn a_kernel_that_is_dropped_gives_back_what_its_tasks_were_handed() {
 }
 
 #[test]
-fn a_task_that_never_has_to_wait_gives_way_when_its_budget_is_spent() {
+fn a_task_that_never_has_to_wait_yields_when_its_budget_is_spent() {
     let mut kernel = support::kernels::Traced::new(Sim::new(), Options::new().budget(10));
     kernel.go(async {
         let queue = UniversalQueue::bounded(1);
@@ -395,7 +395,7 @@ fn a_task_that_never_has_to_wait_gives_way_when_its_budget_is_spent() {
 }
 
 #[test]
-fn a_wait_that_nobody_can_end_is_a_hang_and_named() {
+fn a_wait_that_no_event_can_end_is_a_hang_and_named() {
     for (name, what) in [("queue_get", 0), ("queue_put", 1), ("event_wait", 2)] {
         let mut kernel = Kernel::new(Sim::new());
         let hang = kernel.run(async move {
@@ -545,7 +545,7 @@ fn an_event_may_be_set_twice_and_after_a_waiter_gave_up() {
 }
 
 #[test]
-fn waiters_that_give_up_while_it_is_set_disturb_nobody() {
+fn waiters_that_give_up_while_it_is_set_disturb_no_other_task() {
     // Curio's issue #375: a discard races with a set.
     on_real(async {
         for _ in 0..200 {
@@ -649,7 +649,7 @@ fn tasks_and_threads_stand_in_one_line() {
 }
 
 #[test]
-fn a_thread_that_gives_up_hands_on_what_it_was_given() {
+fn a_thread_that_gives_up_passes_its_item_on() {
     // The item and the end of the span race. In the end, the item exists once.
     let queue = UniversalQueue::bounded(1);
     for n in 0..2_000_u32 {
@@ -815,7 +815,7 @@ fn hammered_from_both_sides_no_item_is_lost_and_none_comes_twice() {
 }
 
 #[test]
-fn where_nobody_gives_up_each_getter_sees_the_items_of_each_putter_in_order() {
+fn if_no_side_gives_up_each_getter_sees_the_items_of_each_putter_in_order() {
     let got = hammer(Mood::Patient);
     assert_each_once(&got);
     for of_one in got {
@@ -855,7 +855,7 @@ fn two_kernels_talk_through_a_queue() {
 }
 
 #[test]
-fn an_error_tells_an_interrupt_from_the_rest() {
+fn an_error_distinguishes_an_interrupt_from_other_errors() {
     on_sim(async {
         let queue = UniversalQueue::<u32>::bounded(1);
         let boxed: Result<u32, Box<dyn std::error::Error>> =
@@ -882,7 +882,7 @@ trait OnceInATask: Future + Sized {
 impl<F: Future> OnceInATask for F {}
 
 #[test]
-fn what_is_shared_may_be_shared() {
+fn the_shared_types_are_send_and_sync() {
     fn shared<T: Send + Sync + Clone>() {}
     shared::<UniversalQueue<std::cell::Cell<u8>>>();
     shared::<UniversalEvent>();
@@ -895,7 +895,7 @@ fn what_is_shared_may_be_shared() {
 
 /// An observer that buffers lines writes them when the kernel is about to sleep, perhaps to a task.
 #[test]
-fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
+fn a_task_woken_as_the_kernel_is_about_to_sleep_runs_before_the_sleep() {
     struct Hook(UniversalQueue<u32>, bool);
     impl kernel::Activation for Hook {
         fn event(&mut self, _: &kernel::trace::Line<'_>) {}

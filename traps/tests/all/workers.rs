@@ -80,7 +80,7 @@ fn orphans<M: Machine, T: 'static>(kernel: &mut Traced<M>) -> Rc<RefCell<Vec<(u6
 // ---- A timeout on a job ------------------------------------------------------------------------
 
 #[test]
-fn r6_a_timeout_on_a_job_is_heard_at_its_time() {
+fn r6_a_timeout_on_a_job_is_delivered_on_time() {
     let ran = check("r6_a_timeout_on_a_job", Sim::new().jobs_take(secs(2)), async {
         let end = timeout_after(tenths(2), run_in_thread(|| "too late")).await;
         let heard = clock().await;
@@ -333,7 +333,7 @@ fn f3_the_two_hundred_and_first_job_queues_and_is_not_refused() {
 }
 
 #[test]
-fn f4_how_long_tokens_were_held_is_counted_also_where_nobody_waited() {
+fn f4_the_time_of_held_tokens_is_counted_also_without_a_waiter() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(2)), Options::new().threads(2));
     kernel.go(async {
         // Two jobs hold a token from 0 to 2 s, one from 2 to 4 s. Waiting does not count.
@@ -347,7 +347,7 @@ fn f4_how_long_tokens_were_held_is_counted_also_where_nobody_waited() {
 }
 
 #[test]
-fn r3_whoever_waits_for_a_job_holds_no_token() {
+fn r3_a_task_that_waits_for_a_job_holds_no_token() {
     let options = Options::new().threads(1);
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), options);
     let end = kernel.go(async {
@@ -498,7 +498,7 @@ fn a_kernel_in_a_job_has_its_own_locals_and_jobs() {
 }
 
 #[test]
-fn a15_a_job_is_told_that_its_kernel_is_gone() {
+fn a15_a_job_learns_that_its_kernel_is_gone() {
     let (tell, told) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();
     let mut kernel = Kernel::new(Real::new().unwrap());
@@ -593,7 +593,7 @@ fn r7_the_next_job_of_a_thread_sees_its_own_context_or_none() {
 }
 
 #[test]
-fn r1_a_job_that_asks_for_a_job_is_told_so() {
+fn r1_a_job_that_asks_for_a_job_gets_an_error() {
     let nested = || {
         let inner = pin!(run_in_thread(|| 1));
         let polled = inner.poll(&mut Context::from_waker(Waker::noop()));
@@ -640,7 +640,7 @@ fn r9_a_job_that_no_thread_has_taken_at_the_halt_is_dropped_with_a_line() {
 }
 
 #[test]
-fn what_two_threads_and_two_jobs_leave_with_a_kernel_may_panic_and_ends_no_process() {
+fn leftovers_of_threads_and_jobs_may_panic_in_their_drop_and_end_no_process() {
     let (release, released) = mpsc::channel::<()>();
     let mut kernel = kernel::Kernel::with_options(Real::new().unwrap(), Options::new().threads(1));
     let remote = kernel.remote();
@@ -708,7 +708,7 @@ fn x8_a_value_that_came_and_was_not_read_is_an_orphan_too() {
 }
 
 #[test]
-fn a_process_that_a_job_starts_can_be_told_to_end() {
+fn a_process_that_a_job_starts_can_be_terminated() {
     let (status, _) = on_real(async {
         let show = || {
             let mut grep = std::process::Command::new("grep");
@@ -736,7 +736,7 @@ fn a_job_whose_future_another_task_polls_is_an_error_there_and_an_orphan() {
 }
 
 #[test]
-fn a_job_that_has_ended_gives_its_value_to_the_task_that_polls_its_future() {
+fn a_job_that_has_ended_returns_its_value_to_the_task_that_polls_its_future() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
     let moved = kernel.go(async {
         let mut job = Box::pin(run_in_thread(|| 7));

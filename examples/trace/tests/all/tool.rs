@@ -1847,7 +1847,7 @@ fn keys_lead_to_lines_runs_and_turns() {
 
 #[test]
 fn a_screen_has_its_size_and_what_is_new_is_on_it() {
-    let trace = named("x3_an_interrupt_that_ends_a_race_is_heard_once");
+    let trace = named("x3_an_interrupt_that_ends_a_race_is_delivered_once");
     let mut walk = Walk::new(&trace);
     for place in 0..count(&trace) {
         walk.to(place);
