@@ -18,6 +18,7 @@ use super::config::{Config, Date, NONE_SENT};
 use super::connections::UntilClose;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
+use super::persists::{Allows, Next};
 use super::transport::Transport;
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
@@ -417,6 +418,9 @@ pub(crate) enum Streamed {
     Done,
 }
 
+/// The beginning of a streamed response that has no body.
+const NOTHING: Streamed = Streamed::Nothing(DISCARDED);
+
 /// A writer of the response to one request.
 pub(crate) struct Writer<'r, S> {
     pub(crate) transport: &'r RefCell<Transport<S>>,
@@ -424,7 +428,10 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) streamed: Streamed,
     /// The head of a streamed response, until it joins the gathered bytes.
     kept: Vec<u8>,
-    pub(crate) keep_alive: bool,
+    /// What the server allows, except a drain, which is checked later.
+    pub(crate) allows: Allows,
+    /// The fate of the connection after the response, as far as it is decided.
+    pub(crate) next: Next,
     /// Whether the client waits for a `100 Continue`.
     pub(crate) expects: bool,
     pub(crate) fault: Option<Fault>,
@@ -442,7 +449,7 @@ impl<'r, S: Stream> Writer<'r, S> {
     pub(crate) fn new(
         transport: &'r RefCell<Transport<S>>,
         config: &'r Config,
-        keep_alive: bool,
+        allows: Allows,
         expects: bool,
     ) -> Writer<'r, S> {
         Writer {
@@ -450,7 +457,8 @@ impl<'r, S: Stream> Writer<'r, S> {
             config,
             streamed: Streamed::No,
             kept: Vec::new(),
-            keep_alive,
+            allows,
+            next: Next::Continue,
             expects,
             fault: None,
             error_page: text_page,
@@ -571,25 +579,28 @@ impl<S: Stream> Writer<'_, S> {
         self.flush_gathered().await
     }
 
-    /// Makes the head of a streamed response, and decides how the body will end. `is_read` is set
-    /// if the whole request has been read.
-    pub(crate) fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
+    /// Decides how the body of a streamed response will end.
+    pub(crate) fn framing(&self, response: &Response, head: &Head) -> (Streamed, BodyField) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
-        let nothing = Streamed::Nothing(DISCARDED);
-        let (streamed, field) = match (response.length, head.version) {
-            _ if !response.has_body() => (nothing, response.no_body_field()),
+        match (response.length, head.version) {
+            _ if !response.has_body() => (NOTHING, response.no_body_field()),
             (Some(length), _) => (Streamed::Length(length), BodyField::Length(length)),
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
-        };
-        let goes_on = self.fault.is_none() && !self.config.is_draining();
-        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && goes_on;
-        // It is not certain whether a waiting client will send its body.
-        self.keep_alive &= is_read || !self.expects;
+        }
+    }
+
+    /// Makes the head of a streamed response, whose framing is known.
+    pub(crate) fn start(
+        &mut self,
+        response: &Response,
+        head: &Head,
+        (streamed, field): (Streamed, BodyField),
+    ) {
         self.refresh_date();
-        let version = (self.keep_alive, head.version);
-        response.write_head(&mut self.kept, &self.config.date, field, version);
-        self.streamed = if head.no_body { nothing } else { streamed };
+        let goes_on = (self.next == Next::Continue, head.version);
+        response.write_head(&mut self.kept, &self.config.date, field, goes_on);
+        self.streamed = if head.no_body { NOTHING } else { streamed };
         self.status = response.status();
     }
 
@@ -629,7 +640,8 @@ impl<S: Stream> Writer<'_, S> {
             room.complete();
             room.shrink(body.len() as u64);
         }
-        response.write_head(out, &self.config.date, field, (self.keep_alive, version));
+        let goes_on = (self.next == Next::Continue, version);
+        response.write_head(out, &self.config.date, field, goes_on);
         (self.status, self.length) = (response.status(), body.len() as u64);
         let is_small = body.len() <= GATHER;
         if is_small {

@@ -89,6 +89,7 @@ use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
 use super::head::{CROWDED, FULL, Head, Refusal, STOPS, Stop, check, parse};
 use super::limits::Phase;
+use super::persists::{Allows, Next, Rest, Says, Why};
 use super::request::{Body, Request};
 use super::request_head::RequestHead;
 use super::transport::{Expired, Transport, Untold};
@@ -347,10 +348,10 @@ impl<S: Stream> Busy<'_, S> {
         if self.is_deserted() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let keep_alive = self.may_go_on();
+        let allows = self.count_request();
         let end = {
             let Buffers { head, input, .. } = &mut *self.buffers;
-            let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
+            let mut request = Request::new(head, input, &self.transport, self.config, allows);
             let outcome = handle(handler, &mut request, self.entry).await;
             let end = match request.answer_to(outcome, handler) {
                 Ok(Some(response)) => {
@@ -383,15 +384,15 @@ impl<S: Stream> Busy<'_, S> {
         transport.answered > 0 && transport.has_failed()
     }
 
-    /// Counts a request. Returns whether the connection may continue after it.
-    fn may_go_on(&mut self) -> bool {
+    /// Counts a request. Returns what the server allows after it.
+    fn count_request(&mut self) -> Allows {
         let Busy { transport, buffers, entry, config, .. } = self;
-        let (wanted, limit) = (buffers.head.keep_alive, config.limits.requests);
-        let last = entry.count_request() >= limit;
-        if last && wanted {
+        let limit = config.limits.requests;
+        let is_last = entry.count_request() >= limit;
+        if is_last && buffers.head.keep_alive {
             transport.get_mut().hit(config, "requests", limit);
         }
-        wanted && !last && !entry.leaves.get()
+        Allows { is_last, leaves: entry.leaves.get(), drains: false }
     }
 
     /// Counts an answered request. Returns whether other tasks must have a turn now, because this
@@ -807,10 +808,8 @@ impl<S: Stream> Request<'_, S> {
     /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the
     /// next state.
     pub(super) async fn finish(&mut self, response: &Response) -> io::Result<State> {
-        let doubt = self.has_doubt();
-        // A head that has already been sent promised that the connection continues.
-        let stops = !response.sent && self.writer.config.is_draining() && self.is_last();
-        self.writer.keep_alive &= !response.close && !doubt && !stops;
+        let says = Says { closes: response.close, is_unbounded: false };
+        self.decide(says, self.rest(true), !response.sent);
         if !response.sent {
             if self.writer.is_full() {
                 self.writer.flush_gathered().await?;
@@ -824,20 +823,16 @@ impl<S: Stream> Request<'_, S> {
                 self.writer.write_large(body).await?;
             }
         }
-        if self.writer.keep_alive && !matches!(self.body, Body::End) {
-            Box::pin(self.drain()).await?;
+        if self.writer.next == Next::Continue && !matches!(self.body, Body::End) {
+            let rest = Box::pin(self.drain()).await?;
+            self.decide(says, rest, false);
         }
-        Ok(match (self.writer.keep_alive, self.body) {
-            (true, _) => State::Head,
+        Ok(match self.writer.next {
+            Next::Continue => State::Head,
             // A client that did not ask to close may already be sending its next request.
-            (false, Body::End) if !doubt && !self.head.keep_alive => State::Asked,
-            (false, _) => State::Sending,
+            Next::Close(Why::Asked) => State::Asked,
+            Next::Close(_) => State::Sending,
         })
-    }
-
-    /// Whether no bytes of another request have arrived after this request.
-    fn is_last(&self) -> bool {
-        !matches!(self.body, Body::End) || self.input.is_empty()
     }
 
     /// The next state after a response that broke off. The client may still be sending.
@@ -855,8 +850,8 @@ impl<S: Stream> Request<'_, S> {
     /// gathers a 503 that asks the client to try again.
     fn cut_off(&mut self) {
         if self.writer.reopen() {
-            self.writer.keep_alive = false;
             let response = Response::from(STOPS);
+            self.decide(Says { closes: true, is_unbounded: false }, self.rest(true), true);
             let (field, body) = self.framed(&response);
             self.writer.gather_answer(&response, field, self.head.version, body);
         }
@@ -889,34 +884,20 @@ impl<S: Stream> Request<'_, S> {
         (field, if self.head.no_body { &[] } else { body })
     }
 
-    /// Whether the connection must close because the start of the next request is not certain, or
-    /// is too many bytes away. The result depends on what the client has announced and not on how
-    /// much has arrived, so that the response does not depend on how the body was split. A chunked
-    /// body is read up to the bound, and the connection closes if there is more.
-    fn has_doubt(&self) -> bool {
-        let is_long = match self.body {
-            Body::Length(left) => left > self.writer.config.limits.drain,
-            Body::Chunks(_) | Body::End => false,
-        };
-        let may_not_come = self.writer.expects && !matches!(self.body, Body::End);
-        is_long || may_not_come || self.writer.fault.is_some()
-    }
-
-    /// Reads the rest of the body and throws it away. If the rest is too long or refused, the
-    /// connection will close.
-    async fn drain(&mut self) -> io::Result<()> {
+    /// Reads the rest of the body and throws it away, unless it is too long or refused.
+    async fn drain(&mut self) -> io::Result<Rest> {
         let most = self.read.saturating_add(self.writer.config.limits.drain);
         loop {
             match self.next_piece().await {
                 Ok(Some(_)) if self.read <= most => {}
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) => break,
-                Err(_) if matches!(self.writer.fault, Some(Fault::Refused(_))) => break,
+                Ok(None) => return Ok(Rest::Read),
+                Ok(Some(_)) => return Ok(Rest::Long),
+                Err(_) if matches!(self.writer.fault, Some(Fault::Refused(_))) => {
+                    return Ok(Rest::Broken);
+                }
                 Err(error) => return Err(error),
             }
         }
-        self.writer.keep_alive = false;
-        Ok(())
     }
 }
 
@@ -925,6 +906,9 @@ impl<S: Stream> Request<'_, S> {
 fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
+
+/// What the server allows after a refusal, which closes the connection in any case.
+const AFTER_REFUSAL: Allows = Allows { is_last: false, leaves: false, drains: false };
 
 // ---- Linger -------------------------------------------------------------------------------------
 
@@ -940,7 +924,7 @@ impl<S: Stream> Busy<'_, S> {
         let no_body = refusal != NO_LINE && self.buffers.input.asks_for_none();
         self.buffers.head = Head { no_body, ..Head::REFUSED };
         let (head, input) = (&self.buffers.head, &mut self.buffers.input);
-        let mut request = Request::new(head, input, &self.transport, self.config, false);
+        let mut request = Request::new(head, input, &self.transport, self.config, AFTER_REFUSAL);
         let finished = request.finish(&Response::from(refusal)).await;
         request.tell();
         drop(request);

@@ -44,6 +44,12 @@ pub enum Version {
     Http11,
 }
 
+/// Whether the sender of a head wants the connection to continue (RFC 9112, 9.3). `close` and
+/// `keep_alive` are set if a `Connection` field has that option.
+pub(crate) fn wants_more(version: Version, close: bool, keep_alive: bool) -> bool {
+    !close && (version == Version::Http11 || keep_alive)
+}
+
 /// The framing of a request's body: how its end is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -333,7 +339,7 @@ impl Seen {
     ) -> Result<(Framing, bool), Refusal> {
         let is_new = version == Version::Http11;
         check(self.host || !is_new, Refusal::bad("there is no Host field\n"))?;
-        let keep_alive = !self.close && (is_new || self.keep_alive);
+        let keep_alive = wants_more(version, self.close, self.keep_alive);
         if self.codings > 0 {
             check(self.length.is_none(), TWO_FRAMINGS)?;
             // Otherwise the end of the body would not be known (RFC 9112, 6.3).
@@ -647,7 +653,7 @@ fn known_method(name: &[u8]) -> Result<Method, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_host, is_host_field};
+    use super::{Version, is_host, is_host_field, wants_more};
 
     #[test]
     fn hosts_are_names_addresses_and_ports_and_nothing_else() {
@@ -699,5 +705,21 @@ mod tests {
         }
         // Only a field may be empty.
         assert!(!is_host(b"") && is_host_field(b""));
+    }
+
+    #[test]
+    fn a_head_says_whether_its_sender_wants_more() {
+        use Version::{Http10, Http11};
+        let table = [
+            (Http11, false, false, true),
+            (Http11, false, true, true),
+            (Http11, true, true, false),
+            (Http10, false, false, false),
+            (Http10, false, true, true),
+            (Http10, true, true, false),
+        ];
+        for (version, close, keep_alive, wants) in table {
+            assert_eq!(wants_more(version, close, keep_alive), wants);
+        }
     }
 }

@@ -31,6 +31,7 @@ mod handshake;
 pub(crate) mod head;
 mod limits;
 pub(crate) mod memory;
+mod persists;
 mod queues;
 pub(crate) mod request;
 mod request_head;

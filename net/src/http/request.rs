@@ -11,11 +11,12 @@ use std::ops::{Deref, DerefMut};
 
 use traps::{Time, budget};
 
-use super::answer::{ErrorPage, Fault, Rejection, Response, Writer};
+use super::answer::{ErrorPage, Fault, Rejection, Response, Streamed, Writer};
 use super::config::{Config, Input};
 use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
 use super::memory::Growing;
+use super::persists::{Allows, Asks, Next, Rest, Says, persists};
 use super::request_head::RequestHead;
 use super::transport::{Expired, Transport};
 use crate::limits::{DIGITS, EXTENSIONS, PER_EXTENSION, READ_BUFFER, TRAILERS};
@@ -124,14 +125,14 @@ impl<'r, S: Stream> Request<'r, S> {
         input: &'r mut Input,
         transport: &'r RefCell<Transport<S>>,
         config: &'r Config,
-        keep_alive: bool,
+        allows: Allows,
     ) -> Request<'r, S> {
         let body = match head.framing {
             Framing::Length(0) => Body::End,
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
-        let writer = Writer::new(transport, config, keep_alive, head.expects);
+        let writer = Writer::new(transport, config, allows, head.expects);
         let pace = Pace::default();
         let parts = RequestHead::new(head, input);
         Request { parts, writer, body, pace, read: 0, held: 0 }
@@ -327,6 +328,36 @@ impl<'r, S: Stream> Request<'r, S> {
         io::Error::new(ErrorKind::TimedOut, self.refuse(refusal))
     }
 
+    /// The rest of the request. The result depends on what the client has announced and not on how
+    /// much has arrived, so that the response does not depend on how the body was split. A chunked
+    /// body is read up to the bound, and the connection closes if there is more. Until the request
+    /// `is_handled`, no body is too long, because the handler can still read it.
+    pub(super) fn rest(&self, is_handled: bool) -> Rest {
+        match self.body {
+            _ if self.writer.fault.is_some() => Rest::Broken,
+            Body::End => Rest::Read,
+            _ if self.writer.expects => Rest::Awaited,
+            Body::Length(left) if is_handled && left > self.writer.config.limits.drain => {
+                Rest::Long
+            }
+            Body::Length(_) | Body::Chunks(_) => Rest::Fine,
+        }
+    }
+
+    /// Decides whether the connection continues after the response. A decision to close is final,
+    /// but a later reason replaces an earlier one. A drain counts only before the head of the
+    /// response is written (`tells`), because the head has promised the rest to the client.
+    pub(super) fn decide(&mut self, response: Says, rest: Rest, tells: bool) {
+        // No byte of another request has arrived after this one.
+        let is_alone = !matches!(self.body, Body::End) || self.parts.input.is_empty();
+        let drains = tells && self.writer.config.is_draining() && is_alone;
+        let allows = Allows { drains, ..self.writer.allows };
+        let next = persists(Asks { wants: self.parts.head.keep_alive, rest }, response, allows);
+        if self.writer.next == Next::Continue || next != Next::Continue {
+            self.writer.next = next;
+        }
+    }
+
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
         // Note the fault here and not with the response, which may have begun or ended already.
         if self.writer.fault.is_none() {
@@ -391,7 +422,10 @@ impl<'r, S: Stream> Request<'r, S> {
             let comes = matches!(self.body, Body::End) || !self.parts.input.rest().is_empty();
             self.writer.go_on(comes).await?;
         }
-        self.writer.start(&response, self.parts.head, matches!(self.body, Body::End));
+        let (streamed, field) = self.writer.framing(&response, self.parts.head);
+        let is_unbounded = streamed == Streamed::UntilClose;
+        self.decide(Says { closes: response.close, is_unbounded }, self.rest(false), true);
+        self.writer.start(&response, self.parts.head, (streamed, field));
         Ok(Answer { request: self })
     }
 }

@@ -305,3 +305,41 @@ fn f17_a_connection_whose_requests_filled_the_buffer_waits_like_any_other() {
     assert_eq!(got.statuses(), ["200"; 128]);
     assert_eq!(got.end, at(1000));
 }
+
+/// Streams the response to `/stream`, and makes all others in memory.
+struct Both;
+
+impl Handler for Both {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        if request.path() != "/stream" {
+            return Ok(Response::text("whole"));
+        }
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(b"streamed").await?;
+        answer.finish()
+    }
+}
+
+/// Both requests arrive before the drain looks for them.
+#[test]
+fn f17_a_request_behind_a_response_is_answered_however_that_response_is_written() {
+    for first in ["/", "/stream"] {
+        let mut kernel = Kernel::new(Sim::new());
+        let text = kernel.run(async {
+            let (server, mut client) = duplex(1 << 16);
+            let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.write_all([get(first), get("/")].concat().as_bytes()).await.unwrap();
+            let config = Config::default();
+            config.drain();
+            serve_connection(server, &Both, &config).await.unwrap();
+            let mut all = Vec::new();
+            client.read_to_end(&mut all, 1 << 16).await.unwrap();
+            String::from_utf8(all).unwrap()
+        });
+        let got = Got { text: text.unwrap(), end: Time::ZERO };
+        assert_eq!(got.statuses(), ["200", "200"], "{first}");
+        let (_, last) = got.text.rsplit_once("HTTP/1.1 200 OK").unwrap();
+        assert!(last.contains("\r\nConnection: close\r\n"), "{first}: {}", got.text);
+        assert_eq!(got.text.matches("\r\nConnection: close\r\n").count(), 1, "{}", got.text);
+    }
+}
