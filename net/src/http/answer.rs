@@ -49,8 +49,6 @@ pub struct Response {
     pub(crate) length: Option<u64>,
     pub(crate) body: Cow<'static, [u8]>,
     pub(crate) close: bool,
-    /// Whether the response was streamed, so that nothing is left to send.
-    pub(crate) sent: bool,
 }
 
 impl Response {
@@ -68,13 +66,12 @@ impl Response {
             length: None,
             body: Cow::Borrowed(&[]),
             close: false,
-            sent: false,
         }
     }
 
     /// Makes a placeholder for a response that was streamed.
     pub(crate) fn sent() -> Response {
-        Response { sent: true, ..Response::new(200) }
+        Response::new(200)
     }
 
     /// Makes a response with status 200 and a text body.
@@ -390,21 +387,10 @@ fn text_page(status: u16, why: &str) -> Response {
     Response::new(status).with_text(why.to_owned())
 }
 
-/// The reason why the connection cannot continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The peer broke a rule or a limit of the body, and gets a status.
-    Refused(Refusal),
-    /// The peer took too long or has left, or the stream failed. No status reaches it.
-    Lost,
-    /// The handler dropped the write of a piece of its response half-way.
-    Cut,
-}
-
-/// The progress of a streamed response.
+/// The progress of the response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streamed {
-    /// The response has not begun.
+    /// The response is not streamed, or not yet.
     No,
     /// The response has a `Content-Length`. This many bytes of the body are left to write.
     Length(u64),
@@ -416,6 +402,10 @@ pub(crate) enum Streamed {
     Nothing(usize),
     /// The response is complete.
     Done,
+    /// The handler dropped the write of a piece half-way.
+    Cut,
+    /// The peer took too long or has left, or the stream failed. Nothing more reaches the peer.
+    Lost,
 }
 
 /// The beginning of a streamed response that has no body.
@@ -434,7 +424,6 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) next: Next,
     /// Whether the client waits for a `100 Continue`.
     pub(crate) expects: bool,
-    pub(crate) fault: Option<Fault>,
     /// The function that makes the response if the server responds for the handler.
     pub(crate) error_page: ErrorPage,
     /// The status for the access log: 499 if none was sent.
@@ -460,7 +449,6 @@ impl<'r, S: Stream> Writer<'r, S> {
             allows,
             next: Next::Continue,
             expects,
-            fault: None,
             error_page: text_page,
             status: NONE_SENT,
             length: 0,
@@ -481,7 +469,10 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) fn reopen(&mut self) -> bool {
         if self.is_open() {
             self.kept.clear();
-            (self.streamed, self.status) = (Streamed::No, NONE_SENT);
+            self.status = NONE_SENT;
+            if self.streamed != Streamed::Lost {
+                self.streamed = Streamed::No;
+            }
         }
         self.is_open()
     }
@@ -492,27 +483,28 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) fn answer_to(
         &mut self,
         outcome: io::Result<Response>,
+        refusal: Option<Refusal>,
     ) -> io::Result<Option<Response>> {
         self.reopen();
-        let is_lost = matches!(self.fault, Some(Fault::Lost));
-        match outcome {
-            Ok(_) if is_lost => Ok(None),
-            Ok(response) => Ok(match self.streamed {
-                Streamed::No => Some(response),
-                Streamed::Done => Some(Response::sent()),
-                // The response broke off, and the client can detect that.
-                _ => None,
-            }),
-            Err(error) if is_lost => Err(error),
-            Err(error) => Ok(self.answer_to_failure(&error)),
+        match (outcome, self.streamed) {
+            (Ok(response), Streamed::No) => Ok(Some(response)),
+            (Ok(_), Streamed::Done) => Ok(Some(Response::sent())),
+            // The response broke off, and the client can detect that, or is lost.
+            (Ok(_), _) => Ok(None),
+            (Err(error), Streamed::Lost) => Err(error),
+            (Err(error), _) => Ok(self.answer_to_failure(&error, refusal)),
         }
     }
 
     /// The response to send after a handler failed, if one can still be sent.
-    fn answer_to_failure(&mut self, error: &io::Error) -> Option<Response> {
+    fn answer_to_failure(
+        &mut self,
+        error: &io::Error,
+        refusal: Option<Refusal>,
+    ) -> Option<Response> {
         match Gone::of(error) {
             Some(Gone::Left) => {
-                self.fault = Some(Fault::Lost);
+                self.streamed = Streamed::Lost;
                 return None;
             }
             Some(Gone::Late) => {
@@ -522,7 +514,7 @@ impl<S: Stream> Writer<'_, S> {
             Some(Gone::Panicked) | None => {}
         }
         // The request was HEAD; the handler may have failed only because its body was refused.
-        if self.fault.is_none() && is_unwanted(error) {
+        if refusal.is_none() && is_unwanted(error) {
             match self.streamed {
                 Streamed::Nothing(0) => return Some(Response::sent()),
                 Streamed::Nothing(_) => return None,
@@ -531,18 +523,17 @@ impl<S: Stream> Writer<'_, S> {
         }
         // Do not log failures that a client can cause at will. `Gone` was logged when it occurred.
         let is_open = self.streamed == Streamed::No;
-        let is_refused = matches!(self.fault, Some(Fault::Refused(_)))
-            || is_open && Rejection::of(error).is_some();
+        let is_refused = refusal.is_some() || is_open && Rejection::of(error).is_some();
         if !is_refused && Gone::of(error).is_none() {
             note_warning(format!("a handler failed: {error}"));
         }
-        is_open.then(|| self.page(error))
+        is_open.then(|| self.page(error, refusal))
     }
 
     /// Makes the response that reports the failure of a handler.
-    fn page(&self, error: &io::Error) -> Response {
-        match self.fault {
-            Some(Fault::Refused(Refusal { status, why, .. })) => {
+    fn page(&self, error: &io::Error, refusal: Option<Refusal>) -> Response {
+        match refusal {
+            Some(Refusal { status, why, .. }) => {
                 let page = (self.error_page)(status, why);
                 if status == 503 { page.ask_again() } else { page }
             }
@@ -561,7 +552,7 @@ impl<S: Stream> Writer<'_, S> {
     /// nothing, and the handler that set a timeout around it may continue.
     pub(crate) fn lose(&mut self, error: io::Error) -> io::Error {
         if error.interrupt().is_none() {
-            self.fault = Some(Fault::Lost);
+            self.streamed = Streamed::Lost;
         }
         error
     }
@@ -590,7 +581,7 @@ impl<S: Stream> Writer<'_, S> {
         }
     }
 
-    /// Makes the head of a streamed response, whose framing is known.
+    /// Makes the head of a streamed response with the given framing.
     pub(crate) fn start(
         &mut self,
         response: &Response,
@@ -602,6 +593,11 @@ impl<S: Stream> Writer<'_, S> {
         response.write_head(&mut self.kept, &self.config.date, field, goes_on);
         self.streamed = if head.no_body { NOTHING } else { streamed };
         self.status = response.status();
+    }
+
+    /// Whether only a reset tells the peer that the response breaks off.
+    pub(crate) fn is_to_be_reset(&self) -> bool {
+        self.transport.borrow().entry.until_close.get() == UntilClose::Started
     }
 
     /// Moves the kept head of a streamed response to the gathered bytes.
@@ -681,12 +677,12 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
         // If a timeout of the handler drops or interrupts this write half-way, the response stays
         // cut.
-        let before = self.fault.replace(Fault::Cut);
+        let before = std::mem::replace(&mut self.streamed, Streamed::Cut);
         let mut transport = self.transport.borrow_mut();
         let sent = Box::pin(transport.write_through(bytes, self.config)).await;
         drop(transport);
         sent.map_err(|error| self.lose(error))?;
-        self.fault = before;
+        self.streamed = before;
         Ok(())
     }
 
@@ -728,7 +724,7 @@ impl<S: Stream> Writer<'_, S> {
                 write_chunk_size(&mut self.transport.borrow_mut().out, piece.len());
                 self.send(piece, b"\r\n").await
             }
-            Streamed::No | Streamed::Done => unreachable!("an answer writes while it is open"),
+            _ => unreachable!("an answer writes while it is open"),
         }
     }
 
@@ -736,20 +732,17 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match self.streamed {
             Streamed::Length(1..) => return Err(wrong_length("less")),
+            // A response that was cut is never complete, even if more was written later.
+            Streamed::Cut | Streamed::Lost => return Ok(()),
             _ => self.release(),
         }
         match self.streamed {
-            Streamed::Chunked => self.transport.borrow_mut().out.extend_from_slice(b"0\r\n\r\n"),
-            Streamed::Length(_) | Streamed::UntilClose | Streamed::Nothing(_) => {}
-            Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
+            Streamed::Chunked => self.gather(b"0\r\n\r\n"),
+            Streamed::UntilClose => self.set_until_close(UntilClose::Complete),
+            Streamed::Length(_) | Streamed::Nothing(_) => {}
+            _ => unreachable!("an answer is finished once"),
         }
-        // A response that was cut is never complete, even if more was written later.
-        if self.check().is_ok() {
-            if self.streamed == Streamed::UntilClose {
-                self.set_until_close(UntilClose::Complete);
-            }
-            self.streamed = Streamed::Done;
-        }
+        self.streamed = Streamed::Done;
         Ok(())
     }
 
@@ -769,9 +762,9 @@ impl<S: Stream> Writer<'_, S> {
 
     /// Returns an error if no more bytes can be sent.
     pub(crate) fn check(&self) -> io::Result<()> {
-        match self.fault {
-            Some(Fault::Lost | Fault::Cut) => Err(ErrorKind::ConnectionAborted.into()),
-            Some(Fault::Refused(_)) | None => Ok(()),
+        match self.streamed {
+            Streamed::Cut | Streamed::Lost => Err(ErrorKind::ConnectionAborted.into()),
+            _ => Ok(()),
         }
     }
 }

@@ -84,7 +84,7 @@ use traps::internal::into_panic_message;
 use traps::shutdown::Hold;
 use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
-use super::answer::{BodyField, Fault, Gone, Response, Streamed, Writer};
+use super::answer::{BodyField, Gone, Response, Streamed, Writer};
 use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
 use super::head::{CROWDED, FULL, Head, Refusal, STOPS, Stop, check, parse};
@@ -782,7 +782,7 @@ impl<S: Stream> Request<'_, S> {
         handler: &H,
     ) -> io::Result<Option<Response>> {
         match outcome {
-            Ok(response) => self.writer.answer_to(Ok(response)),
+            Ok(response) => self.writer.answer_to(Ok(response), None),
             Err(error) => self.answer_instead(error, handler),
         }
     }
@@ -797,20 +797,20 @@ impl<S: Stream> Request<'_, S> {
             self.cut_off();
             return Err(error);
         }
-        let response = self.writer.answer_to(Err(error))?;
-        let look = |response: Response| match response.sent {
-            true => response,
-            false => handler.instead(&self.parts, response),
-        };
-        Ok(response.map(look))
+        let response = self.writer.answer_to(Err(error), self.refusal())?;
+        Ok(response.map(|response| match self.writer.streamed {
+            Streamed::No => handler.instead(&self.parts, response),
+            _ => response,
+        }))
     }
 
     /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the
     /// next state.
     pub(super) async fn finish(&mut self, response: &Response) -> io::Result<State> {
         let says = Says { closes: response.close, is_unbounded: false };
-        self.decide(says, self.rest(true), !response.sent);
-        if !response.sent {
+        let is_whole = self.writer.streamed == Streamed::No;
+        self.decide(says, self.rest(true), is_whole);
+        if is_whole {
             if self.writer.is_full() {
                 self.writer.flush_gathered().await?;
             }
@@ -837,12 +837,12 @@ impl<S: Stream> Request<'_, S> {
 
     /// The next state after a response that broke off. The client may still be sending.
     pub(super) fn after_break(&mut self) -> State {
-        match (self.writer.streamed, self.writer.fault, self.body) {
+        match (self.writer.streamed, self.body) {
             // The drop of the connection resets the stream.
-            (Streamed::UntilClose, ..) => State::Closed,
-            (_, Some(Fault::Lost | Fault::Cut), _) => State::Asked,
-            (_, None, Body::End) if !self.head.keep_alive => State::Asked,
-            (..) => State::Sending,
+            _ if self.writer.is_to_be_reset() => State::Closed,
+            (Streamed::Lost | Streamed::Cut, _) => State::Asked,
+            (_, Body::End) if !self.head.keep_alive => State::Asked,
+            _ => State::Sending,
         }
     }
 
@@ -892,9 +892,7 @@ impl<S: Stream> Request<'_, S> {
                 Ok(Some(_)) if self.read <= most => {}
                 Ok(None) => return Ok(Rest::Read),
                 Ok(Some(_)) => return Ok(Rest::Long),
-                Err(_) if matches!(self.writer.fault, Some(Fault::Refused(_))) => {
-                    return Ok(Rest::Broken);
-                }
+                Err(_) if self.refusal().is_some() => return Ok(Rest::Broken),
                 Err(error) => return Err(error),
             }
         }

@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 
 use traps::{Time, budget};
 
-use super::answer::{ErrorPage, Fault, Rejection, Response, Streamed, Writer};
+use super::answer::{ErrorPage, Rejection, Response, Streamed, Writer};
 use super::config::{Config, Input};
 use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::limits::Phase;
@@ -29,6 +29,8 @@ pub(crate) enum Body {
     Length(u64),
     Chunks(Chunks),
     End,
+    /// The body breaks a rule or a limit, and the client gets a status.
+    Refused(Refusal),
 }
 
 /// A request, lent to its handler. It dereferences to its [`RequestHead`].
@@ -78,7 +80,7 @@ impl<S> Request<'_, S> {
     pub fn trailers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let lines = match self.body {
             Body::End => self.parts.trailer_lines(),
-            Body::Length(_) | Body::Chunks(_) => &[],
+            Body::Length(_) | Body::Chunks(_) | Body::Refused(_) => &[],
         };
         values(lines, name)
     }
@@ -244,9 +246,9 @@ impl<'r, S: Stream> Request<'r, S> {
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         budget().await?;
         loop {
-            match self.writer.fault {
-                Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
-                Some(Fault::Lost | Fault::Cut) | None => self.writer.check()?,
+            self.writer.check()?;
+            if let Body::Refused(refusal) = self.body {
+                return Err(invalid(refusal));
             }
             if let Some(place) = self.buffered()? {
                 return Ok(Some(place));
@@ -262,7 +264,7 @@ impl<'r, S: Stream> Request<'r, S> {
     /// input.
     pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
         let place = match &mut self.body {
-            Body::End => return Ok(None),
+            Body::End | Body::Refused(_) => return Ok(None),
             Body::Length(left) => {
                 let there = self.parts.input.rest().len();
                 let len = usize::try_from(*left).map_or(there, |left| left.min(there));
@@ -334,7 +336,8 @@ impl<'r, S: Stream> Request<'r, S> {
     /// `is_handled`, no body is too long, because the handler can still read it.
     pub(super) fn rest(&self, is_handled: bool) -> Rest {
         match self.body {
-            _ if self.writer.fault.is_some() => Rest::Broken,
+            _ if self.writer.check().is_err() => Rest::Broken,
+            Body::Refused(_) => Rest::Broken,
             Body::End => Rest::Read,
             _ if self.writer.expects => Rest::Awaited,
             Body::Length(left) if is_handled && left > self.writer.config.limits.drain => {
@@ -342,6 +345,11 @@ impl<'r, S: Stream> Request<'r, S> {
             }
             Body::Length(_) | Body::Chunks(_) => Rest::Fine,
         }
+    }
+
+    /// The refusal of the body, if it was refused.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        if let Body::Refused(refusal) = self.body { Some(refusal) } else { None }
     }
 
     /// Decides whether the connection continues after the response. A decision to close is final,
@@ -359,9 +367,8 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
-        // Note the fault here and not with the response, which may have begun or ended already.
-        if self.writer.fault.is_none() {
-            self.writer.fault = Some(Fault::Refused(refusal));
+        if self.writer.check().is_ok() && self.refusal().is_none() {
+            self.body = Body::Refused(refusal);
             if let Some(cap) = refusal.cap {
                 let Writer { transport, config, .. } = self.writer;
                 transport.borrow().hit(config, cap.name, cap.limit);
@@ -409,14 +416,15 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the client waits for a 100 and the stream fails. The head goes out with
-    /// the first piece of the body, [`Answer::flush`] or the end. Until then, if the handler fails
-    /// or the body of the request breaks a rule, the client still gets a status.
+    /// Returns an error if the stream has failed, for example while the body was read. The head
+    /// goes out with the first piece of the body, [`Answer::flush`] or the end. Until then, if the
+    /// handler fails or the body of the request breaks a rule, the client still gets a status.
     ///
     /// # Panics
     ///
     /// If a response has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
+        self.writer.check()?;
         // A client sends no body after a final head, and a refusal needs none.
         if response.status() < 400 {
             let comes = matches!(self.body, Body::End) || !self.parts.input.rest().is_empty();

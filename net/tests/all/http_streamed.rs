@@ -1,7 +1,7 @@
 //! Streamed responses, and an interrupt, a spent budget, a fault or the end of the server at any
 //! point of them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::time::Duration;
@@ -289,4 +289,30 @@ fn a_handler_that_fails_before_the_first_piece_is_a_500() {
     let old = "GET / HTTP/1.0\r\n\r\n";
     let seen = talk(Sim::new(), Config::default(), FailsEarly, old);
     assert_eq!((seen.statuses(), seen.closed), (vec![500], true), "{seen:?}");
+}
+
+/// Keeps the result of its first streamed response, and returns it for the second request.
+struct Keeper(RefCell<Option<Response>>);
+
+impl Handler for Keeper {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        if let Some(kept) = self.0.take() {
+            return Ok(kept);
+        }
+        let answer = request.start(Response::new(200)).await?;
+        self.0.replace(Some(answer.finish()?));
+        Ok(Response::text("the response was streamed"))
+    }
+}
+
+#[test]
+fn each_request_has_a_response_even_if_the_handler_returns_the_result_of_an_earlier_answer() {
+    let text = beside(Keeper(RefCell::default()), 1 << 20, |mut client, _| async move {
+        let requests = get("GET /") + &with("GET /", "Connection: close");
+        client.write_all(requests.as_bytes()).await.unwrap();
+        hear(&mut client, "").await
+    });
+    let statuses: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "200"], "{text}");
+    assert!(!text.contains("the response was streamed"), "{text}");
 }
