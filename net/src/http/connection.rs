@@ -2,38 +2,43 @@
 //! [`Busy::serve`] moves it from one state to the next.
 //!
 //! ```text
-//!  open          a byte, or one last look
-//!   |   +--------------------------------+---------------------+
-//!   v   v                                |                     |
+//!  open               a byte, or one last look
+//!   |   +-------------------------------+---------------------+
+//!   v   v                               |                     |
 //! +---------+   nothing is here   +-------------+         +---------+
 //! |  Head   | ------------------> | New or Idle | ------> | Leaving |
-//! +---------+                     +-------------+         +---------+
+//! | Partial |                     +-------------+         +---------+
+//! +---------+
 //!   |  ^   |
-//!   |  |   +-- refused, or no request came ---+
-//!   |  +------------ kept alive --+           |   one too many
-//!   v                             |           v         v
+//!   |  |   +-- refused, or no request ---------+
+//!   |  +------------ continues ----+           |   over the limit
+//!   v                              |           v         v
 //! +---------------------------------+    +-------------------+
-//! | Request                         |    | Silent, Asked,    |
-//! |   handler <-> body              | -> | Sending or        |
-//! |   handler  -> response -> body  |    | TurnedAway        |
-//! +---------------------------------+    +-------------------+
-//!   |                                         |
-//!   +-- broken off, to be reset --+           |
-//!                                 v           v
-//!                              +-----------------+
-//!                              |     Closed      |
-//!                              +-----------------+
+//! | Request                         |    |                   |
+//! |   handler <-> body              | -> |   Closing(why)    |
+//! |   handler  -> response -> body  |    |                   |
+//! | Body, Room, Write               |    +-------------------+
+//! +---------------------------------+          |
+//!   |                                          |
+//!   +-- broken off, to be reset --+            |
+//!                                 v            v
+//!                               +----------------+
+//!                               |     Closed     |
+//!                               +----------------+
 //! ```
+//!
+//! Partial, Body, Room and Write are the waits in Head and Request, for the peer or for memory. If
+//! a connection must give way, the server chooses it by these. `persists` has every `why`.
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | Head | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Sending if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. With part of a head read: 408 at `deadlines.head`, 503 at the end of the grace, 503 and TurnedAway if the server needs the place for another connection, and 400 if the peer closes. Before its first byte, all these: Silent. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Sending. If the last look finds nothing: Silent. `deadlines.write`: Closed |
+//! | Head, Partial | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Closing if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. With part of a head read: 408 at `deadlines.head`, 503 at the end of the grace, 503 if the server needs the place for another connection, and 400 if the peer closes. Before its first byte, all these: Closing without a response. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Closing. If the last look finds nothing: Closing. `deadlines.write`: Closed |
 //! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
 //! | Leaving | the next run of its task | One last look in Head |
-//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Sending, or Asked if the whole body was read and the client asked for the end. The client has been gone for `LEFT`: Asked, no response |
-//! | Request, in its body | a piece of the body, for the handler or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503 and TurnedAway. Then Sending. If the body is thrown away, the response of the handler is still sent |
-//! | Request, in its response | the peer to take what was written | All is gathered: Head, after a turn for other tasks if `limits.pipelined` requests came together. The client's `Connection: close`: Asked. The server's, `limits.requests`, a drain: Sending. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
-//! | Silent, Asked, Sending, TurnedAway | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Silent, and Asked after a short response, skip the second wait if no input has arrived. TurnedAway: its place is needed |
+//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Closing. The client has been gone for `LEFT`: Closing, no response |
+//! | Request, Body and Room | a piece of the body, for the handler or to be thrown away; room in memory for it | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503. Then Closing. If the body is thrown away, the response of the handler is still sent |
+//! | Request, Write | the peer to take what was written | All is gathered: Head or Closing, as `persists` decides. Head comes after a turn for other tasks if `limits.pipelined` requests came together. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
+//! | Closing | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Without a request, and after a short response to a client that asked to close or is gone, skip the second wait if no input has arrived. If the server needs its place: Closed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
 //! other states have a pair of buffers from a pool, and one allocation. A request may also have
@@ -44,9 +49,6 @@
 //! cancellation of the task ends every state; a request whose response has not begun gets 503
 //! first. A wait for the peer to stop sending is in a shield, because it is the clean-up of the
 //! connection. An error of the stream also ends every state.
-//!
-//! During a wait in Head or Request, the entry in the server's list shows the kind of the wait:
-//! Partial, Body, Room or Write.
 //!
 //! Every status that is the server's own, and why:
 //!
@@ -143,7 +145,7 @@ where
     let Connection { stream, peer, entry, config } = &mut connection;
     let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
-    let end = busy.refuse(FULL, State::TurnedAway).await;
+    let end = busy.refuse(FULL, Why::Full).await;
     busy.give_back();
     connection.end();
     end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
@@ -322,7 +324,7 @@ impl<S: Stream> Busy<'_, S> {
             }
         };
         match end {
-            State::Silent | State::Asked | State::Sending => Box::pin(self.linger(end)).await,
+            State::Closing(why) => Box::pin(self.linger(why)).await,
             State::New | State::Idle => {
                 self.transport.get_mut().flush(self.config).await?;
                 self.config.open.enter(self.entry, end);
@@ -337,7 +339,7 @@ impl<S: Stream> Busy<'_, S> {
     fn after_stop(&mut self, stop: Stop) -> Pin<Box<dyn Future<Output = io::Result<State>> + '_>> {
         match stop {
             Stop::Partial => Box::pin(self.read_on()),
-            Stop::Refused(why) => Box::pin(self.refuse(why, State::Sending)),
+            Stop::Refused(refusal) => Box::pin(self.refuse(refusal, Why::Refused)),
         }
     }
 
@@ -464,13 +466,13 @@ impl<S: Stream> Busy<'_, S> {
         config.open.enter(&transport.entry, State::Head);
         if input.is_empty() && *empty_lines == 0 {
             if transport.ended {
-                return Ok(Ok(State::Silent));
+                return Ok(Ok(State::Closing(Why::Silent)));
             }
             if transport.leaves(config) {
                 return Ok(Err(Stop::Partial));
             }
             match transport.read_now(input.room(config.limits.head), cx)? {
-                Some(0) => return Ok(Ok(State::Silent)),
+                Some(0) => return Ok(Ok(State::Closing(Why::Silent))),
                 Some(n) => input.filled(n),
                 None if transport.entry.has_asked() => return Ok(Ok(State::Idle)),
                 None => return Ok(Ok(State::New)),
@@ -537,9 +539,9 @@ impl<S: Stream> Busy<'_, S> {
             },
         };
         if input.is_empty() {
-            return Ok(State::Silent);
+            return Ok(State::Closing(Why::Silent));
         }
-        Box::pin(self.refuse(refusal, State::Sending)).await
+        Box::pin(self.refuse(refusal, Why::Refused)).await
     }
 }
 
@@ -829,9 +831,7 @@ impl<S: Stream> Request<'_, S> {
         }
         Ok(match self.writer.next {
             Next::Continue => State::Head,
-            // A client that did not ask to close may already be sending its next request.
-            Next::Close(Why::Asked) => State::Asked,
-            Next::Close(_) => State::Sending,
+            Next::Close(why) => State::Closing(why),
         })
     }
 
@@ -840,9 +840,10 @@ impl<S: Stream> Request<'_, S> {
         match (self.writer.streamed, self.body) {
             // The drop of the connection resets the stream.
             _ if self.writer.is_to_be_reset() => State::Closed,
-            (Streamed::Lost | Streamed::Cut, _) => State::Asked,
-            (_, Body::End) if !self.head.keep_alive => State::Asked,
-            _ => State::Sending,
+            (Streamed::Lost, _) => State::Closing(Why::Lost),
+            (Streamed::Cut, _) => State::Closing(Why::Cut),
+            (_, Body::End) if !self.head.keep_alive => State::Closing(Why::Asked),
+            _ => State::Closing(Why::Failed),
         }
     }
 
@@ -912,7 +913,7 @@ const AFTER_REFUSAL: Allows = Allows { is_last: false, leaves: false, drains: fa
 
 impl<S: Stream> Busy<'_, S> {
     /// Sends the response that reports a refusal, and lingers.
-    async fn refuse(&mut self, refusal: Refusal, end: State) -> io::Result<State> {
+    async fn refuse(&mut self, refusal: Refusal, why: Why) -> io::Result<State> {
         // A shutdown should not wait for a refusal.
         self.entry.let_go();
         if let Some(cap) = refusal.cap {
@@ -927,7 +928,7 @@ impl<S: Stream> Busy<'_, S> {
         request.tell();
         drop(request);
         finished?;
-        self.linger(end).await
+        self.linger(why).await
     }
 
     /// Ends the connection so that the peer reads what was written. The system resets a stream that
@@ -935,10 +936,10 @@ impl<S: Stream> Busy<'_, S> {
     ///
     /// So wait until the peer has everything, and then until it stops sending, each under a
     /// deadline. Skip this if little was written and nothing has arrived.
-    async fn linger(&mut self, end: State) -> io::Result<State> {
+    async fn linger(&mut self, why: Why) -> io::Result<State> {
         // A connection that gives way no longer counts as served.
-        let end = if self.entry.gives_way() { State::TurnedAway } else { end };
-        self.config.open.enter(self.entry, end);
+        let why = if self.entry.gives_way() { Why::Full } else { why };
+        self.config.open.enter(self.entry, State::Closing(why));
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
@@ -950,7 +951,12 @@ impl<S: Stream> Busy<'_, S> {
         if much {
             transport.sent(self.config).await?;
         }
-        let is_brief = end == State::Silent || end == State::Asked && !much;
+        let is_brief = match why {
+            Why::Silent => true,
+            // Any other client may already be sending its next request.
+            Why::Asked | Why::Cut | Why::Lost => !much,
+            _ => false,
+        };
         if is_brief && input.is_empty() {
             let is_quiet = is_current && !much;
             if is_quiet || transport.look(input.room(0)).await?.is_none_or(|n| n == 0) {
@@ -961,7 +967,7 @@ impl<S: Stream> Busy<'_, S> {
         transport.entry.let_go();
         let until = transport.entry.now() + self.config.deadlines.linger;
         // The request of a refused connection is not read, and there may be many such connections.
-        let mut left = if end == State::TurnedAway { self.config.limits.drain } else { LINGER };
+        let mut left = if why == Why::Full { self.config.limits.drain } else { LINGER };
         // In a shield, because this is the clean-up of the connection, and no hold delays the
         // shutdown for it.
         shield(async {

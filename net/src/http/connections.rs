@@ -12,6 +12,7 @@ use traps::shutdown::Hold;
 use traps::{ConnectionDeadline, Time};
 
 use super::limits::Caps;
+use super::persists::Why;
 use super::queues::{Queue, Queues};
 use crate::limits::{DRAIN_WAIT, FIRST_BYTE, SLOW, TURNED_AWAY};
 
@@ -37,24 +38,20 @@ pub(crate) enum State {
     Room,
     /// The connection waits for the peer to take some of what was written.
     Write,
-    /// The connection lingers because no request came. It owes no further response.
-    Silent,
-    /// The connection lingers after the last response, because the client sent `Connection: close`
-    /// or is gone.
-    Asked,
-    /// The connection lingers after the last response, and the peer may still be sending.
-    Sending,
-    /// The connection is over the limit, or had to give way. It gets 503 if it can, and lingers.
-    TurnedAway,
+    /// The connection owes no further response. It lingers, so that the peer can read the last one.
+    /// A connection with [`Why::Full`] first gets 503 if it can.
+    Closing(Why),
     /// The connection is over.
     Closed,
 }
 
 impl State {
+    pub(crate) const FULL: State = State::Closing(Why::Full);
+
     /// Whether a connection in this state does not count as served.
     #[inline]
     fn is_unserved(self) -> bool {
-        matches!(self, State::Leaving | State::TurnedAway)
+        matches!(self, State::Leaving | State::FULL)
     }
 
     /// The queue of the connections in this state.
@@ -67,7 +64,7 @@ impl State {
             State::Body => Queue::Body,
             State::Room => Queue::Room,
             State::Write => Queue::Write,
-            State::TurnedAway => Queue::TurnedAway,
+            State::FULL => Queue::Full,
             _ => return None,
         })
     }
@@ -93,8 +90,8 @@ pub(crate) struct Connections {
     queues: RefCell<Queues>,
     /// The number of connections that were told to leave.
     leaving: Cell<usize>,
-    /// The number of connections that were turned away.
-    turned_away: Cell<usize>,
+    /// The number of connections that are over the limit, or had to give way.
+    refused: Cell<usize>,
     draining: Cell<bool>,
     /// The end of the grace of a drain. Set when the clock is first read.
     grace: Cell<Option<Time>>,
@@ -144,7 +141,7 @@ pub(crate) struct Shown<'w> {
 impl Shown<'_> {
     /// Whether the connection was chosen to give way during this wait.
     pub(crate) fn is_cut(&self) -> bool {
-        self.before != State::TurnedAway && self.entry.gives_way()
+        self.before != State::FULL && self.entry.gives_way()
     }
 }
 
@@ -188,9 +185,7 @@ impl Connections {
     /// Counts a change between a state that is served and one that is not.
     #[cold]
     fn count(&self, before: State, state: State) {
-        for (counter, counted) in
-            [(&self.leaving, State::Leaving), (&self.turned_away, State::TurnedAway)]
-        {
+        for (counter, counted) in [(&self.leaving, State::Leaving), (&self.refused, State::FULL)] {
             let (less, more) = (before == counted, state == counted);
             counter.set(counter.get() + usize::from(more) - usize::from(less));
         }
@@ -215,10 +210,10 @@ impl Connections {
     }
 
     /// Begins a wait in the state `during`, under the deadline of the connection. A connection that
-    /// leaves or was turned away keeps its state.
+    /// leaves or was refused keeps its state.
     pub(crate) fn wait<'w>(&'w self, entry: &'w Entry, during: State) -> Shown<'w> {
         let before = entry.state.get();
-        if !matches!(before, State::Leaving | State::TurnedAway) {
+        if !matches!(before, State::Leaving | State::FULL) {
             self.enter_since(entry, during, entry.now());
         }
         Shown { open: self, entry, before, during }
@@ -235,7 +230,7 @@ impl Connections {
 
     /// The number of connections being served.
     pub(crate) fn serving(&self) -> usize {
-        let others = self.leaving.get() + self.turned_away.get();
+        let others = self.leaving.get() + self.refused.get();
         self.entries.borrow().len() - others
     }
 
@@ -378,12 +373,12 @@ impl Connections {
     /// connection.
     #[track_caller]
     fn close_refused(&self, most: usize) -> bool {
-        let most = most.min(self.turned_away.get());
+        let most = most.min(self.refused.get());
         for _ in 0..most {
-            let Some((entry, _)) = self.first(State::TurnedAway) else { break };
+            let Some((entry, _)) = self.first(State::FULL) else { break };
             entry.deadline.get().map(ConnectionDeadline::fire);
             // The next call must choose another connection.
-            self.enter(&entry, State::TurnedAway);
+            self.enter(&entry, State::FULL);
         }
         most > 0
     }
@@ -392,13 +387,13 @@ impl Connections {
     /// are already open, their waits end.
     #[track_caller]
     pub(crate) fn refuse(&self, entry: &Entry, most: usize) {
-        if entry.state.get() == State::TurnedAway {
+        if entry.state.get() == State::FULL {
             return;
         }
-        if self.turned_away.get() >= most {
+        if self.refused.get() >= most {
             self.close_refused(usize::MAX);
         }
-        self.enter(entry, State::TurnedAway);
+        self.enter(entry, State::FULL);
     }
 }
 
@@ -438,7 +433,7 @@ impl Entry {
     /// Whether the connection must end for another one, because it is over the limit or was chosen
     /// to give way.
     pub(crate) fn gives_way(&self) -> bool {
-        self.state.get() == State::TurnedAway
+        self.state.get() == State::FULL
     }
 
     /// Counts a request. Returns the number so far.
@@ -465,12 +460,49 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kernel::{Kernel, Sim};
     use traps::{connection_deadline, sleep};
 
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_drawing_at_the_head_of_connection_has_the_states_of_the_type() {
+        let drawn = include_str!("connection.rs").split("```").nth(1).expect("there is a drawing");
+        let words = drawn.split(|c: char| !c.is_ascii_alphabetic());
+        let is_state = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
+        let drawn: BTreeSet<&str> = words.filter(is_state).collect();
+        let all = [
+            State::New,
+            State::Idle,
+            State::Leaving,
+            State::Head,
+            State::Partial,
+            State::Request,
+            State::Body,
+            State::Room,
+            State::Write,
+            State::FULL,
+            State::Closed,
+        ];
+        let named = |state: State| match state {
+            State::New => "New",
+            State::Idle => "Idle",
+            State::Leaving => "Leaving",
+            State::Head => "Head",
+            State::Partial => "Partial",
+            State::Request => "Request",
+            State::Body => "Body",
+            State::Room => "Room",
+            State::Write => "Write",
+            State::Closing(_) => "Closing",
+            State::Closed => "Closed",
+        };
+        assert_eq!(drawn, all.into_iter().map(named).collect());
+    }
 
     fn on_sim(test: impl AsyncFnOnce(&Connections)) {
         let mut kernel = Kernel::new(Sim::new());
@@ -540,7 +572,7 @@ mod tests {
             }
             assert_eq!(closed(open), [10, 7, 6, 2, 3, 4, 9]);
             assert_eq!(open.serving(), 3, "the fast body, the fast response, the busy one");
-            assert_eq!(open.turned_away.get(), 5);
+            assert_eq!(open.refused.get(), 5);
         });
     }
 
@@ -607,8 +639,8 @@ mod tests {
             let new = waits(open, State::New, 10 * SECOND).await;
             let partial = waits(open, State::Partial, 10 * SECOND).await;
             let refused = [
-                waits(open, State::TurnedAway, 10 * SECOND).await,
-                waits(open, State::TurnedAway, 10 * SECOND).await,
+                waits(open, State::FULL, 10 * SECOND).await,
+                waits(open, State::FULL, 10 * SECOND).await,
             ];
             for _ in 0..2 {
                 open.make_room(10 * SECOND);
@@ -644,7 +676,7 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!(open.turned_away.get(), 1);
+            assert_eq!(open.refused.get(), 1);
         });
     }
 
@@ -653,7 +685,7 @@ mod tests {
         on_sim(async |open| {
             let _busy = waits(open, State::Request, SECOND).await;
             let _idle = waits(open, State::Idle, SECOND).await;
-            let _refused = waits(open, State::TurnedAway, SECOND).await;
+            let _refused = waits(open, State::FULL, SECOND).await;
             assert_eq!(open.serving(), 2);
             assert_eq!(closed(open), [2]);
             assert_eq!(open.serving(), 1);

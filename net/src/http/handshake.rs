@@ -2,7 +2,7 @@
 //! another one.
 //!
 //! For HTTP, a handshake is a part of the wait for the first byte of a request. So its connection
-//! is `New`, or `TurnedAway`, until the handshake is over. The same deadline, drain and choice of a
+//! is `New`, or `Closing`, until the handshake is over. The same deadline, drain and choice of a
 //! connection to close therefore apply to every silent client, whether it owes a handshake or a
 //! request.
 
@@ -50,7 +50,7 @@ impl<C: Deref<Target = Config>> Opening<C> {
         let (tcp, peer) = self.accepted.take().expect("a connection has one handshake");
         let (entry, config) = self.place.as_ref().expect("it is taken over below");
         entry.set_deadline(connection_deadline().await);
-        if state == State::TurnedAway {
+        if state == State::FULL {
             config.open.refuse(entry, TURNED_AWAY);
         } else {
             config.open.enter(entry, state);

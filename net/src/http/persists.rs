@@ -12,7 +12,9 @@ pub(crate) enum Next {
     Close(Why),
 }
 
-/// The reason why a connection closes. If several reasons hold, the first one counts.
+/// The reason why a connection closes. If several reasons hold, the first one counts. [`persists`]
+/// returns those up to `Drain`. The others are for a connection without a request, or without a
+/// whole response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// The body breaks a rule or a limit, or the client is lost.
@@ -36,6 +38,18 @@ pub(crate) enum Why {
     Leaves,
     /// The server stops, and no other request has arrived.
     Drain,
+    /// No request arrived in time.
+    Silent,
+    /// The head was refused.
+    Refused,
+    /// The connection is over the limit, or had to give way. It gets 503 if it can.
+    Full,
+    /// The handler failed after its response had begun.
+    Failed,
+    /// The handler dropped a part of its response, and the client can detect that.
+    Cut,
+    /// The client is gone, or took too long.
+    Lost,
 }
 
 /// The rest of the request: what the client has announced and the server has not read.

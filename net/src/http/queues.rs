@@ -22,10 +22,10 @@ pub(crate) enum Queue {
     Body,
     Room,
     Write,
-    TurnedAway,
+    Full,
 }
 
-const ENDS: usize = Queue::TurnedAway as usize + 1;
+const ENDS: usize = Queue::Full as usize + 1;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {

@@ -168,7 +168,7 @@ where
     let refused = |accepted, config| {
         let wrap = wrap.clone();
         async move {
-            match Opening::new(accepted, config).wrap(&*wrap, State::TurnedAway).await? {
+            match Opening::new(accepted, config).wrap(&*wrap, State::FULL).await? {
                 Some(connection) => refuse(connection).await,
                 None => Ok(()),
             }
