@@ -595,11 +595,6 @@ impl<S: Stream> Writer<'_, S> {
         self.status = response.status();
     }
 
-    /// Whether only a reset tells the peer that the response breaks off.
-    pub(crate) fn is_to_be_reset(&self) -> bool {
-        self.transport.borrow().entry.until_close.get() == UntilClose::Started
-    }
-
     /// Moves the kept head of a streamed response to the gathered bytes.
     fn release(&mut self) {
         if !self.kept.is_empty() {

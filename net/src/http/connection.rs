@@ -19,12 +19,10 @@
 //! |   handler  -> response -> body  |    |                   |
 //! | Body, Room, Write               |    +-------------------+
 //! +---------------------------------+          |
-//!   |                                          |
-//!   +-- broken off, to be reset --+            |
-//!                                 v            v
-//!                               +----------------+
-//!                               |     Closed     |
-//!                               +----------------+
+//!                                              v
+//!                                     +-------------------+
+//!                                     |      Closed       |
+//!                                     +-------------------+
 //! ```
 //!
 //! Partial, Body, Room and Write are the waits in Head and Request, for the peer or for memory. If
@@ -38,7 +36,7 @@
 //! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Closing. The client has been gone for `LEFT`: Closing, no response |
 //! | Request, Body and Room | a piece of the body, for the handler or to be thrown away; room in memory for it | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503. Then Closing. If the body is thrown away, the response of the handler is still sent |
 //! | Request, Write | the peer to take what was written | All is gathered: Head or Closing, as `persists` decides. Head comes after a turn for other tasks if `limits.pipelined` requests came together. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
-//! | Closing | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. Without a request, and after a short response to a client that asked to close or is gone, skip the second wait if no input has arrived. If the server needs its place: Closed |
+//! | Closing | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. A response that broke off and must be reset: Closed at once. Without a request, and after a short response to a client that asked to close or is gone, skip the second wait if no input has arrived. If the server needs its place: Closed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
 //! other states have a pair of buffers from a pool, and one allocation. A request may also have
@@ -837,14 +835,12 @@ impl<S: Stream> Request<'_, S> {
 
     /// The next state after a response that broke off. The client may still be sending.
     pub(super) fn after_break(&mut self) -> State {
-        match (self.writer.streamed, self.body) {
-            // The drop of the connection resets the stream.
-            _ if self.writer.is_to_be_reset() => State::Closed,
-            (Streamed::Lost, _) => State::Closing(Why::Lost),
-            (Streamed::Cut, _) => State::Closing(Why::Cut),
-            (_, Body::End) if !self.head.keep_alive => State::Closing(Why::Asked),
-            _ => State::Closing(Why::Failed),
-        }
+        State::Closing(match (self.writer.streamed, self.body) {
+            (Streamed::Lost, _) => Why::Lost,
+            (Streamed::Cut, _) => Why::Cut,
+            (_, Body::End) if !self.head.keep_alive => Why::Asked,
+            _ => Why::Failed,
+        })
     }
 
     /// Ends the request because the server or the task ends. If no response has begun to go out,
@@ -940,6 +936,10 @@ impl<S: Stream> Busy<'_, S> {
         // A connection that gives way no longer counts as served.
         let why = if self.entry.gives_way() { Why::Full } else { why };
         self.config.open.enter(self.entry, State::Closing(why));
+        if self.entry.until_close.get() == UntilClose::Started {
+            // The response broke off. The drop of the connection resets the stream.
+            return Ok(State::Closed);
+        }
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
