@@ -87,12 +87,12 @@ use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield
 use super::answer::{BodyField, Gone, Response, Streamed, Writer};
 use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
-use super::head::{CROWDED, FULL, Head, Refusal, STOPS, Stop, check, parse};
-use super::limits::Phase;
+use super::head::{FULL, Head, Refusal, STOPS, Stop, check, parse};
 use super::persists::{Allows, Next, Rest, Says, Why};
+use super::phase::{Expired, Phase};
 use super::request::{Body, Request};
 use super::request_head::RequestHead;
-use super::transport::{Expired, Transport, Untold};
+use super::transport::{Transport, Untold};
 use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
 use crate::pace::is_timeout;
 use crate::stream::Stream;
@@ -463,14 +463,11 @@ impl<S: Stream> Busy<'_, S> {
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
         config.open.enter(&transport.entry, State::Head);
         if input.is_empty() && *empty_lines == 0 {
-            if transport.ended {
-                return Ok(Ok(State::Closing(Why::Silent)));
-            }
             if transport.leaves(config) {
                 return Ok(Err(Stop::Partial));
             }
             match transport.read_now(input.room(config.limits.head), cx)? {
-                Some(0) => return Ok(Ok(State::Closing(Why::Silent))),
+                Some(0) => return Ok(Ok(State::Closing(Why::Ended))),
                 Some(n) => input.filled(n),
                 None if transport.entry.has_asked() => return Ok(Ok(State::Idle)),
                 None => return Ok(Ok(State::New)),
@@ -522,24 +519,18 @@ impl<S: Stream> Busy<'_, S> {
             }
             transport.read_head(input.room(config.limits.head), config).await
         };
-        let refusal = match read.await {
+        let (refusal, why) = match read.await {
             Ok(n) if n > 0 => {
                 input.filled(n);
                 return Ok(State::Head);
             }
-            Ok(_) => Refusal::bad("the head breaks off\n"),
-            Err(error) => match Expired::phase(&error) {
-                Some(Phase::Head) => Refusal::new(408, "the head took too long\n"),
-                Some(Phase::DrainHead) => STOPS,
-                Some(Phase::Seat) => CROWDED,
-                Some(Phase::Memory) => Refusal::new(503, "there is no room for the head\n"),
-                _ => return Err(error),
-            },
+            Ok(_) => (Refusal::bad("the head breaks off\n"), Why::Ended),
+            Err(error) => (Expired::refusal(error)?, Why::Refused),
         };
         if input.is_empty() {
             return Ok(State::Closing(Why::Silent));
         }
-        Box::pin(self.refuse(refusal, Why::Refused)).await
+        Box::pin(self.refuse(refusal, why)).await
     }
 }
 
@@ -659,7 +650,7 @@ pub(super) async fn handle<S: Stream, H: Handler>(
     if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
         return outcome;
     }
-    let mut watch = Watch { config, entry, runs: false, left: false };
+    let mut watch = Watch { config, entry, seen: None, left: false };
     Box::pin(async {
         loop {
             watch.until_woken(transport).await;
@@ -690,8 +681,8 @@ where
 struct Watch<'w> {
     config: &'w Config,
     entry: &'w Entry,
-    /// Whether the deadline of the connection limits the handler now.
-    runs: bool,
+    /// The count of moves when the deadline was armed. `None` if it does not limit the handler now.
+    seen: Option<u32>,
     /// Whether the client has left.
     left: bool,
 }
@@ -702,12 +693,11 @@ impl Watch<'_> {
     async fn until_woken<S: Stream>(&mut self, transport: &RefCell<Transport<S>>) {
         let Ok(mut transport) = transport.try_borrow_mut() else {
             // The handler waits for the client.
-            self.runs = false;
+            self.seen = None;
             return pause().await;
         };
-        self.runs &= !std::mem::take(&mut transport.progress);
-        if !self.runs {
-            self.run();
+        if self.seen.replace(transport.moves) != Some(transport.moves) {
+            self.arm();
         }
         transport.flush_beside(self.config).await;
         if self.left || self.config.half_close {
@@ -729,22 +719,21 @@ impl Watch<'_> {
         if left.await {
             self.left = true;
             self.entry.leaves.set(true);
-            self.run();
+            self.arm();
         }
     }
 
     /// Arms the deadline of the connection with the time that the handler has.
-    fn run(&mut self) {
+    fn arm(&self) {
         let span = self.config.deadlines.handler;
         let span = if self.left { span.min(LEFT) } else { span };
         self.entry.deadline().phase("handler");
         self.entry.deadline().arm(self.entry.now() + span);
-        self.runs = true;
     }
 
     /// Disarms the deadline. Returns the result of the handler, or the reason why it has none.
     fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
-        let is_over = self.runs && self.entry.deadline().fired();
+        let is_over = self.seen.is_some() && self.entry.deadline().fired();
         self.entry.deadline().disarm();
         let gone = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
         match outcome {
@@ -944,7 +933,7 @@ impl<S: Stream> Busy<'_, S> {
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
         transport.send_end(self.config).await?;
-        if transport.ended {
+        if why == Why::Ended {
             return Ok(State::Closed);
         }
         let much = transport.entry.much.get();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use traps::Time;
 use traps::internal::note_cap;
 
-use crate::limits::{DRAIN_WAIT, is_recent};
+use crate::limits::is_recent;
 
 /// Bounds on the bytes and requests of a peer. Each has a default. The largest value means no
 /// limit, except for `fields`.
@@ -259,81 +259,6 @@ impl Deadlines {
     /// The rate, in bytes a second, at which `kept` bytes pass within [`Deadlines::body_whole`].
     fn whole_rate(&self, kept: u64) -> u64 {
         kept / self.body_whole.as_secs().max(1)
-    }
-}
-
-/// A phase of a connection, in which a deadline limits a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The wait for the rest of a head.
-    Head,
-    /// The wait for a piece of a body.
-    Body,
-    /// The wait for a piece of a body, from a peer that has been slow and must send this many bytes
-    /// a second.
-    SlowBody(u64),
-    /// The wait for the peer to take some of the response.
-    Write,
-    /// The wait for the peer to take more of a response that is in memory, at this many bytes a
-    /// second.
-    SlowWrite(u64),
-    /// The wait for the peer to stop sending after a last response.
-    Linger,
-    /// The wait for room in memory for more bytes from the peer.
-    Memory,
-    /// The wait for the rest of a head, when the grace of a drain is over.
-    DrainHead,
-    /// The wait for a piece of a body, in a drain.
-    DrainBody,
-    /// The wait for the peer to take some of the response, in a drain.
-    DrainWrite,
-    /// A wait for the peer that ended because another connection needs the place.
-    Seat,
-    /// A wait for the peer to take some of the response that ended because another connection needs
-    /// the place.
-    SeatWrite,
-}
-
-impl Phase {
-    /// The phase for a wait that ended before its limit, because the connection gives way to
-    /// another one or the server drains.
-    pub(crate) fn cut(self, gives_way: bool) -> Phase {
-        match self {
-            Phase::Write | Phase::SlowWrite(_) if gives_way => Phase::SeatWrite,
-            Phase::Head | Phase::Body | Phase::SlowBody(_) | Phase::Memory if gives_way => {
-                Phase::Seat
-            }
-            Phase::Head => Phase::DrainHead,
-            Phase::Body | Phase::SlowBody(_) => Phase::DrainBody,
-            Phase::Write | Phase::SlowWrite(_) => Phase::DrainWrite,
-            phase => phase,
-        }
-    }
-
-    /// The name and the value of the limit, as a `cap` line shows them. `None` for a phase that
-    /// does not end by a fault of the peer.
-    pub(crate) fn limit(
-        self,
-        limits: &Limits,
-        deadlines: &Deadlines,
-    ) -> Option<(&'static str, String)> {
-        let (name, span) = match self {
-            Phase::Head => ("head_wait", deadlines.head),
-            Phase::Body => ("body_wait", deadlines.body),
-            Phase::SlowBody(rate) => {
-                let window = deadlines.body_window;
-                return Some(("body_rate", format!("{rate} window={window:?}")));
-            }
-            Phase::Write => ("write_wait", deadlines.write),
-            Phase::SlowWrite(rate) => {
-                let window = deadlines.write;
-                return Some(("write_rate", format!("{rate} window={window:?}")));
-            }
-            Phase::DrainBody | Phase::DrainWrite => ("drain_wait", DRAIN_WAIT),
-            Phase::Linger | Phase::DrainHead | Phase::Seat | Phase::SeatWrite => return None,
-            Phase::Memory => return Some(("memory_bytes", limits.memory.to_string())),
-        };
-        Some((name, format!("{span:?}")))
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) mod head;
 mod limits;
 pub(crate) mod memory;
 mod persists;
+mod phase;
 mod queues;
 pub(crate) mod request;
 mod request_head;

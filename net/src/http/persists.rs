@@ -40,6 +40,8 @@ pub(crate) enum Why {
     Drain,
     /// No request arrived in time.
     Silent,
+    /// The client closed its side, and no whole request was left.
+    Ended,
     /// The head was refused.
     Refused,
     /// The connection is over the limit, or had to give way. It gets 503 if it can.

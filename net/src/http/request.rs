@@ -13,12 +13,12 @@ use traps::{Time, budget};
 
 use super::answer::{ErrorPage, Rejection, Response, Streamed, Writer};
 use super::config::{Config, Input};
-use super::head::{CROWDED, Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
-use super::limits::Phase;
+use super::head::{Framing, Head, Refusal, TEXT, TOKEN, body_too_long, check, is, values};
 use super::memory::Growing;
 use super::persists::{Allows, Asks, Next, Rest, Says, persists};
+use super::phase::Expired;
 use super::request_head::RequestHead;
-use super::transport::{Expired, Transport};
+use super::transport::Transport;
 use crate::limits::{DIGITS, EXTENSIONS, PER_EXTENSION, READ_BUFFER, TRAILERS};
 use crate::pace::Pace;
 use crate::stream::Stream;
@@ -316,18 +316,13 @@ impl<'r, S: Stream> Request<'r, S> {
     /// Turns an error of the transport into the error to return. If the body was too late and a
     /// status can still be sent, refuses the request.
     fn expired(&mut self, error: io::Error) -> io::Error {
-        let refusal = match Expired::phase(&error) {
-            Some(Phase::Memory) => Refusal::new(503, "there is no room for the body\n"),
-            Some(Phase::Seat) => CROWDED,
-            Some(Phase::Body | Phase::SlowBody(_) | Phase::DrainBody) => {
-                Refusal::new(408, "the body took too long\n")
-            }
-            _ => return self.writer.lose(error),
-        };
         if !self.writer.is_open() {
             return self.writer.lose(error);
         }
-        io::Error::new(ErrorKind::TimedOut, self.refuse(refusal))
+        match Expired::refusal(error) {
+            Ok(refusal) => io::Error::new(ErrorKind::TimedOut, self.refuse(refusal)),
+            Err(error) => self.writer.lose(error),
+        }
     }
 
     /// The rest of the request. The result depends on what the client has announced and not on how

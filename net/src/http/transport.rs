@@ -11,7 +11,7 @@
 //!
 //! This layer deals in bytes and phases. It must not know requests or responses.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::future::{Future, pending, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
@@ -24,35 +24,24 @@ use traps::{Either, Interruptible, Time, ignore_at, race, yield_now};
 
 use super::config::{Config, Exchange, NONE_SENT};
 use super::connections::{Entry, State};
-use super::limits::{Conn, Deadlines, Phase};
+use super::limits::{Conn, Deadlines};
 use super::memory::{Look, Room};
+use super::phase::{Expired, Over, Phase};
 use crate::limits::{GATHER, LEFT, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
 use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
 
-/// The error of a phase whose deadline passed because the peer was too slow.
-#[derive(Debug)]
-pub(crate) struct Expired(Phase);
-
-impl Expired {
-    pub(crate) fn is(error: &io::Error) -> bool {
-        Expired::phase(error).is_some()
-    }
-
-    /// The phase whose deadline passed, if `error` contains an [`Expired`].
-    pub(crate) fn phase(error: &io::Error) -> Option<Phase> {
-        error.get_ref()?.downcast_ref().map(|Expired(phase)| *phase)
-    }
+/// The time since the last read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// No time has passed, and nothing was written.
+    Read,
+    /// Bytes may have arrived, or the connection may have failed.
+    Time,
+    /// Bytes may have arrived, but the connection was found alive in the meantime.
+    Check,
 }
-
-impl Display for Expired {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the peer was too slow ({:?})", self.0)
-    }
-}
-
-impl std::error::Error for Expired {}
 
 /// The stream of a busy connection, and the bytes to be written to it.
 #[derive(Debug)]
@@ -74,11 +63,7 @@ pub(crate) struct Transport<S> {
     pace: Pace,
     /// Whether the last read took everything. If so, the next read would block.
     drained: bool,
-    /// Whether bytes may have arrived since the last read, because time has passed or something was
-    /// written.
-    stale: bool,
-    /// Whether the peer has closed its sending side.
-    pub(crate) ended: bool,
+    since: Since,
     /// The number of requests answered since this task last waited to read.
     pub(crate) answered: u32,
     /// The room for the body that the connection keeps in memory.
@@ -87,11 +72,8 @@ pub(crate) struct Transport<S> {
     head_room: u64,
     /// Whether the last bytes came after the grace of a drain.
     pub(crate) late: bool,
-    /// Whether the task has read from the peer, written to it or waited for it since the last
-    /// check.
-    pub(crate) progress: bool,
-    /// Whether the connection was found alive after the last read, and no time has passed since.
-    is_alive: bool,
+    /// The number of reads, writes and waits for the peer so far. It wraps around.
+    pub(crate) moves: u32,
 }
 
 impl<S: Stream> Transport<S> {
@@ -116,12 +98,10 @@ impl<S: Stream> Transport<S> {
             head_room: 0,
             pace: Pace::default(),
             drained: false,
-            stale: false,
-            ended: false,
+            since: Since::Read,
             answered: 0,
             late,
-            progress: false,
-            is_alive: false,
+            moves: 0,
         }
     }
 
@@ -147,10 +127,15 @@ impl<S: Stream> Transport<S> {
     }
 
     /// Whether the connection has failed, so that no response reaches the peer. Makes one system
-    /// call for all requests that arrived together.
+    /// call for all requests that arrived together, at the second of them, and one more after time
+    /// has passed.
     pub(crate) fn has_failed(&mut self) -> bool {
-        self.is_alive = self.is_alive || !self.stream.has_failed();
-        !self.is_alive
+        if self.since == Since::Time {
+            self.since = Since::Check;
+        } else if self.answered != 1 {
+            return false;
+        }
+        self.stream.has_failed()
     }
 
     /// Whether a read would begin with a wait.
@@ -160,7 +145,7 @@ impl<S: Stream> Transport<S> {
 
     /// Whether the last read took everything and no bytes can have arrived since then.
     pub(crate) fn is_current(&self) -> bool {
-        self.drained && !self.stale
+        self.drained && self.since == Since::Read
     }
 
     /// Whether the connection closes as soon as it has nothing left to do.
@@ -175,30 +160,30 @@ impl<S: Stream> Transport<S> {
         config.open.caps.hit(conn, name, limit, self.entry.now());
     }
 
-    /// Reports that the deadline of `phase` passed, or that the wait ended because other bodies
-    /// need the memory. Returns the error.
+    /// Reports that a wait in `phase` is over. Returns the error.
     #[cold]
-    fn expire(&mut self, phase: Phase, config: &Config) -> io::Error {
-        let kind = match phase {
-            Phase::Write | Phase::SlowWrite(_) | Phase::DrainWrite | Phase::SeatWrite => {
-                ErrorKind::ConnectionReset
-            }
-            _ => ErrorKind::TimedOut,
-        };
+    fn expire(&mut self, phase: Phase, over: Over, config: &Config) -> io::Error {
         let gives_way = self.room.as_ref().is_some_and(Room::gives_way);
-        let phase = if gives_way { Phase::Memory } else { phase };
-        if let Some((name, limit)) = phase.limit(&config.limits, &config.deadlines) {
+        let over = if gives_way { Over::Memory } else { over };
+        if let Some((name, limit)) = phase.limit(over, &config.limits, &config.deadlines) {
             self.hit(config, name, limit);
         }
-        if matches!(phase, Phase::Memory | Phase::Seat) {
+        if matches!(over, Over::Memory | Over::Seat) {
             self.let_go();
         }
-        io::Error::new(kind, Expired(phase))
+        let is_write = phase == Phase::Write;
+        let kind = if is_write { ErrorKind::ConnectionReset } else { ErrorKind::TimedOut };
+        io::Error::new(kind, Expired(phase, over))
+    }
+
+    /// The reason why a wait ended before its limit.
+    fn cut(&self) -> Over {
+        if self.entry.gives_way() { Over::Seat } else { Over::Drain }
     }
 
     /// Notes that time passes or bytes go out, so bytes may arrive or the connection may fail.
     fn take_time(&mut self) {
-        (self.stale, self.is_alive) = (true, false);
+        self.since = Since::Time;
         if self.out.len() > GATHER {
             self.entry.much.set(true);
         }
@@ -231,15 +216,15 @@ impl<S: Stream> Transport<S> {
             }
             self.begin_wait(config).await?;
             if self.room.as_ref().is_some_and(Room::gives_way) {
-                return Err(self.expire(Phase::Memory, config));
+                return Err(self.expire(Phase::Body, Over::Memory, config));
             }
             if self.entry.gives_way() {
-                return Err(self.expire(Phase::Body.cut(true), config));
+                return Err(self.expire(Phase::Body, Over::Seat, config));
             }
             let deadline = self.entry.deadline();
             let Deadlines { body, body_window, .. } = config.deadlines;
             let patience = pace.patience(MinRate::new(rate, body_window));
-            let phase = if patience < body { Phase::SlowBody(rate) } else { Phase::Body };
+            let over = if patience < body { Over::Rate(rate) } else { Over::Time };
             let now = deadline.now();
             let until = now + patience.min(body);
             let bound = until.min(config.open.bound(State::Body, now));
@@ -247,7 +232,7 @@ impl<S: Stream> Transport<S> {
             let shown = config.open.wait(&self.entry, State::Body);
             let waited = guard(deadline, ("body", bound), self.stream.readable()).await;
             drop((wait, shown));
-            self.end_wait((phase, until), waited, config)?;
+            self.end_wait((Phase::Body, over, until), waited, config)?;
         }
     }
 
@@ -265,7 +250,7 @@ impl<S: Stream> Transport<S> {
             }
             self.begin_wait(config).await?;
             if self.room.as_ref().is_some_and(Room::gives_way) {
-                return Err(self.expire(Phase::Memory, config));
+                return Err(self.expire(phase, Over::Memory, config));
             }
             let deadline = self.entry.deadline();
             let is_head = phase == Phase::Head;
@@ -280,13 +265,13 @@ impl<S: Stream> Transport<S> {
             let shown = is_head.then(|| config.open.wait(&self.entry, State::Partial));
             let waited = guard(deadline, limit, self.stream.readable()).await;
             drop((wait, shown));
-            self.end_wait((phase, until), waited, config)?;
+            self.end_wait((phase, Over::Time, until), waited, config)?;
         }
     }
 
     /// Notes that `n` bytes came from the peer or went to it.
     fn moved(&mut self, n: usize) {
-        self.progress = true;
+        self.moves = self.moves.wrapping_add(1);
         if let Some(room) = &self.room {
             room.moved(n);
         }
@@ -299,7 +284,7 @@ impl<S: Stream> Transport<S> {
     pub(crate) fn hold_head(&mut self, size: usize, config: &Config) -> io::Result<()> {
         let bytes = (size - READ_BUFFER) as u64;
         if !self.room(config).grow_if_unwanted(bytes, &config.limits) {
-            return Err(self.expire(Phase::Memory, config));
+            return Err(self.expire(Phase::Head, Over::Memory, config));
         }
         self.head_room = bytes;
         Ok(())
@@ -372,12 +357,12 @@ impl<S: Stream> Transport<S> {
                 Look::Grown => break,
                 Look::Wait(_) if entry.gives_way() => {
                     drop((waiter, shown));
-                    return Err(self.expire(Phase::Memory.cut(true), config));
+                    return Err(self.expire(Phase::Body, Over::Seat, config));
                 }
                 Look::Wait(again) if entry.now() < until => again,
                 Look::Wait(_) | Look::Stuck => {
                     drop((waiter, shown));
-                    return Err(self.expire(Phase::Memory, config));
+                    return Err(self.expire(Phase::Body, Over::Memory, config));
                 }
             };
             let woken_or_left = async {
@@ -414,23 +399,22 @@ impl<S: Stream> Transport<S> {
     async fn begin_wait(&mut self, config: &Config) -> io::Result<()> {
         self.flush(config).await?;
         self.answered = 0;
-        self.progress = true;
+        self.moves = self.moves.wrapping_add(1);
         Ok(())
     }
 
-    /// Ends a wait for the peer that could last until `until` by the limits of `phase`.
+    /// Ends a wait for the peer that could last until `until`, and then would end by `over`.
     fn end_wait(
         &mut self,
-        (phase, until): (Phase, Time),
+        (phase, over, until): (Phase, Over, Time),
         waited: io::Result<()>,
         config: &Config,
     ) -> io::Result<()> {
         self.note_time(config);
         match waited {
             Err(error) if is_timeout(&error) => {
-                let is_early = self.entry.until() < until;
-                let phase = if is_early { phase.cut(self.entry.gives_way()) } else { phase };
-                return Err(self.expire(phase, config));
+                let over = if self.entry.until() < until { self.cut() } else { over };
+                return Err(self.expire(phase, over, config));
             }
             waited => waited?,
         }
@@ -456,9 +440,9 @@ impl<S: Stream> Transport<S> {
         }
         let size = buf.len();
         let n = self.stream.try_read(buf, cx).transpose()?;
-        self.drained = n.is_none_or(|n| n < size);
-        (self.stale, self.is_alive) = (false, false);
-        self.ended = n == Some(0);
+        // The end of the stream is found again by the next read.
+        self.drained = n.is_none_or(|n| 0 < n && n < size);
+        self.since = Since::Read;
         Ok(n)
     }
 
@@ -470,9 +454,7 @@ impl<S: Stream> Transport<S> {
 
     /// Reads the bytes that have arrived, without a wait. Returns `None` if there can be none.
     pub(crate) async fn look(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
-        let n = look(&mut self.stream, buf).await?;
-        self.ended = n == Some(0);
-        Ok(n)
+        look(&mut self.stream, buf).await
     }
 
     /// Waits until the peer closes its side.
@@ -541,7 +523,7 @@ impl<S: Stream> Transport<S> {
 
     /// Removes the first `n` gathered bytes, which have been written.
     fn written(&mut self, n: usize) {
-        (self.progress, self.taken) = (true, self.taken + n as u64);
+        (self.moves, self.taken) = (self.moves.wrapping_add(1), self.taken + n as u64);
         if n == self.out.len() {
             self.out.clear();
         } else {
@@ -552,12 +534,12 @@ impl<S: Stream> Transport<S> {
 
     /// Writes all gathered bytes and then `more`, which is not copied.
     pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
-        (self.stale, self.is_alive, self.beside) = (true, false, more.len());
+        (self.since, self.beside) = (Since::Time, more.len());
         self.entry.much.set(true);
         let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::of_body));
         let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
-            self.progress = true;
+            self.moves = self.moves.wrapping_add(1);
             let Transport { stream, entry, out, pace, room, .. } = self;
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(out), IoSlice::new(rest)];
@@ -574,13 +556,15 @@ impl<S: Stream> Transport<S> {
             let n = match n? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 Some(n) => n,
-                None if is_cut || config.is_draining() && !self.pace.is_late() => {
-                    return Err(self.expire(Phase::Write.cut(is_cut), config));
+                None => {
+                    let over = match rate > config.deadlines.write_rate {
+                        _ if is_cut => Over::Seat,
+                        _ if config.is_draining() && !self.pace.is_late() => Over::Drain,
+                        true => Over::Rate(rate),
+                        false => Over::Time,
+                    };
+                    return Err(self.expire(Phase::Write, over, config));
                 }
-                None if rate > config.deadlines.write_rate => {
-                    return Err(self.expire(Phase::SlowWrite(rate), config));
-                }
-                None => return Err(self.expire(Phase::Write, config)),
             };
             self.moved(n);
             weigh(n);
@@ -592,7 +576,7 @@ impl<S: Stream> Transport<S> {
             // The connection may be chosen to give way in the same turn in which its client takes
             // bytes.
             if is_cut && (!self.out.is_empty() || at < more.len()) {
-                return Err(self.expire(Phase::Write.cut(true), config));
+                return Err(self.expire(Phase::Write, Over::Seat, config));
             }
         }
         self.entry.flushed();
@@ -612,10 +596,10 @@ impl<S: Stream> Transport<S> {
         };
         match flush_within(stream, deadline, begin).await? {
             Some(()) => Ok(()),
-            None if self.entry.until() < until => {
-                Err(self.expire(Phase::Write.cut(self.entry.gives_way()), config))
+            None => {
+                let over = if self.entry.until() < until { self.cut() } else { Over::Time };
+                Err(self.expire(Phase::Write, over, config))
             }
-            None => Err(self.expire(Phase::Write, config)),
         }
     }
 
