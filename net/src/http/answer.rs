@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Write};
 
 use traps::{Interruptible, budget, note_warning};
 
-use super::config::{Config, Date, NONE_SENT};
+use super::config::{Config, Date};
 use super::connections::UntilClose;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
@@ -426,12 +426,8 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) expects: bool,
     /// The function that makes the response if the server responds for the handler.
     pub(crate) error_page: ErrorPage,
-    /// The status for the access log: 499 if none was sent.
-    pub(crate) status: u16,
-    /// The number of bytes of the body that were gathered or written, for the access log.
-    pub(crate) length: u64,
-    /// The place where the response begins among all bytes that the connection writes.
-    pub(crate) begun: Option<u64>,
+    /// The status of a streamed response.
+    status: u16,
 }
 
 impl<'r, S: Stream> Writer<'r, S> {
@@ -450,9 +446,7 @@ impl<'r, S: Stream> Writer<'r, S> {
             next: Next::Continue,
             expects,
             error_page: text_page,
-            status: NONE_SENT,
-            length: 0,
-            begun: None,
+            status: 0,
         }
     }
 }
@@ -469,7 +463,6 @@ impl<S: Stream> Writer<'_, S> {
     pub(crate) fn reopen(&mut self) -> bool {
         if self.is_open() {
             self.kept.clear();
-            self.status = NONE_SENT;
             if self.streamed != Streamed::Lost {
                 self.streamed = Streamed::No;
             }
@@ -599,7 +592,7 @@ impl<S: Stream> Writer<'_, S> {
     fn release(&mut self) {
         if !self.kept.is_empty() {
             let mut transport = self.transport.borrow_mut();
-            self.begun = Some(transport.end());
+            transport.begin_response(self.status);
             transport.out.append(&mut self.kept);
             drop(transport);
             if self.streamed == Streamed::UntilClose {
@@ -623,7 +616,8 @@ impl<S: Stream> Writer<'_, S> {
     ) -> bool {
         self.refresh_date();
         let mut transport = self.transport.borrow_mut();
-        self.begun = Some(transport.end());
+        transport.begin_response(response.status());
+        transport.count_body(body.len());
         let Transport { out, room, .. } = &mut *transport;
         if let Some(room) = room {
             // The body of the request has been dropped, except the bytes that the response is made
@@ -633,7 +627,6 @@ impl<S: Stream> Writer<'_, S> {
         }
         let goes_on = (self.next == Next::Continue, version);
         response.write_head(out, &self.config.date, field, goes_on);
-        (self.status, self.length) = (response.status(), body.len() as u64);
         let is_small = body.len() <= GATHER;
         if is_small {
             out.extend_from_slice(body);
@@ -653,7 +646,7 @@ impl<S: Stream> Writer<'_, S> {
 
     /// Gathers a small piece of the body, or writes a large piece. Then gathers the bytes `after`.
     async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
-        self.length += bytes.len() as u64;
+        self.transport.borrow_mut().count_body(bytes.len());
         if bytes.len() > GATHER {
             self.write_large(bytes).await?;
         } else {

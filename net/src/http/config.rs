@@ -4,9 +4,7 @@
 //! This module must not read, write or wait. The caller passes the time in.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use httpdate::HttpDate;
 use traps::{Time, wall_clock};
 
+use super::access_log::{Exchange, OnAnswer};
 use super::connections::Connections;
 use super::head::{Head, Span};
 use super::limits::{Deadlines, Limits};
@@ -42,18 +41,6 @@ pub struct Config {
     pub(crate) pool: Pool,
     pub(crate) memory: Rc<Memory>,
     pub(crate) open: Connections,
-}
-
-/// The function that reports each response to an access log, if there is one.
-#[derive(Default)]
-pub(crate) struct OnAnswer(pub(crate) Option<Box<Tell>>);
-
-type Tell = dyn Fn(&Exchange<'_>);
-
-impl fmt::Debug for OnAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "OnAnswer" } else { "None" })
-    }
 }
 
 impl Config {
@@ -108,25 +95,6 @@ impl Config {
             self.date.tell(wall_clock(), now);
         }
     }
-}
-
-/// The status in the access log if the client left before any of the response was sent.
-pub(crate) const NONE_SENT: u16 = 499;
-
-/// A request and its response, as an access log shows them.
-#[derive(Debug)]
-pub struct Exchange<'a> {
-    /// The address of the client when it was accepted, if the stream knows it.
-    pub peer: Option<SocketAddr>,
-    /// The request line as the client sent it, without its line end. Empty if no request line was
-    /// read.
-    pub request_line: &'a [u8],
-    /// The status that was sent. 499 if the client left before the stream took anything of the
-    /// response.
-    pub status: u16,
-    /// The number of bytes of the body that the stream has taken, without the framing of chunks.
-    /// For a chunked response that breaks off, the count may be a few bytes low.
-    pub length: u64,
 }
 
 // ---- The date -----------------------------------------------------------------------------------

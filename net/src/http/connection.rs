@@ -84,6 +84,7 @@ use traps::internal::into_panic_message;
 use traps::shutdown::Hold;
 use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
+use super::access_log::AccessLog;
 use super::answer::{BodyField, Gone, Response, Streamed, Writer};
 use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
@@ -92,7 +93,7 @@ use super::persists::{Allows, Next, Rest, Says, Why};
 use super::phase::{Expired, Phase};
 use super::request::{Body, Request};
 use super::request_head::RequestHead;
-use super::transport::{Transport, Untold};
+use super::transport::Transport;
 use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
 use crate::pace::is_timeout;
 use crate::stream::Stream;
@@ -365,7 +366,7 @@ impl<S: Stream> Busy<'_, S> {
                     Err(error)
                 }
             };
-            request.tell();
+            request.end();
             end
         };
         self.transport.get_mut().let_go();
@@ -434,15 +435,15 @@ impl<'c, S: Stream> Busy<'c, S> {
     ) -> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
-        let untold = config.on_answer.0.is_some().then(|| Box::new(Untold::new(peer)));
-        let transport = RefCell::new(Transport::new(stream, entry.clone(), (out, untold), config));
+        let log = config.on_answer.0.is_some().then(|| Box::new(AccessLog::new(peer)));
+        let transport = RefCell::new(Transport::new(stream, entry.clone(), (out, log), config));
         Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
     }
 
     /// Gives the buffers back to the pool. Drops the gathered bytes that were not sent.
     pub(super) fn give_back(mut self) {
         let transport = self.transport.get_mut();
-        transport.tell(self.config);
+        transport.report(self.config);
         self.buffers.out = std::mem::take(&mut transport.out);
         self.config.pool.give(self.buffers);
     }
@@ -843,17 +844,15 @@ impl<S: Stream> Request<'_, S> {
         }
     }
 
-    /// Ends the request, and queues its report for the access log, if there is one. The report is
-    /// made when the stream has taken the response, or takes no more.
-    pub(super) fn tell(&mut self) {
-        let Writer { config, transport, status, length, begun, .. } = &self.writer;
-        let transport = &mut *transport.borrow_mut();
-        let end = transport.end();
-        if let Some(untold) = &mut transport.untold {
+    /// Ends the request, and reports it to the access log once the stream has taken the response, or
+    /// takes no more.
+    pub(super) fn end(&mut self) {
+        let Writer { config, transport, .. } = &self.writer;
+        let Transport { log, out, .. } = &mut *transport.borrow_mut();
+        if let Some(log) = log {
             let line = self.input.first_line(config.limits.request_line);
-            untold.add(line, (*status, *length), begun.unwrap_or(end)..end);
-            if end == transport.taken {
-                transport.tell(config);
+            if log.finish(line, out.len()) {
+                log.report(&config.on_answer);
             }
         }
         self.input.finish();
@@ -910,7 +909,7 @@ impl<S: Stream> Busy<'_, S> {
         let (head, input) = (&self.buffers.head, &mut self.buffers.input);
         let mut request = Request::new(head, input, &self.transport, self.config, AFTER_REFUSAL);
         let finished = request.finish(&Response::from(refusal)).await;
-        request.tell();
+        request.end();
         drop(request);
         finished?;
         self.linger(why).await

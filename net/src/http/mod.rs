@@ -21,6 +21,7 @@
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
 //! is no HTTP/2. For TLS, [`serve_wrapped`] runs a handshake; the kernel's guide has a page.
 
+mod access_log;
 pub(crate) mod answer;
 mod config;
 mod connection;
@@ -42,8 +43,9 @@ mod transport;
 #[cfg(doc)]
 use crate::stream::Stream;
 
+pub use access_log::Exchange;
 pub use answer::{ErrorPage, InvalidHeader, Rejection, Response};
-pub use config::{Config, Exchange};
+pub use config::Config;
 pub use connection::{Handler, serve_connection, turn_away};
 pub use head::{Method, Version};
 pub use limits::{Deadlines, Limits};

@@ -15,14 +15,14 @@ use std::fmt::Display;
 use std::future::{Future, pending, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use traps::internal::take_budget;
 use traps::{Either, Interruptible, Time, ignore_at, race, yield_now};
 
-use super::config::{Config, Exchange, NONE_SENT};
+use super::access_log::AccessLog;
+use super::config::Config;
 use super::connections::{Entry, State};
 use super::limits::{Conn, Deadlines};
 use super::memory::{Look, Room};
@@ -50,12 +50,8 @@ pub(crate) struct Transport<S> {
     pub(crate) entry: Rc<Entry>,
     /// The gathered bytes of responses, not written yet.
     pub(crate) out: Vec<u8>,
-    /// The responses to report to an access log, if there is a log.
-    pub(crate) untold: Option<Box<Untold>>,
-    /// The number of bytes that the stream has taken so far.
-    pub(crate) taken: u64,
-    /// The number of bytes that are being written directly, without being gathered.
-    beside: usize,
+    /// The access log of the connection, if the server has one.
+    pub(crate) log: Option<Box<AccessLog>>,
     /// The time at which the head in hand must be whole. Set when the connection first waits for
     /// it.
     pub(crate) head_until: Option<Time>,
@@ -82,7 +78,7 @@ impl<S: Stream> Transport<S> {
     pub(crate) fn new(
         stream: S,
         entry: Rc<Entry>,
-        (out, untold): (Vec<u8>, Option<Box<Untold>>),
+        (out, log): (Vec<u8>, Option<Box<AccessLog>>),
         config: &Config,
     ) -> Transport<S> {
         let late = config.open.is_after_grace(&entry);
@@ -90,9 +86,7 @@ impl<S: Stream> Transport<S> {
             stream,
             entry,
             out,
-            untold,
-            taken: 0,
-            beside: 0,
+            log,
             head_until: None,
             room: None,
             head_room: 0,
@@ -107,23 +101,29 @@ impl<S: Stream> Transport<S> {
 
     /// Whether the gathered bytes must be written before more is gathered.
     pub(crate) fn is_full(&self) -> bool {
-        self.out.len() > GATHER || self.untold.as_deref().is_some_and(Untold::is_long)
+        self.out.len() > GATHER || self.log.as_deref().is_some_and(AccessLog::is_long)
     }
 
-    /// The number of bytes that the stream will have taken once all present bytes are written.
-    pub(crate) fn end(&self) -> u64 {
-        self.taken + (self.out.len() + self.beside) as u64
+    /// Notes for the access log that a response begins.
+    pub(crate) fn begin_response(&mut self, status: u16) {
+        if let Some(log) = &mut self.log {
+            log.begin(status, self.out.len());
+        }
     }
 
-    /// Reports all responses so far to the access log. Bytes that the stream has not taken by then
-    /// count as lost.
-    pub(crate) fn tell(&mut self, config: &Config) {
-        self.untold.iter_mut().for_each(|untold| untold.tell(config, self.taken));
+    /// Counts bytes of the body of a response for the access log.
+    pub(crate) fn count_body(&mut self, bytes: usize) {
+        self.log.iter_mut().for_each(|log| log.count(bytes));
+    }
+
+    /// Reports all ended responses to the access log.
+    pub(crate) fn report(&mut self, config: &Config) {
+        self.log.iter_mut().for_each(|log| log.report(&config.on_answer));
     }
 
     /// The address of the peer.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        self.untold.as_ref().and_then(|untold| untold.peer).or_else(|| self.stream.peer_addr())
+        self.log.as_ref().and_then(|log| log.peer).or_else(|| self.stream.peer_addr())
     }
 
     /// Whether the connection has failed, so that no response reaches the peer. Makes one system
@@ -495,7 +495,10 @@ impl<S: Stream> Transport<S> {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 // Record this at once: if the future is dropped in the next wait, these bytes must
                 // not be written again.
-                Some(n) => self.written(n),
+                Some(n) => {
+                    self.written(n);
+                    self.log.iter_mut().for_each(|log| log.take(n, 0));
+                }
                 None => {
                     self.entry.much.set(true);
                     return Ok(false);
@@ -503,7 +506,7 @@ impl<S: Stream> Transport<S> {
             }
         }
         self.entry.flushed();
-        self.tell(config);
+        self.report(config);
         Ok(true)
     }
 
@@ -523,7 +526,7 @@ impl<S: Stream> Transport<S> {
 
     /// Removes the first `n` gathered bytes, which have been written.
     fn written(&mut self, n: usize) {
-        (self.moves, self.taken) = (self.moves.wrapping_add(1), self.taken + n as u64);
+        self.moves = self.moves.wrapping_add(1);
         if n == self.out.len() {
             self.out.clear();
         } else {
@@ -534,7 +537,8 @@ impl<S: Stream> Transport<S> {
 
     /// Writes all gathered bytes and then `more`, which is not copied.
     pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
-        (self.since, self.beside) = (Since::Time, more.len());
+        self.since = Since::Time;
+        self.log.iter_mut().for_each(|log| log.take(0, more.len()));
         self.entry.much.set(true);
         let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::of_body));
         let mut at = 0;
@@ -571,8 +575,7 @@ impl<S: Stream> Transport<S> {
             let gathered = n.min(self.out.len());
             self.written(gathered);
             at += n - gathered;
-            self.taken += (n - gathered) as u64;
-            self.beside = more.len() - at;
+            self.log.iter_mut().for_each(|log| log.take(n, more.len() - at));
             // The connection may be chosen to give way in the same turn in which its client takes
             // bytes.
             if is_cut && (!self.out.is_empty() || at < more.len()) {
@@ -580,7 +583,7 @@ impl<S: Stream> Transport<S> {
             }
         }
         self.entry.flushed();
-        self.tell(config);
+        self.report(config);
         Ok(())
     }
 
@@ -634,61 +637,4 @@ impl<S: Stream> Transport<S> {
 /// operations. Otherwise a task whose peer reads fast could write 2 MiB before other tasks run.
 fn weigh(bytes: usize) {
     traps::internal::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
-}
-
-// ---- The access log -----------------------------------------------------------------------------
-
-/// The responses to report to an access log, in order. They are reported when the stream has taken
-/// all bytes or takes no more, because only then is it known whether they were sent.
-#[derive(Debug)]
-pub(crate) struct Untold {
-    pub(crate) peer: Option<SocketAddr>,
-    /// The request lines of the responses, one after the other.
-    lines: Vec<u8>,
-    answers: Vec<Answered>,
-}
-
-/// A response to report.
-#[derive(Debug)]
-struct Answered {
-    /// The length of the request line.
-    line: usize,
-    status: u16,
-    length: u64,
-    /// The place of the response among all bytes that the connection writes.
-    bytes: Range<u64>,
-}
-
-impl Untold {
-    pub(crate) fn new(peer: Option<SocketAddr>) -> Untold {
-        Untold { peer, lines: Vec::new(), answers: Vec::new() }
-    }
-
-    /// Whether too many request lines are kept, so that the responses must be written first.
-    pub(crate) fn is_long(&self) -> bool {
-        self.lines.len() > GATHER
-    }
-
-    /// Adds a response with its request line, its status, its length and its place.
-    pub(crate) fn add(&mut self, line: &[u8], (status, length): (u16, u64), bytes: Range<u64>) {
-        self.lines.extend_from_slice(line);
-        self.answers.push(Answered { line: line.len(), status, length, bytes });
-    }
-
-    /// Reports all responses. The stream has taken `taken` bytes, and takes no more of them.
-    pub(crate) fn tell(&mut self, config: &Config, taken: u64) {
-        let Untold { peer, lines, answers } = self;
-        let (peer, mut rest) = (*peer, &lines[..]);
-        for Answered { line, status, length, bytes } in answers.drain(..) {
-            let request_line = rest.split_off(..line).expect("each has its line");
-            let (status, length) = match bytes.end.saturating_sub(taken) {
-                left if left > 0 && taken <= bytes.start => (NONE_SENT, 0),
-                // The rest is the end of the body.
-                left => (status, length.saturating_sub(left)),
-            };
-            let exchange = Exchange { peer, request_line, status, length };
-            config.on_answer.0.iter().for_each(|tell| tell(&exchange));
-        }
-        lines.clear();
-    }
 }
