@@ -37,15 +37,18 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use traps::{Time, WaitQueue};
+use traps::{Either, Interruptible, Time, WaitQueue, ignore_at, race};
 
 use super::connections::Entry;
 use super::limits::Limits;
-use crate::limits::SLOW;
-use crate::pace::Slowness;
+use crate::limits::{LEFT, SLOW};
+use crate::pace::{Slowness, guard, is_timeout};
+use crate::stream::Stream;
 
 /// The account of the memory that clients make a server keep: the bytes in use, and the bodies that
 /// wait for room.
@@ -365,12 +368,12 @@ pub(crate) struct Waiter<'r> {
     key: Key,
     /// The queue in which the task of this waiter waits. It is woken when this waiter is the first
     /// and there may be room.
-    pub(crate) queue: WaitQueue,
+    queue: WaitQueue,
 }
 
 /// The result of an attempt to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+enum Look {
     /// The room has grown.
     Grown,
     /// The room must wait, and try again at this time.
@@ -380,9 +383,47 @@ pub(crate) enum Look {
 }
 
 impl Waiter<'_> {
+    /// Waits until the room has grown. Returns false if the wait is over before that: at the time
+    /// that `last` returns, or because the room or the connection must give way. If the peer closes
+    /// its side of `stream` and half-closed clients are not served, the wait is over after `LEFT`,
+    /// like that of a handler.
+    pub(crate) async fn grow<S: Stream>(
+        &self,
+        stream: &mut S,
+        (limits, half_close): (&Limits, bool),
+        last: impl Fn() -> Time,
+    ) -> io::Result<bool> {
+        let entry = &self.room.share.entry;
+        let (mut is_watched, mut left) = (!half_close, Time::NEVER);
+        loop {
+            let until = last().min(left);
+            let again = match self.look(limits) {
+                Look::Grown => return Ok(true),
+                Look::Wait(again) if entry.now() < until && !entry.gives_way() => again,
+                Look::Wait(_) | Look::Stuck => return Ok(false),
+            };
+            let woken_or_left = async {
+                let closed =
+                    async { if is_watched { stream.closed().await } else { pending().await } };
+                match race(self.queue.wait(), closed).await {
+                    Either::Left(woken) => woken.map(|()| false).map_err(io::Error::from),
+                    Either::Right(Err(error)) if error.interrupt().is_some() => Err(error),
+                    Either::Right(_) => Ok(true),
+                }
+            };
+            let wait = ignore_at(again, woken_or_left);
+            match guard(entry.deadline(), ("memory", until), wait).await {
+                Ok(None | Some(false)) => {}
+                Ok(Some(true)) => (is_watched, left) = (false, entry.now() + LEFT),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Grows the room if there is memory for it. Otherwise, if this waiter is the first, makes slow
     /// bodies give way.
-    pub(crate) fn look(&self, limits: &Limits) -> Look {
+    fn look(&self, limits: &Limits) -> Look {
         let Room { memory, share, is_last, .. } = self.room;
         if share.gives_way() || memory.is_stuck(limits) {
             return Look::Stuck;

@@ -12,22 +12,22 @@
 //! This layer deals in bytes and phases. It must not know requests or responses.
 
 use std::fmt::Display;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use traps::internal::take_budget;
-use traps::{Either, Interruptible, Time, ignore_at, race, yield_now};
+use traps::{Time, yield_now};
 
 use super::access_log::AccessLog;
 use super::config::Config;
 use super::connections::{Entry, State};
 use super::limits::{Conn, Deadlines};
-use super::memory::{Look, Room};
+use super::memory::Room;
 use super::phase::{Expired, Over, Phase};
-use crate::limits::{GATHER, LEFT, OPERATION, PIECE, READ_BUFFER};
+use crate::limits::{GATHER, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
 use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
@@ -338,51 +338,18 @@ impl<S: Stream> Transport<S> {
         self.room(config).force(bytes, &config.limits);
     }
 
-    /// Waits for room in memory. If the peer closes its side in the meantime, the wait ends after
-    /// `LEFT`, like that of a handler.
-    async fn wait_for_room(
-        &mut self,
-        bytes: u64,
-        mut until: Time,
-        config: &Config,
-    ) -> io::Result<()> {
+    async fn wait_for_room(&mut self, bytes: u64, until: Time, config: &Config) -> io::Result<()> {
         self.begin_wait(config).await?;
         let Transport { stream, entry, room, .. } = self;
         let waiter = room.as_ref().expect("it was made before").queue(bytes);
         let (begun, shown) = (entry.now(), config.open.wait(entry, State::Room));
-        let mut is_watched = !config.half_close;
-        loop {
-            until = until.min(config.open.bound(State::Room, begun));
-            let again = match waiter.look(&config.limits) {
-                Look::Grown => break,
-                Look::Wait(_) if entry.gives_way() => {
-                    drop((waiter, shown));
-                    return Err(self.expire(Phase::Body, Over::Seat, config));
-                }
-                Look::Wait(again) if entry.now() < until => again,
-                Look::Wait(_) | Look::Stuck => {
-                    drop((waiter, shown));
-                    return Err(self.expire(Phase::Body, Over::Memory, config));
-                }
-            };
-            let woken_or_left = async {
-                let closed =
-                    async { if is_watched { stream.closed().await } else { pending().await } };
-                match race(waiter.queue.wait(), closed).await {
-                    Either::Left(woken) => woken.map(|()| false).map_err(io::Error::from),
-                    Either::Right(Err(error)) if error.interrupt().is_some() => Err(error),
-                    Either::Right(_) => Ok(true),
-                }
-            };
-            let wait = ignore_at(again, woken_or_left);
-            match guard(entry.deadline(), ("memory", until), wait).await {
-                Ok(None | Some(false)) => {}
-                Ok(Some(true)) => (is_watched, until) = (false, until.min(entry.now() + LEFT)),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let last = || until.min(config.open.bound(State::Room, begun));
+        let grown = waiter.grow(stream, (&config.limits, config.half_close), last).await;
         drop((waiter, shown));
+        if !grown? {
+            let over = if self.entry.gives_way() { Over::Seat } else { Over::Memory };
+            return Err(self.expire(Phase::Body, over, config));
+        }
         self.note_time(config);
         Ok(())
     }
