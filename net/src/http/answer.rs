@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-use traps::{Interruptible, budget, note_warning};
+use traps::{Interruptible, budget};
 
 use super::config::{Config, Date};
 use super::connections::UntilClose;
@@ -470,77 +470,6 @@ impl<S: Stream> Writer<'_, S> {
         self.is_open()
     }
 
-    /// The response to send after a handler ended with `outcome`. `None` if a response has broken
-    /// off, so that the connection closes.
-    #[inline(always)]
-    pub(crate) fn answer_to(
-        &mut self,
-        outcome: io::Result<Response>,
-        refusal: Option<Refusal>,
-    ) -> io::Result<Option<Response>> {
-        self.reopen();
-        match (outcome, self.streamed) {
-            (Ok(response), Streamed::No) => Ok(Some(response)),
-            (Ok(_), Streamed::Done) => Ok(Some(Response::sent())),
-            // The response broke off, and the client can detect that, or is lost.
-            (Ok(_), _) => Ok(None),
-            (Err(error), Streamed::Lost) => Err(error),
-            (Err(error), _) => Ok(self.answer_to_failure(&error, refusal)),
-        }
-    }
-
-    /// The response to send after a handler failed, if one can still be sent.
-    fn answer_to_failure(
-        &mut self,
-        error: &io::Error,
-        refusal: Option<Refusal>,
-    ) -> Option<Response> {
-        match Gone::of(error) {
-            Some(Gone::Left) => {
-                self.streamed = Streamed::Lost;
-                return None;
-            }
-            Some(Gone::Late) => {
-                let limit = format!("{:?}", self.config.deadlines.handler);
-                self.transport.borrow().hit(self.config, "handler_wait", limit);
-            }
-            Some(Gone::Panicked) | None => {}
-        }
-        // The request was HEAD; the handler may have failed only because its body was refused.
-        if refusal.is_none() && is_unwanted(error) {
-            match self.streamed {
-                Streamed::Nothing(0) => return Some(Response::sent()),
-                Streamed::Nothing(_) => return None,
-                _ => {}
-            }
-        }
-        // Do not log failures that a client can cause at will. `Gone` was logged when it occurred.
-        let is_open = self.streamed == Streamed::No;
-        let is_refused = refusal.is_some() || is_open && Rejection::of(error).is_some();
-        if !is_refused && Gone::of(error).is_none() {
-            note_warning(format!("a handler failed: {error}"));
-        }
-        is_open.then(|| self.page(error, refusal))
-    }
-
-    /// Makes the response that reports the failure of a handler.
-    fn page(&self, error: &io::Error, refusal: Option<Refusal>) -> Response {
-        match refusal {
-            Some(Refusal { status, why, .. }) => {
-                let page = (self.error_page)(status, why);
-                if status == 503 { page.ask_again() } else { page }
-            }
-            _ if Gone::of(error) == Some(Gone::Late) => {
-                let late = (self.error_page)(503, "the answer took too long\n");
-                late.ask_again().and_close()
-            }
-            _ => match Rejection::of(error) {
-                Some(rejection) => rejection.response(self.error_page),
-                None => (self.error_page)(500, "something went wrong\n").and_close(),
-            },
-        }
-    }
-
     /// Notes that the stream is lost, unless `error` is an interrupt. An interrupted wait did
     /// nothing, and the handler that set a timeout around it may continue.
     pub(crate) fn lose(&mut self, error: io::Error) -> io::Error {
@@ -755,11 +684,6 @@ impl<S: Stream> Writer<'_, S> {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether `error` may be the result of writing a body that the client does not want.
-fn is_unwanted(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Unsupported)
 }
 
 fn wrong_length(what: &str) -> io::Error {

@@ -85,7 +85,7 @@ use traps::shutdown::Hold;
 use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
 
 use super::access_log::AccessLog;
-use super::answer::{BodyField, Gone, Response, Streamed, Writer};
+use super::answer::{BodyField, Gone, Rejection, Response, Streamed, Writer};
 use super::config::{Buffers, Config, Input};
 use super::connections::{Entry, State, UntilClose};
 use super::head::{FULL, Head, Refusal, STOPS, Stop, check, parse};
@@ -763,8 +763,8 @@ async fn pause() {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
 impl<S: Stream> Request<'_, S> {
-    /// The response to send for the result of a handler; `None` if a response has broken off. The
-    /// handler sees a response that the server makes for it.
+    /// The response to send after a handler ended with `outcome`. `None` if a streamed response has
+    /// broken off, so that the connection closes.
     #[inline(always)]
     pub(super) fn answer_to<H: Handler>(
         &mut self,
@@ -772,13 +772,23 @@ impl<S: Stream> Request<'_, S> {
         handler: &H,
     ) -> io::Result<Option<Response>> {
         match outcome {
-            Ok(response) => self.writer.answer_to(Ok(response), None),
-            Err(error) => self.answer_instead(error, handler),
+            Ok(response) => {
+                self.writer.reopen();
+                Ok(match self.writer.streamed {
+                    Streamed::No => Some(response),
+                    Streamed::Done => Some(Response::sent()),
+                    // The response broke off, and the client can detect that, or is lost.
+                    _ => None,
+                })
+            }
+            Err(error) => self.answer_to_failure(error, handler),
         }
     }
 
+    /// The response to send after a handler failed, if one can still be sent. The handler sees it
+    /// first.
     #[cold]
-    fn answer_instead<H: Handler>(
+    fn answer_to_failure<H: Handler>(
         &mut self,
         error: io::Error,
         handler: &H,
@@ -787,11 +797,47 @@ impl<S: Stream> Request<'_, S> {
             self.cut_off();
             return Err(error);
         }
-        let response = self.writer.answer_to(Err(error), self.refusal())?;
-        Ok(response.map(|response| match self.writer.streamed {
-            Streamed::No => handler.instead(&self.parts, response),
-            _ => response,
-        }))
+        let is_open = self.writer.reopen();
+        let (gone, refusal) = (Gone::of(&error), self.refusal());
+        match (self.writer.streamed, gone) {
+            (Streamed::Lost, _) => return Err(error),
+            (_, Some(Gone::Left)) => {
+                self.writer.streamed = Streamed::Lost;
+                return Ok(None);
+            }
+            (_, Some(Gone::Late)) => {
+                let Writer { config, transport, .. } = &self.writer;
+                let limit = format!("{:?}", config.deadlines.handler);
+                transport.borrow().hit(config, "handler_wait", limit);
+            }
+            // The request was HEAD; the handler may have failed only because its body was refused.
+            (Streamed::Nothing(left), None) if refusal.is_none() && is_unwanted(&error) => {
+                return Ok((left == 0).then(Response::sent));
+            }
+            _ => {}
+        }
+        // Do not log failures that a client can cause at will. `Gone` was logged when it occurred.
+        let is_refused = refusal.is_some() || is_open && Rejection::of(&error).is_some();
+        if !is_refused && gone.is_none() {
+            note_warning(format!("a handler failed: {error}"));
+        }
+        Ok(is_open.then(|| handler.instead(&self.parts, self.page(&error))))
+    }
+
+    /// Makes the response that reports the failure of a handler.
+    fn page(&self, error: &io::Error) -> Response {
+        let page = self.error_page();
+        if let Some(Refusal { status, why, .. }) = self.refusal() {
+            let page = page(status, why);
+            return if status == 503 { page.ask_again() } else { page };
+        }
+        match (Gone::of(error), Rejection::of(error)) {
+            (Some(Gone::Late), _) => {
+                page(503, "the answer took too long\n").ask_again().and_close()
+            }
+            (_, Some(rejection)) => rejection.response(page),
+            _ => page(500, "something went wrong\n").and_close(),
+        }
     }
 
     /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the
@@ -882,6 +928,11 @@ impl<S: Stream> Request<'_, S> {
             }
         }
     }
+}
+
+/// Whether `error` may be the result of writing a body that the client does not want.
+fn is_unwanted(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Unsupported)
 }
 
 /// Whether an interrupt from outside the connection ended the handler. A timeout that the handler
