@@ -975,54 +975,59 @@ impl<S: Stream> Busy<'_, S> {
         // A connection that gives way no longer counts as served.
         let why = if self.entry.gives_way() { Why::Full } else { why };
         self.config.open.enter(self.entry, State::Closing(why));
-        if self.entry.until_close.get() == UntilClose::Started {
-            // The response broke off. The drop of the connection resets the stream.
-            return Ok(State::Closed);
+        // If the response broke off, the drop of the connection resets the stream.
+        let is_to_be_reset = self.entry.until_close.get() == UntilClose::Started;
+        if !is_to_be_reset && self.send_rest(why).await? {
+            self.transport.get_mut().shutdown()?;
+            self.entry.let_go();
+            // In a shield, because this is the clean-up of the connection, and no hold delays the
+            // shutdown for it.
+            shield(self.discard(why)).await?;
         }
+        Ok(State::Closed)
+    }
+
+    /// Sends everything to the peer. Returns whether the peer may still be sending.
+    async fn send_rest(&mut self, why: Why) -> io::Result<bool> {
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
         transport.send_end(self.config).await?;
-        if why == Why::Ended {
-            return Ok(State::Closed);
-        }
-        let much = transport.entry.much.get();
-        if much {
+        let much = self.entry.much.get();
+        if much && why != Why::Ended {
             transport.sent(self.config).await?;
         }
         let is_brief = match why {
+            Why::Ended => return Ok(false),
             Why::Silent => true,
             // Any other client may already be sending its next request.
             Why::Asked | Why::Cut | Why::Lost => !much,
             _ => false,
         };
-        if is_brief && input.is_empty() {
-            let is_quiet = is_current && !much;
-            if is_quiet || transport.look(input.room(0)).await?.is_none_or(|n| n == 0) {
-                return Ok(State::Closed);
-            }
+        if !is_brief || !input.is_empty() {
+            return Ok(true);
         }
-        transport.shutdown()?;
-        transport.entry.let_go();
-        let until = transport.entry.now() + self.config.deadlines.linger;
+        let is_quiet = is_current && !much;
+        Ok(!is_quiet && transport.look(input.room(0)).await?.is_some_and(|n| n > 0))
+    }
+
+    /// Reads and throws away the bytes that the peer still sends, up to a bound.
+    async fn discard(&mut self, why: Why) -> io::Result<()> {
+        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
+        let until = self.entry.now() + self.config.deadlines.linger;
         // The request of a refused connection is not read, and there may be many such connections.
         let mut left = if why == Why::Full { self.config.limits.drain } else { LINGER };
-        // In a shield, because this is the clean-up of the connection, and no hold delays the
-        // shutdown for it.
-        shield(async {
-            while left > 0 {
-                input.clear();
-                input.shrink();
-                let room = input.room(0);
-                match transport.read_until(room, (Phase::Linger, until), self.config).await {
-                    Ok(0) => break,
-                    Ok(n) => left = left.saturating_sub(n as u64),
-                    Err(error) if Expired::is(&error) => break,
-                    Err(error) => return Err(error),
-                }
+        while left > 0 {
+            input.clear();
+            input.shrink();
+            let room = input.room(0);
+            match transport.read_until(room, (Phase::Linger, until), self.config).await {
+                Ok(0) => break,
+                Ok(n) => left = left.saturating_sub(n as u64),
+                Err(error) if Expired::is(&error) => break,
+                Err(error) => return Err(error),
             }
-            Ok(State::Closed)
-        })
-        .await
+        }
+        Ok(())
     }
 }
