@@ -26,7 +26,8 @@
 //! ```
 //!
 //! Partial, Body, Room and Write are the waits in Head and Request, for the peer or for memory. If
-//! a connection must give way, the server chooses it by these. `persists` has every `why`.
+//! a connection must give way, the server chooses it by these. `persists` has every `why`; the log
+//! has it in a line, for example `note closes: Drain`.
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
@@ -82,7 +83,7 @@ use std::time::Duration;
 
 use traps::internal::into_panic_message;
 use traps::shutdown::Hold;
-use traps::{Interruptible, Kind, Time, connection_deadline, note_warning, shield};
+use traps::{Interruptible, Kind, Time, connection_deadline, note, note_warning, shield};
 
 use super::access_log::AccessLog;
 use super::answer::{BodyField, Gone, Rejection, Response, Streamed, Writer};
@@ -975,6 +976,7 @@ impl<S: Stream> Busy<'_, S> {
         // A connection that gives way no longer counts as served.
         let why = if self.entry.gives_way() { Why::Full } else { why };
         self.config.open.enter(self.entry, State::Closing(why));
+        note(format_args!("closes: {why:?}"));
         // If the response broke off, the drop of the connection resets the stream.
         let is_to_be_reset = self.entry.until_close.get() == UntilClose::Started;
         if !is_to_be_reset && self.send_rest(why).await? {
