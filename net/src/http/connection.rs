@@ -82,7 +82,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use traps::internal::into_panic_message;
-use traps::shutdown::Hold;
 use traps::{Interruptible, Kind, Time, connection_deadline, note, note_warning, shield};
 
 use super::access_log::AccessLog;
@@ -115,7 +114,7 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> io::Result<()> {
-    live(Connection::new(stream, config), handler).await
+    live(Connection::new(stream, Place::new(config)), handler).await
 }
 
 /// Answers a connection with 503 and `Retry-After: 1`, whatever the client requests, because there
@@ -131,7 +130,7 @@ pub async fn serve_connection<S: Stream, H: Handler>(
 ///
 /// As for [`serve_connection`](super::serve_connection).
 pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
-    refuse(Connection::new(stream, config)).await
+    refuse(Connection::new(stream, Place::new(config))).await
 }
 
 /// Answers a connection with 503 and closes it, as [`turn_away`] does.
@@ -140,9 +139,9 @@ where
     S: Stream,
     C: Deref<Target = Config>,
 {
-    connection.config.open.refuse(&connection.entry, TURNED_AWAY);
-    connection.make_deadline().await;
-    let Connection { stream, peer, entry, config } = &mut connection;
+    connection.place.config.open.refuse(&connection.place.entry, TURNED_AWAY);
+    connection.place.make_deadline().await;
+    let Connection { stream, peer, place: Place { entry, config } } = &mut connection;
     let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, Why::Full).await;
@@ -151,63 +150,66 @@ where
     end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
 }
 
-/// A connection, with everything that it owns while it waits for a request.
+/// The place of a connection among the open ones. Dropping it gives the place to another one.
 #[derive(Debug)]
-pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
-    stream: S,
-    /// The address of the peer, for an access log. Boxed, because few servers have a log.
-    peer: Option<Box<SocketAddr>>,
-    entry: Rc<Entry>,
-    config: C,
+pub(super) struct Place<C: Deref<Target = Config>> {
+    pub(super) entry: Rc<Entry>,
+    pub(super) config: C,
 }
 
-/// Makes the entry of a new connection.
-pub(super) fn open(config: &Config) -> Rc<Entry> {
-    if config.connections() == 0 {
-        // The kernel that runs now may be another one.
-        config.date.forget();
-    }
-    config.open.add()
-}
-
-impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
-    /// Makes a connection, which counts as open from now on.
-    pub(super) fn new(stream: S, config: C) -> Connection<S, C> {
-        let peer = config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
-        Connection::accepted((stream, peer), config)
-    }
-
-    /// Makes a connection, given the address of its peer. A stream that was reset no longer knows
-    /// the address.
-    pub(super) fn accepted(accepted: (S, Option<SocketAddr>), config: C) -> Connection<S, C> {
-        Connection::opened(accepted, (open(&config), config))
-    }
-
-    /// Makes a connection that already has an entry.
-    pub(super) fn opened(
-        (stream, peer): (S, Option<SocketAddr>),
-        (entry, config): (Rc<Entry>, C),
-    ) -> Connection<S, C> {
-        Connection { stream, peer: peer.map(Box::new), entry, config }
-    }
-
-    /// Delays the shutdown by `hold` as long as the connection has work that should finish.
-    pub(super) fn hold(&self, hold: Hold) {
-        self.entry.hold(hold);
+impl<C: Deref<Target = Config>> Place<C> {
+    /// Makes the place of a connection, which counts as open from now on.
+    pub(super) fn new(config: C) -> Place<C> {
+        if config.connections() == 0 {
+            // The kernel that runs now may be another one.
+            config.date.forget();
+        }
+        Place { entry: config.open.add(), config }
     }
 
     /// Makes the deadline that all phases of the connection share, in the task of the connection. A
     /// handshake has made it before.
-    async fn make_deadline(&self) {
+    pub(super) async fn make_deadline(&self) {
         if !self.entry.has_deadline() {
             self.entry.set_deadline(connection_deadline().await);
         }
+    }
+}
+
+impl<C: Deref<Target = Config>> Drop for Place<C> {
+    fn drop(&mut self) {
+        self.config.open.remove(&self.entry);
+    }
+}
+
+/// A connection, with everything that it owns while it waits for a request.
+#[derive(Debug)]
+pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
+    place: Place<C>,
+    stream: S,
+    /// The address of the peer, for an access log. Boxed, because few servers have a log.
+    peer: Option<Box<SocketAddr>>,
+}
+
+impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
+    pub(super) fn new(stream: S, place: Place<C>) -> Connection<S, C> {
+        let peer = place.config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
+        Connection::accepted((stream, peer), place)
+    }
+
+    /// Makes a connection, given the address of its peer. A stream that was reset no longer knows
+    /// the address.
+    pub(super) fn accepted(
+        (stream, peer): (S, Option<SocketAddr>),
+        place: Place<C>,
+    ) -> Connection<S, C> {
+        Connection { place, stream, peer: peer.map(Box::new) }
     }
 
     /// Sends the end message of a stream that has one. A connection that lingered has already sent
     /// it; a connection that failed or was cancelled must not wait for it.
     fn end(&mut self) {
-        if self.stream.has_end_message() && self.entry.until_close.get() == UntilClose::Out {
+        if self.stream.has_end_message() && self.place.entry.until_close.get() == UntilClose::Out {
             let _ = self.stream.shutdown();
         }
     }
@@ -217,10 +219,9 @@ impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     fn drop(&mut self) {
         // To the peer, a clean close would look like the end of the response. Only a reset shows
         // that the response is incomplete. The connection ends in either case.
-        if self.entry.until_close.get() != UntilClose::Out {
+        if self.place.entry.until_close.get() != UntilClose::Out {
             let _ = self.stream.reset();
         }
-        self.config.open.remove(&self.entry);
     }
 }
 
@@ -240,7 +241,7 @@ where
     R: Deref<Target = H>,
 {
     async move {
-        connection.make_deadline().await;
+        connection.place.make_deadline().await;
         let ended = loop {
             // Boxed, so that a waiting connection is small. `Box::pin` would copy the future.
             let place = Box::new_uninit();
@@ -256,7 +257,7 @@ where
                     break Err(error);
                 }
                 // A byte may have arrived in the meantime, so check once more.
-                connection.entry.leaves.set(true);
+                connection.place.entry.leaves.set(true);
             }
         };
         connection.end();
@@ -267,7 +268,7 @@ where
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     /// Waits for the first byte of a request, or for the deadline.
     fn first_byte(&mut self) -> impl Future<Output = io::Result<()>> {
-        let Connection { stream, entry, config, .. } = self;
+        let Connection { stream, place: Place { entry, config }, .. } = self;
         let deadline = entry.deadline();
         let span = match (entry.has_asked(), config.is_draining()) {
             (true, false) => config.deadlines.idle,
@@ -296,7 +297,7 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let Connection { stream, peer, entry, config } = connection;
+    let Connection { stream, peer, place: Place { entry, config } } = connection;
     let is_first = entry.state.get() == State::New;
     let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);
     if is_first && !config.is_draining() {

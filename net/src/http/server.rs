@@ -12,9 +12,9 @@ use traps::shutdown::{has_begun, hold};
 use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
-use super::connection::{Connection, Handler, live, refuse};
+use super::connection::{Connection, Handler, Place, live, refuse};
 use super::connections::State;
-use super::handshake::Opening;
+use super::handshake::handshake;
 use super::limits::Conn;
 use crate::listener::TcpListener;
 use crate::stream::Stream;
@@ -96,12 +96,11 @@ pub async fn serve<H: Handler + 'static>(
     config: Rc<Config>,
 ) -> io::Result<()> {
     let live = |accepted, config| {
-        // Make the connection here: others may be accepted before the task first runs.
-        let connection = Connection::accepted(accepted, config);
-        connection.hold(hold());
-        live(connection, handler.clone())
+        live(Connection::accepted(accepted, held_place(config)), handler.clone())
     };
-    let refused = |accepted, config| async { refuse(Connection::accepted(accepted, config)).await };
+    let refused = |accepted, config| async {
+        refuse(Connection::accepted(accepted, Place::new(config))).await
+    };
     accept_all(listener, config, live, refused).await
 }
 
@@ -154,12 +153,10 @@ where
 {
     let wrap = &Rc::new(wrap);
     let live = |accepted, config| {
-        let (opening, wrap) = (Opening::new(accepted, config), wrap.clone());
-        opening.hold(hold());
-        let handler = handler.clone();
+        let (place, wrap, handler) = (held_place(config), wrap.clone(), handler.clone());
         async move {
             // Boxed, so that a waiting connection is small.
-            match Box::pin(opening.wrap(&*wrap, State::New)).await? {
+            match Box::pin(handshake(accepted, place, &*wrap, State::New)).await? {
                 Some(connection) => live(connection, handler).await,
                 None => Ok(()),
             }
@@ -168,13 +165,21 @@ where
     let refused = |accepted, config| {
         let wrap = wrap.clone();
         async move {
-            match Opening::new(accepted, config).wrap(&*wrap, State::FULL).await? {
+            match handshake(accepted, Place::new(config), &*wrap, State::FULL).await? {
                 Some(connection) => refuse(connection).await,
                 None => Ok(()),
             }
         }
     };
     accept_all(listener, config, live, refused).await
+}
+
+/// Makes the place of a connection before its task first runs, because others may be accepted in
+/// the meantime. The connection delays the shutdown as long as it has work that should finish.
+fn held_place(config: Rc<Config>) -> Place<Rc<Config>> {
+    let place = Place::new(config);
+    place.entry.hold(hold());
+    place
 }
 
 /// An accepted stream, with its peer for an access log.
@@ -296,8 +301,7 @@ mod tests {
             let (server, mut client) = duplex(1000);
             let theirs = config.clone();
             let conn = async move {
-                let connection = Connection::new(server, theirs);
-                connection.hold(hold());
+                let connection = Connection::new(server, held_place(theirs));
                 let _ = live(connection, Rc::new(Large)).await;
             };
             spawn("conn", conn).detached().await;
@@ -342,7 +346,7 @@ mod tests {
     /// Opens a connection that sends `bytes`. Returns the end of its client.
     async fn open(config: &Rc<Config>, bytes: &[u8]) -> PipeEnd {
         let (server, mut client) = duplex(10_000);
-        let connection = Connection::new(server, config.clone());
+        let connection = Connection::new(server, Place::new(config.clone()));
         let conn = async move { live(connection, Rc::new(Reads)).await };
         spawn("conn", conn).detached().await;
         client.write_all(bytes).await.unwrap();
