@@ -18,7 +18,7 @@ use super::config::{Config, Date};
 use super::connections::UntilClose;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
-use super::persists::{Allows, Next};
+use super::persists::Next;
 use super::transport::Transport;
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
@@ -418,8 +418,9 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) streamed: Streamed,
     /// The head of a streamed response, until it joins the gathered bytes.
     kept: Vec<u8>,
-    /// What the server allows, except a drain, which is checked later.
-    pub(crate) allows: Allows,
+    /// Whether the connection was to leave when the request began. A client that leaves later may
+    /// only have closed its sending side, and reads the response.
+    pub(crate) leaves: bool,
     /// The fate of the connection after the response, as far as it is decided.
     pub(crate) next: Next,
     /// Whether the client waits for a `100 Continue`.
@@ -434,7 +435,7 @@ impl<'r, S: Stream> Writer<'r, S> {
     pub(crate) fn new(
         transport: &'r RefCell<Transport<S>>,
         config: &'r Config,
-        allows: Allows,
+        leaves: bool,
         expects: bool,
     ) -> Writer<'r, S> {
         Writer {
@@ -442,7 +443,7 @@ impl<'r, S: Stream> Writer<'r, S> {
             config,
             streamed: Streamed::No,
             kept: Vec::new(),
-            allows,
+            leaves,
             next: Next::Continue,
             expects,
             error_page: text_page,

@@ -249,6 +249,21 @@ impl Input {
         span.of(&self.buffer[self.start..])
     }
 
+    /// Skips the empty lines before a head (RFC 9112, 2.2). Returns the number of lines skipped.
+    pub(crate) fn skip_empty_lines(&mut self, bare_lf: bool) -> usize {
+        let mut count = 0;
+        loop {
+            let len = match self.rest() {
+                [b'\r', b'\n', ..] => 2,
+                [b'\n', ..] if bare_lf => 1,
+                _ => return count,
+            };
+            self.take(len, 0);
+            self.finish();
+            count += 1;
+        }
+    }
+
     /// Marks `skip` bytes and then `len` more bytes as used. Returns the place of the `len` bytes.
     pub(crate) fn take(&mut self, skip: usize, len: usize) -> (usize, usize) {
         let start = self.next + skip;

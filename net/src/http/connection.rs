@@ -82,15 +82,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use traps::internal::into_panic_message;
-use traps::{Interruptible, Kind, Time, connection_deadline, note, note_warning, shield};
+use traps::{Interruptible, Kind, Time, note, note_warning, shield};
 
 use super::access_log::AccessLog;
 use super::answer::{BodyField, Gone, Rejection, Response, Streamed, Writer};
-use super::config::{Buffers, Config, Input};
+use super::config::{Buffers, Config};
 use super::connections::{Entry, State, UntilClose};
-use super::head::{FULL, Head, Refusal, STOPS, Stop, check, parse};
-use super::persists::{Allows, Next, Rest, Says, Why};
+use super::head::{FULL, Head, Refusal, STOPS, Stop, check, is_worth_parsing, parse};
+use super::persists::{Next, Rest, Says, Why};
 use super::phase::{Expired, Phase};
+use super::place::Place;
 use super::request::{Body, Request};
 use super::request_head::RequestHead;
 use super::transport::Transport;
@@ -148,38 +149,6 @@ where
     busy.give_back();
     connection.end();
     end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
-}
-
-/// The place of a connection among the open ones. Dropping it gives the place to another one.
-#[derive(Debug)]
-pub(super) struct Place<C: Deref<Target = Config>> {
-    pub(super) entry: Rc<Entry>,
-    pub(super) config: C,
-}
-
-impl<C: Deref<Target = Config>> Place<C> {
-    /// Makes the place of a connection, which counts as open from now on.
-    pub(super) fn new(config: C) -> Place<C> {
-        if config.connections() == 0 {
-            // The kernel that runs now may be another one.
-            config.date.forget();
-        }
-        Place { entry: config.open.add(), config }
-    }
-
-    /// Makes the deadline that all phases of the connection share, in the task of the connection. A
-    /// handshake has made it before.
-    pub(super) async fn make_deadline(&self) {
-        if !self.entry.has_deadline() {
-            self.entry.set_deadline(connection_deadline().await);
-        }
-    }
-}
-
-impl<C: Deref<Target = Config>> Drop for Place<C> {
-    fn drop(&mut self) {
-        self.config.open.remove(&self.entry);
-    }
 }
 
 /// A connection, with everything that it owns while it waits for a request.
@@ -351,10 +320,11 @@ impl<S: Stream> Busy<'_, S> {
         if self.is_deserted() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let allows = self.count_request();
+        self.count_request();
+        let leaves = self.entry.leaves.get();
         let end = {
             let Buffers { head, input, .. } = &mut *self.buffers;
-            let mut request = Request::new(head, input, &self.transport, self.config, allows);
+            let mut request = Request::new(head, input, &self.transport, self.config, leaves);
             let outcome = handle(handler, &mut request, self.entry).await;
             let end = match request.answer_to(outcome, handler) {
                 Ok(Some(response)) => {
@@ -387,15 +357,12 @@ impl<S: Stream> Busy<'_, S> {
         transport.answered > 0 && transport.has_failed()
     }
 
-    /// Counts a request. Returns what the server allows after it.
-    fn count_request(&mut self) -> Allows {
-        let Busy { transport, buffers, entry, config, .. } = self;
-        let limit = config.limits.requests;
-        let is_last = entry.count_request() >= limit;
-        if is_last && buffers.head.keep_alive {
-            transport.get_mut().hit(config, "requests", limit);
+    fn count_request(&self) {
+        let limit = self.config.limits.requests;
+        self.entry.count_request();
+        if self.entry.requests() >= limit && self.buffers.head.keep_alive {
+            self.transport.borrow().hit(self.config, "requests", limit);
         }
-        Allows { is_last, leaves: entry.leaves.get(), drains: false }
     }
 
     /// Counts an answered request. Returns whether other tasks must have a turn now, because this
@@ -453,9 +420,6 @@ impl<'c, S: Stream> Busy<'c, S> {
 
 // ---- Head ---------------------------------------------------------------------------------------
 
-/// The size, in bytes, below which a head counts as small.
-const SMALL: usize = 2048;
-
 const NO_LINE: Refusal = Refusal::bad("there is no request line\n");
 
 impl<S: Stream> Busy<'_, S> {
@@ -484,13 +448,13 @@ impl<S: Stream> Busy<'_, S> {
     fn whole_head(&mut self) -> Result<State, Stop> {
         let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
-        let skipped = skip_empty_lines(input, config);
+        let skipped = input.skip_empty_lines(config.bare_lf);
         if skipped > 0 {
             (*seen, *empty_lines) = (0, *empty_lines + skipped);
         }
         let rest = input.rest();
         check(*empty_lines <= EMPTY_LINES && rest.first() != Some(&b'\n'), NO_LINE)?;
-        if rest.is_empty() || !is_worth_parsing(rest, *seen, config) {
+        if rest.is_empty() || !is_worth_parsing(rest, *seen, &config.limits) {
             return Err(Stop::Partial);
         }
         *seen = rest.len();
@@ -534,32 +498,6 @@ impl<S: Stream> Busy<'_, S> {
             return Ok(State::Closing(Why::Silent));
         }
         Box::pin(self.refuse(refusal, why)).await
-    }
-}
-
-/// Whether to parse an incomplete head again, after its first `seen` bytes were parsed. A small
-/// head is parsed again after every read. A large head is parsed again after every line, so that
-/// the work is not quadratic.
-fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
-    let line = config.limits.request_line.saturating_add(1);
-    rest.len() < SMALL
-        || rest[seen..].contains(&b'\n')
-        || (seen <= line && rest.len() > line)
-        || rest.len() >= config.limits.head
-}
-
-/// Skips the empty lines before a head (RFC 9112, 2.2). Returns the number of lines skipped.
-fn skip_empty_lines(input: &mut Input, config: &Config) -> usize {
-    let mut count = 0;
-    loop {
-        let len = match input.rest() {
-            [b'\r', b'\n', ..] => 2,
-            [b'\n', ..] if config.bare_lf => 1,
-            _ => return count,
-        };
-        input.take(len, 0);
-        input.finish();
-        count += 1;
     }
 }
 
@@ -943,9 +881,6 @@ fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
 
-/// What the server allows after a refusal, which closes the connection in any case.
-const AFTER_REFUSAL: Allows = Allows { is_last: false, leaves: false, drains: false };
-
 // ---- Linger -------------------------------------------------------------------------------------
 
 impl<S: Stream> Busy<'_, S> {
@@ -960,7 +895,7 @@ impl<S: Stream> Busy<'_, S> {
         let no_body = refusal != NO_LINE && self.buffers.input.asks_for_none();
         self.buffers.head = Head { no_body, ..Head::REFUSED };
         let (head, input) = (&self.buffers.head, &mut self.buffers.input);
-        let mut request = Request::new(head, input, &self.transport, self.config, AFTER_REFUSAL);
+        let mut request = Request::new(head, input, &self.transport, self.config, false);
         let finished = request.finish(&Response::from(refusal)).await;
         request.end();
         drop(request);

@@ -436,17 +436,21 @@ impl Entry {
         self.state.get() == State::FULL
     }
 
-    /// Counts a request. Returns the number so far.
     #[inline]
-    pub(crate) fn count_request(&self) -> u64 {
+    pub(crate) fn count_request(&self) {
         self.requests.set(self.requests.get() + 1);
+    }
+
+    /// The number of requests so far.
+    #[inline]
+    pub(crate) fn requests(&self) -> u64 {
         self.requests.get()
     }
 
     /// Whether the connection has had a request.
     #[inline]
     pub(crate) fn has_asked(&self) -> bool {
-        self.requests.get() > 0
+        self.requests() > 0
     }
 
     /// Notes that all gathered bytes have been sent, so a complete response has no bytes left to

@@ -11,8 +11,9 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 
 use super::config::Config;
-use super::connection::{Connection, Place};
+use super::connection::Connection;
 use super::connections::State;
+use super::place::Place;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
 use crate::pace::{guard, is_timeout};
 use crate::stream::Stream;

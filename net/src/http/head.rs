@@ -458,6 +458,20 @@ const BARE_LF: Refusal = Refusal::bad("a line does not end in CRLF\n");
 
 const TOO_MANY: &str = "there are too many fields\n";
 
+/// The size, in bytes, below which a head counts as small.
+const SMALL: usize = 2048;
+
+/// Whether to parse an incomplete head again, after its first `seen` bytes were parsed. A small
+/// head is parsed again after every read. A large head is parsed again after every line, so that
+/// the work is not quadratic.
+pub(crate) fn is_worth_parsing(rest: &[u8], seen: usize, limits: &Limits) -> bool {
+    let line = limits.request_line.saturating_add(1);
+    rest.len() < SMALL
+        || rest[seen..].contains(&b'\n')
+        || (seen <= line && rest.len() > line)
+        || rest.len() >= limits.head
+}
+
 /// The reason why [`parse`] returns no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {

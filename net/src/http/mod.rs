@@ -34,6 +34,7 @@ mod limits;
 pub(crate) mod memory;
 mod persists;
 mod phase;
+mod place;
 mod queues;
 pub(crate) mod request;
 mod request_head;

@@ -127,14 +127,14 @@ impl<'r, S: Stream> Request<'r, S> {
         input: &'r mut Input,
         transport: &'r RefCell<Transport<S>>,
         config: &'r Config,
-        allows: Allows,
+        leaves: bool,
     ) -> Request<'r, S> {
         let body = match head.framing {
             Framing::Length(0) => Body::End,
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
-        let writer = Writer::new(transport, config, allows, head.expects);
+        let writer = Writer::new(transport, config, leaves, head.expects);
         let pace = Pace::default();
         let parts = RequestHead::new(head, input);
         Request { parts, writer, body, pace, read: 0, held: 0 }
@@ -353,9 +353,13 @@ impl<'r, S: Stream> Request<'r, S> {
     pub(super) fn decide(&mut self, response: Says, rest: Rest, tells: bool) {
         // No byte of another request has arrived after this one.
         let is_alone = !matches!(self.body, Body::End) || self.parts.input.is_empty();
-        let drains = tells && self.writer.config.is_draining() && is_alone;
-        let allows = Allows { drains, ..self.writer.allows };
-        let next = persists(Asks { wants: self.parts.head.keep_alive, rest }, response, allows);
+        let Writer { config, transport, leaves, .. } = self.writer;
+        let server = Allows {
+            is_last: transport.borrow().entry.requests() >= config.limits.requests,
+            leaves,
+            drains: tells && config.is_draining() && is_alone,
+        };
+        let next = persists(Asks { wants: self.parts.head.keep_alive, rest }, response, server);
         if self.writer.next == Next::Continue || next != Next::Continue {
             self.writer.next = next;
         }

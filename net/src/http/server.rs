@@ -12,10 +12,11 @@ use traps::shutdown::{has_begun, hold};
 use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
-use super::connection::{Connection, Handler, Place, live, refuse};
+use super::connection::{Connection, Handler, live, refuse};
 use super::connections::State;
 use super::handshake::handshake;
 use super::limits::Conn;
+use super::place::Place;
 use crate::listener::TcpListener;
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
