@@ -283,24 +283,21 @@ impl<S: Stream> Busy<'_, S> {
     /// Moves the connection from state to state, until it has no input or is over.
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         let mut state = State::Head;
-        let end = loop {
+        loop {
             state = match state {
                 State::Head => match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                     Ok(next) => next,
                     Err(stop) => self.after_stop(stop).await?,
                 },
                 State::Request => self.answer(handler).await?,
-                end => break end,
+                State::Closing(why) => Box::pin(self.linger(why)).await?,
+                State::New | State::Idle => {
+                    self.transport.get_mut().flush(self.config).await?;
+                    self.config.open.enter(self.entry, state);
+                    return Ok(state);
+                }
+                end => return Ok(end),
             }
-        };
-        match end {
-            State::Closing(why) => Box::pin(self.linger(why)).await,
-            State::New | State::Idle => {
-                self.transport.get_mut().flush(self.config).await?;
-                self.config.open.enter(self.entry, end);
-                Ok(end)
-            }
-            end => Ok(end),
         }
     }
 
@@ -317,7 +314,7 @@ impl<S: Stream> Busy<'_, S> {
     async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         self.config.open.enter(self.entry, State::Request);
         // The peer does not read the earlier responses, so it will not read this one.
-        if self.is_deserted() {
+        if self.transport.get_mut().has_failed() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         self.count_request();
@@ -348,13 +345,6 @@ impl<S: Stream> Busy<'_, S> {
             Box::pin(self.transport.get_mut().give_way(self.config)).await?;
         }
         Ok(next)
-    }
-
-    /// Whether the connection has failed. Checked only from the second of several pipelined
-    /// requests on.
-    fn is_deserted(&mut self) -> bool {
-        let transport = self.transport.get_mut();
-        transport.answered > 0 && transport.has_failed()
     }
 
     fn count_request(&self) {

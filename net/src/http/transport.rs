@@ -130,10 +130,11 @@ impl<S: Stream> Transport<S> {
     /// call for all requests that arrived together, at the second of them, and one more after time
     /// has passed.
     pub(crate) fn has_failed(&mut self) -> bool {
-        if self.since == Since::Time {
-            self.since = Since::Check;
-        } else if self.answered != 1 {
-            return false;
+        match (self.answered, self.since) {
+            (0, _) => return false,
+            (_, Since::Time) => self.since = Since::Check,
+            (1, _) => {}
+            _ => return false,
         }
         self.stream.has_failed()
     }
