@@ -47,8 +47,8 @@ pub(crate) struct AccessLog {
     pub(crate) peer: Option<SocketAddr>,
     /// The number of bytes that the stream has taken so far.
     taken: u64,
-    /// The number of bytes that are being written directly, without being gathered.
-    direct: u64,
+    /// The number of bytes that are still to be written directly, without being gathered.
+    pub(crate) direct: usize,
     /// The response in hand.
     current: Answered,
     /// The request lines of `answers`, one after the other.
@@ -95,16 +95,14 @@ impl AccessLog {
         self.current.length += bytes as u64;
     }
 
-    /// Notes that the stream has taken `bytes` more bytes, and that `direct` bytes are still to be
-    /// written without being gathered.
-    pub(crate) fn take(&mut self, bytes: usize, direct: usize) {
+    /// Notes that the stream has taken `bytes` more bytes.
+    pub(crate) fn take(&mut self, bytes: usize) {
         self.taken += bytes as u64;
-        self.direct = direct as u64;
     }
 
     /// The number of bytes that the stream will have taken once all present bytes are written.
     fn end(&self, gathered: usize) -> u64 {
-        self.taken + gathered as u64 + self.direct
+        self.taken + (gathered + self.direct) as u64
     }
 
     /// Ends the response in hand, to the request with this line. Returns whether the stream has

@@ -463,10 +463,7 @@ impl<S: Stream> Transport<S> {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 // Record this at once: if the future is dropped in the next wait, these bytes must
                 // not be written again.
-                Some(n) => {
-                    self.written(n);
-                    self.log.iter_mut().for_each(|log| log.take(n, 0));
-                }
+                Some(n) => self.written(n),
                 None => {
                     self.entry.much.set(true);
                     return Ok(false);
@@ -495,6 +492,7 @@ impl<S: Stream> Transport<S> {
     /// Removes the first `n` gathered bytes, which have been written.
     fn written(&mut self, n: usize) {
         self.moves = self.moves.wrapping_add(1);
+        self.log.iter_mut().for_each(|log| log.take(n));
         if n == self.out.len() {
             self.out.clear();
         } else {
@@ -506,7 +504,7 @@ impl<S: Stream> Transport<S> {
     /// Writes all gathered bytes and then `more`, which is not copied.
     pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
         self.since = Since::Time;
-        self.log.iter_mut().for_each(|log| log.take(0, more.len()));
+        self.log.iter_mut().for_each(|log| log.direct = more.len());
         self.entry.much.set(true);
         let rate = config.deadlines.write_rate(self.room.as_ref().map_or(0, Room::of_body));
         let mut at = 0;
@@ -543,7 +541,10 @@ impl<S: Stream> Transport<S> {
             let gathered = n.min(self.out.len());
             self.written(gathered);
             at += n - gathered;
-            self.log.iter_mut().for_each(|log| log.take(n, more.len() - at));
+            if let Some(log) = &mut self.log {
+                log.take(n - gathered);
+                log.direct = more.len() - at;
+            }
             // The connection may be chosen to give way in the same turn in which its client takes
             // bytes.
             if is_cut && (!self.out.is_empty() || at < more.len()) {
