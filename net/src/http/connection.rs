@@ -293,7 +293,10 @@ impl<S: Stream> Busy<'_, S> {
                 State::Closing(why) => Box::pin(self.linger(why)).await?,
                 State::New | State::Idle => {
                     self.transport.get_mut().flush(self.config).await?;
-                    self.config.open.enter(self.entry, state);
+                    match state {
+                        State::New => self.config.open.enter(self.entry, State::New),
+                        _ => self.config.open.enter(self.entry, State::Idle),
+                    }
                     return Ok(state);
                 }
                 end => return Ok(end),

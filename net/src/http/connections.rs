@@ -191,8 +191,8 @@ impl Connections {
         }
     }
 
-    /// Moves a connection to its next state. Always inlined, because for the states of a request,
-    /// which the callers know, little of it is left: 6 instructions instead of 60.
+    /// Moves a connection to its next state. Always inlined, because little of it is left if the
+    /// caller knows the state.
     #[inline(always)]
     pub(crate) fn enter(&self, entry: &Entry, state: State) {
         self.enter_since(entry, state, Time::ZERO);
@@ -202,7 +202,8 @@ impl Connections {
     #[inline(always)]
     fn enter_since(&self, entry: &Entry, state: State, since: Time) {
         let before = entry.state.replace(state);
-        if before.is_unserved() || state.is_unserved() {
+        // `before` is compared only if it can matter, because that is the dearer comparison.
+        if state.is_unserved() || self.leaving.get() + self.refused.get() > 0 {
             self.count(before, state);
         }
         if let Some(queue) = state.queue() {

@@ -93,6 +93,7 @@ pub(crate) struct Allows {
 }
 
 /// Decides whether the connection continues after a response.
+#[inline(always)]
 pub(crate) fn persists(request: Asks, response: Says, server: Allows) -> Next {
     Next::Close(match request.rest {
         Rest::Broken => Why::Broken,

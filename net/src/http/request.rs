@@ -350,6 +350,7 @@ impl<'r, S: Stream> Request<'r, S> {
     /// Decides whether the connection continues after the response. A decision to close is final,
     /// but a later reason replaces an earlier one. A drain counts only before the head of the
     /// response is written (`tells`), because the head has promised the rest to the client.
+    #[inline(always)]
     pub(super) fn decide(&mut self, response: Says, rest: Rest, tells: bool) {
         // No byte of another request has arrived after this one.
         let is_alone = !matches!(self.body, Body::End) || self.parts.input.is_empty();
