@@ -87,8 +87,12 @@ pub(crate) const LEFT: Duration = Duration::from_millis(250);
 /// How long a client that holds memory may be slow while others wait for memory.
 pub(crate) const SLOW: Duration = Duration::from_millis(250);
 
-/// The number of bytes of a file that are read at a time.
+/// The number of bytes of a file that are read at a time, at first.
 pub(crate) const FILE_PIECE: usize = 128 * 1024;
+
+/// The largest number of bytes of a file that are read at a time. Each piece costs a job on another
+/// thread, which takes longer than the copy of 128 KiB.
+pub(crate) const LARGEST_FILE_PIECE: usize = 1 << 20;
 
 /// The largest header section of a response that a client accepts, in bytes.
 pub(crate) const REPLY_HEAD: usize = 64 * 1024;

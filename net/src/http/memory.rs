@@ -104,7 +104,7 @@ pub(crate) fn free(mut bytes: Vec<u8>) {
     }
 }
 
-/// A body that is being read. Dropping it frees it.
+/// A body that is being read, or a piece of a file. Dropping it frees it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Growing(pub(crate) Vec<u8>);
 

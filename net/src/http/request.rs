@@ -240,6 +240,20 @@ impl<'r, S: Stream> Request<'r, S> {
         held.map_err(|error| self.expired(error))
     }
 
+    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that would need
+    /// a wait.
+    pub(crate) fn grow_buffer(&mut self, more: usize) -> bool {
+        let Writer { transport, config, .. } = self.writer;
+        transport.borrow_mut().grow_buffer(more as u64, config)
+    }
+
+    /// Releases the room of `less` bytes of such a buffer.
+    pub(crate) fn shrink_buffer(&mut self, less: usize) {
+        if let Some(room) = &self.writer.transport.borrow().room {
+            room.shrink(room.held() - less as u64);
+        }
+    }
+
     /// Waits for the next piece of the body. Returns its place in the input. Each piece costs an
     /// operation of the budget, however small it is, because one read can return thousands of
     /// chunks of one byte.

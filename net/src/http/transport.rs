@@ -334,6 +334,13 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
+    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that would need
+    /// a wait, or if bodies wait for it.
+    pub(crate) fn grow_buffer(&mut self, more: u64, config: &Config) -> bool {
+        let room = self.room(config);
+        room.grow_if_unwanted(room.held() + more, &config.limits)
+    }
+
     /// Counts a response of `bytes` bytes that a handler has made in memory.
     pub(crate) fn count_response(&mut self, bytes: u64, config: &Config) {
         self.room(config).force(bytes, &config.limits);

@@ -22,8 +22,9 @@ use traps::wall_clock;
 
 use super::conditions::{State, Verdict, judge};
 use crate::door::{self, Handle, Told};
+use crate::http::memory::Growing;
 use crate::http::{Request, Response};
-use crate::limits::FILE_PIECE;
+use crate::limits::{FILE_PIECE, LARGEST_FILE_PIECE};
 use crate::resolve::failed;
 use crate::stream::Stream;
 use crate::throttle::Throttle;
@@ -71,7 +72,10 @@ const NO_FILE: &str = "there is no such file\n";
 pub struct Files {
     directory: Arc<Handle>,
     limiter: Limiter,
+    /// The number of bytes that are read at a time, at first.
     piece: usize,
+    /// The number of bytes that are read at a time if the client takes each piece at once.
+    largest: usize,
     said: Throttle,
 }
 
@@ -107,15 +111,18 @@ impl Files {
             io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
         };
         let directory = Arc::new(opened.map_err(named)?);
-        Ok(Files { directory, limiter, piece: FILE_PIECE, said: Throttle::default() })
+        let (piece, largest, said) = (FILE_PIECE, LARGEST_FILE_PIECE, Throttle::default());
+        Ok(Files { directory, limiter, piece, largest, said })
     }
 
-    /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB. A
-    /// client that takes no bytes keeps one piece in memory, or as many pieces of less than 16 KiB
-    /// as fill 16 KiB.
+    /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB, and
+    /// up to 1 MiB for a client that takes each piece at once, if there is room in memory. A client
+    /// that takes no bytes keeps one piece in memory, or as many pieces of less than 16 KiB as fill
+    /// 16 KiB.
     #[must_use]
     pub fn piece(mut self, bytes: usize) -> Files {
         self.piece = bytes.max(1);
+        self.largest = self.piece;
         self
     }
 
@@ -213,17 +220,17 @@ impl Files {
         request.hold_buffer(left.min(self.piece)).await?;
         let mut answer = request.start(response).await?;
         let file = Arc::new(file);
-        let (mut at, mut buffer) = (part.start, Vec::new());
+        let (mut at, mut size, mut buffer) = (part.start, self.piece, Growing::default());
         while at < part.end {
             let left = usize::try_from(part.end - at).unwrap_or(usize::MAX);
-            let (file, most) = (file.clone(), left.min(self.piece));
+            let (file, most) = (file.clone(), left.min(size));
             let read = move || {
-                buffer.resize(most, 0);
-                let read = file.get().and_then(|file| pread(file, &mut buffer, at));
+                buffer.0.resize(most, 0);
+                let read = file.get().and_then(|file| pread(file, &mut buffer.0, at));
                 (buffer, read)
             };
             let (mut back, read) = self.limiter.run_in_thread(read).await?;
-            let read = door::read(&mut back, |_| Some(read.map_err(io::Error::from)));
+            let read = door::read(&mut back.0, |_| Some(read.map_err(io::Error::from)));
             let n = match read.unwrap_or(Ok(0)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                 Ok(n) if n > 0 => n,
@@ -236,8 +243,16 @@ impl Files {
                     ));
                 }
             };
-            answer.write(&back[..n]).await?;
+            let begun = answer.request().now();
+            answer.write(&back.0[..n]).await?;
             (at, buffer) = (at + n as u64, back);
+            let request = answer.request();
+            if request.now() > begun {
+                request.shrink_buffer(size - self.piece);
+                (size, buffer) = (self.piece, Growing::default());
+            } else if at < part.end && size * 2 <= self.largest && request.grow_buffer(size) {
+                size *= 2;
+            }
         }
         answer.finish()
     }
