@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
+use traps::internal::spend_budget;
 use traps::{Time, budget};
 
 use super::answer::{ErrorPage, Rejection, Response, Streamed, Writer};
@@ -194,8 +195,12 @@ impl<'r, S: Stream> Request<'r, S> {
             // Count the piece before the wait for room, because an interrupt of that wait loses it
             // too.
             self.held = body.len() + len;
-            self.make_room(body, most).await?;
+            self.make_room(body, self.held, most).await?;
             body.extend_from_slice(self.parts.input.at(place));
+            let is_long = body.capacity() >= READ_BUFFER && self.parts.input.is_empty();
+            if is_long && matches!(self.body, Body::Length(_)) {
+                self.read_rest(body, most).await?;
+            }
         }
         self.held = 0;
         if let Some(room) = &self.writer.transport.borrow().room {
@@ -204,16 +209,42 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(std::mem::take(body))
     }
 
-    /// Lets `body` grow until the next piece fits, to twice the size each time, and takes room in
+    /// Reads the rest of a body with a length straight into `body`. This saves a copy and reads more
+    /// at a time than the input holds.
+    async fn read_rest(&mut self, body: &mut Vec<u8>, most: u64) -> io::Result<()> {
+        while let Body::Length(left) = self.body {
+            budget().await?;
+            self.check_fault()?;
+            if self.held == body.len() {
+                self.make_room(body, self.held + 1, most).await?;
+                body.resize(body.capacity(), 0);
+            }
+            let room = &mut body[self.held..];
+            let len = usize::try_from(left).map_or(room.len(), |left| left.min(room.len()));
+            let Writer { transport, config, .. } = self.writer;
+            let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
+            let read = transport.borrow_mut().read_body(&mut room[..len], pace, config).await;
+            let n = self.arrived(read)?;
+            self.held += n;
+            self.use_up(left, n);
+            self.count(n)?;
+            // A long read costs as many operations as reads into the input would.
+            spend_budget(u32::try_from(n / READ_BUFFER).unwrap_or(u32::MAX));
+        }
+        body.truncate(self.held);
+        Ok(())
+    }
+
+    /// Lets `body` grow to `bytes` bytes at least, to twice the size each time, and takes room in
     /// memory for it. Blocks until there is room. A body that fits into a read buffer needs no
     /// room.
-    async fn make_room(&mut self, body: &mut Vec<u8>, most: u64) -> io::Result<()> {
-        if self.held <= body.capacity() {
+    async fn make_room(&mut self, body: &mut Vec<u8>, bytes: usize, most: u64) -> io::Result<()> {
+        if bytes <= body.capacity() {
             return Ok(());
         }
         // At most the announced length, if the head has one.
         let most = if let Body::Length(left) = self.body { self.held as u64 + left } else { most };
-        let size = (self.held.next_power_of_two() as u64).min(most).max(self.held as u64);
+        let size = (bytes.next_power_of_two() as u64).min(most).max(bytes as u64);
         if size > READ_BUFFER as u64 {
             let Writer { transport, config, .. } = self.writer;
             let mut transport = transport.borrow_mut();
@@ -260,10 +291,7 @@ impl<'r, S: Stream> Request<'r, S> {
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         budget().await?;
         loop {
-            self.writer.check()?;
-            if let Body::Refused(refusal) = self.body {
-                return Err(invalid(refusal));
-            }
+            self.check_fault()?;
             if let Some(place) = self.buffered()? {
                 return Ok(Some(place));
             }
@@ -274,18 +302,24 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
+    /// Returns an error if no more of the body can be read.
+    fn check_fault(&self) -> io::Result<()> {
+        self.writer.check()?;
+        match self.body {
+            Body::Refused(refusal) => Err(invalid(refusal)),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the next piece of the body, if it is already in the input. Returns its place in the
     /// input.
     pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
         let place = match &mut self.body {
             Body::End | Body::Refused(_) => return Ok(None),
-            Body::Length(left) => {
+            &mut Body::Length(left) => {
                 let there = self.parts.input.rest().len();
-                let len = usize::try_from(*left).map_or(there, |left| left.min(there));
-                *left -= len as u64;
-                if *left == 0 {
-                    self.body = Body::End;
-                }
+                let len = usize::try_from(left).map_or(there, |left| left.min(there));
+                self.use_up(left, len);
                 self.parts.input.take(0, len)
             }
             Body::Chunks(chunks) => match chunks.next(self.parts.input.rest()) {
@@ -304,11 +338,23 @@ impl<'r, S: Stream> Request<'r, S> {
                 Err(refusal) => return Err(self.refuse(refusal)),
             },
         };
-        self.read += (place.1 - place.0) as u64;
-        if self.read > self.writer.config.limits.body {
-            return Err(self.refuse(body_too_long(self.writer.config.limits.body)));
-        }
+        self.count(place.1 - place.0)?;
         Ok((place.0 < place.1).then_some(place))
+    }
+
+    /// Takes `len` of the `left` bytes that a body with a length has left.
+    fn use_up(&mut self, left: u64, len: usize) {
+        self.body = match left - len as u64 {
+            0 => Body::End,
+            left => Body::Length(left),
+        };
+    }
+
+    /// Counts `len` bytes of the body that were read. Refuses a body that is too long.
+    fn count(&mut self, len: usize) -> io::Result<()> {
+        self.read += len as u64;
+        let most = self.writer.config.limits.body;
+        if self.read > most { Err(self.refuse(body_too_long(most))) } else { Ok(()) }
     }
 
     async fn refill(&mut self) -> io::Result<()> {
@@ -317,12 +363,16 @@ impl<'r, S: Stream> Request<'r, S> {
         let room = self.parts.input.room_for_body(self.parts.head.len);
         let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
         let read = transport.borrow_mut().read_body(room, pace, config).await;
+        let n = self.arrived(read)?;
+        self.parts.input.filled(n);
+        Ok(())
+    }
+
+    /// Returns the number of bytes of a read, or the error to return if the body ends too early.
+    fn arrived(&mut self, read: io::Result<usize>) -> io::Result<usize> {
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
-            Ok(n) => {
-                self.parts.input.filled(n);
-                Ok(())
-            }
+            Ok(n) => Ok(n),
             Err(error) => Err(self.expired(error)),
         }
     }

@@ -1,6 +1,7 @@
 //! Bodies that are kept in memory: the bounds on their bytes and their times.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::io::IoSlice;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use net::pipe::duplex;
 use net::web::Files;
 use net::{Stream, pipe::PipeEnd};
 use traps::threads::Limiter;
-use traps::{Time, clock, ignore_after, sleep, spawn};
+use traps::{Site, Time, clock, ignore_after, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -742,4 +743,86 @@ fn a_download_counts_and_a_slow_client_gives_way_to_a_body() {
         })
         .unwrap();
     assert_eq!(*caps.borrow(), ["name=memory_bytes limit=100000 conn=1"]);
+}
+
+// ---- How a body is read -------------------------------------------------------------------------
+
+/// A pipe that counts the reads.
+struct Counted(PipeEnd, Rc<Cell<u32>>);
+
+impl Stream for Counted {
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> std::io::Result<usize> {
+        self.1.set(self.1.get() + 1);
+        self.0.read_from(buf, site).await
+    }
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> std::io::Result<usize> {
+        self.0.write_from(bufs, site).await
+    }
+    async fn readable(&mut self) -> std::io::Result<()> {
+        self.0.readable().await
+    }
+    fn shutdown(&mut self) -> std::io::Result<()> {
+        self.0.shutdown()
+    }
+}
+
+/// Sends `bytes`, one piece a millisecond, and a second request behind them. Returns the response to
+/// the first, and the number of the server's reads.
+async fn echoed(length: usize, bytes: &[u8], piece: usize) -> (Vec<u8>, u32) {
+    let (server, mut client) = duplex(4 << 20);
+    let reads = Rc::new(Cell::new(0));
+    let server = Counted(server, reads.clone());
+    let serve = async move { serve_connection(server, &Echo, &Config::default()).await };
+    let mut conn = spawn("conn", serve).await;
+    let sent = [bytes, &post(3), b"end"].concat();
+    for piece in sent.chunks(piece) {
+        client.write_all(piece).await.unwrap();
+        settle().await;
+    }
+    let count = reads.get();
+    Stream::shutdown(&mut client).unwrap();
+    let mut all = Vec::new();
+    client.read_to_end(&mut all, usize::MAX - 1).await.unwrap();
+    conn.join().await.unwrap().unwrap();
+    let at = all.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    let rest = all.split_off(at + length);
+    assert!(rest.starts_with(b"HTTP/1.1 200 OK\r\n") && rest.ends_with(b"\r\n\r\nend"));
+    (all.split_off(at), count)
+}
+
+#[test]
+fn a_long_body_arrives_whole_in_few_reads_and_the_next_request_behind_it() {
+    const KIB: usize = 1024;
+    let ran = Kernel::new(Sim::new()).run(async {
+        for length in [16 * KIB, 32 * KIB, 64 * KIB, 1000 * KIB, 1024 * KIB] {
+            for length in [length - 1, length, length + 1] {
+                let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+                let whole = [post(length), body.clone()].concat();
+                let (back, reads) = echoed(length, &whole, usize::MAX).await;
+                assert!(back == body && reads <= 12, "{length}: {reads}");
+                let (back, _) = echoed(length, &whole, 1_400).await;
+                assert!(back == body, "{length}");
+                let line = format!("{length:x}\r\n");
+                let chunks = [CHUNKED, line.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+                let (back, _) = echoed(length, &chunks, usize::MAX).await;
+                assert!(back == body, "{length}");
+            }
+        }
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn a_long_body_that_breaks_off_is_refused_and_frees_its_room() {
+    let ran = Kernel::new(Sim::new()).run(async {
+        let (handler, config) = (Kept::default(), Rc::new(Config::default()));
+        let mut client = almost(&handler, &config, 100_000).await;
+        assert_eq!(config.memory(), 100_000);
+        Stream::shutdown(&mut client).unwrap();
+        assert_eq!(status(&mut client).await, Some(400));
+        drop(client);
+        settle().await;
+        assert_eq!(config.memory(), 0);
+    });
+    ran.unwrap();
 }
