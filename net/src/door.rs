@@ -284,6 +284,26 @@ pub(crate) fn sent(
     attempted_with("send", live, put, get)
 }
 
+/// Takes the result of a job that sent bytes of a file, which the program does not see: `asked`
+/// bytes from `at`. The record has only these numbers, and how many bytes were sent.
+pub(crate) fn sent_file(
+    (at, asked): (u64, usize),
+    live: impl FnOnce() -> io::Result<usize>,
+) -> io::Result<usize> {
+    let put = |n: &usize, words: &mut Words| {
+        [*n as u64, at, asked as u64].into_iter().for_each(|number| words.number(number));
+    };
+    let get = |answer: &mut Answer<'_>| {
+        let (n, recorded) = (answer.parsed::<usize>(), (answer.number(), answer.parsed()));
+        if n > asked || recorded != (at, asked) {
+            let part = format!("{asked} bytes from byte {at}");
+            tape::differ("the program sends another part of a file", &part);
+        }
+        n.min(asked)
+    };
+    input("sendfile", live, |done, words| words.result(done, put), |answer| answer.result(get))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -338,6 +358,19 @@ mod tests {
             let call = || call("peer", found).unwrap();
             let (first, second, text) = twice(call);
             assert!(first == second && first.1 == Some(address.clone()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_file_comes_back_as_a_number_and_another_part_differs() {
+        let (first, second, text) = twice(|| sent_file((5, 10), || Ok(7)).unwrap());
+        assert_eq!((first, second), (7, 7));
+        assert!(text.starts_with("<sendfile ok 7 5 10\n"), "{text}");
+        for part in [(6, 10), (5, 11), (5, 6)] {
+            tape::play(Box::new(Cursor::new(text.clone().into_bytes())));
+            sent_file(part, || unreachable!("it is played")).unwrap();
+            assert!(tape::stopped().is_some(), "{part:?}");
+            tape::end().ok();
         }
     }
 

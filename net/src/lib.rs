@@ -95,6 +95,7 @@ pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
 pub use resolve::{ToAddress, resolve};
 pub use serve::{Accepted, Connection, serve};
+pub use socket::FileSender;
 pub use stream::Stream;
 pub use stream_socket::{
     OwnedReadHalf, OwnedWriteHalf, ReadHalf, StreamSocket, WriteHalf, WriteSide,

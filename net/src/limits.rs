@@ -94,6 +94,10 @@ pub(crate) const FILE_PIECE: usize = 128 * 1024;
 /// thread, which takes longer than the copy of 128 KiB.
 pub(crate) const LARGEST_FILE_PIECE: usize = 1 << 20;
 
+/// The largest number of bytes of a file that one job sends to a socket. A job that sends to a fast
+/// client would otherwise keep its thread up to the end of the file.
+pub(crate) const FILE_JOB: usize = 4 << 20;
+
 /// The largest header section of a response that a client accepts, in bytes.
 pub(crate) const REPLY_HEAD: usize = 64 * 1024;
 

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::event::PollFlags;
+use rustix::fs::sendfile;
 use rustix::io::{Errno, writev};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
@@ -327,6 +328,77 @@ pub(crate) async fn write(
     let slices = for_one_call(slices);
     let attempt = || transmit_by(io, slices, Some(site), |socket| writev(socket.get()?, slices));
     until_done(0 < size(slices) && io.full.get(), site, || room_to_write(io, site), attempt).await
+}
+
+/// The means of a socket to send a file without reading it. See
+/// [`Stream::file_sender`](crate::Stream::file_sender).
+///
+/// sendfile(2) waits for the disk, so it is called on another thread, with a duplicate of the
+/// socket. The socket stays in this thread, and no task may write to it in the meantime.
+#[derive(Debug)]
+pub struct FileSender<'s>(pub(crate) &'s Io<Socket>);
+
+impl FileSender<'_> {
+    /// Writes some of `bytes`, and lets the system wait for those of the file, so that both can be
+    /// in one packet. Returns `None` if there is no room.
+    pub(crate) fn send_before(&self, bytes: &[u8]) -> Attempt<usize> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+        let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, flags);
+        if self.0.full.get() {
+            None
+        } else {
+            transmit_by(self.0, &[IoSlice::new(bytes)], None, send)
+        }
+    }
+
+    /// Returns a duplicate of the socket, for one [`send_file`].
+    pub(crate) fn duplicate(&self) -> io::Result<Handle<'c'>> {
+        self.0.lent();
+        door::call("duplicate", || Ok(self.0.fd.get()?.try_clone_to_owned()?.into()))
+    }
+
+    /// Records the result of a [`send_file`] of `asked` bytes from `at`.
+    pub(crate) fn sent(
+        &self,
+        (at, asked): (u64, usize),
+        sent: io::Result<usize>,
+    ) -> io::Result<usize> {
+        let n = door::sent_file((at, asked), || sent)?;
+        // If the file was too short instead, the read of its next piece reports it.
+        self.0.full.set(n < asked);
+        self.0.written.set(self.0.written.get() + n as u64);
+        if is_traced() {
+            self.0.note(Direction::Write, n);
+        }
+        Ok(n)
+    }
+}
+
+/// Sends at most `most` bytes of `file` from `at`, until the socket has no room or the file ends.
+/// Blocks while the system reads the file, but not for the peer.
+///
+/// # Errors
+///
+/// Returns the system's error if nothing was sent.
+pub(crate) fn send_file(
+    socket: &Handle<'c'>,
+    file: &Handle,
+    mut at: u64,
+    most: usize,
+) -> io::Result<usize> {
+    let mut sent = 0;
+    // A call can also stop short at a signal. Only EAGAIN says that there will be an event.
+    while sent < most {
+        match sendfile(socket.get()?, file.get()?, Some(&mut at), most - sent) {
+            Ok(0) | Err(Errno::AGAIN) => break,
+            Ok(n) => sent += n,
+            Err(Errno::INTR) => {}
+            Err(error) if sent == 0 => return Err(error.into()),
+            // The next call, read or write fails with it.
+            Err(_) => break,
+        }
+    }
+    Ok(sent)
 }
 
 // ---- The ends -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ use traps::internal::take_budget;
 use traps::yield_now;
 
 use crate::limits::READ_BUFFER;
+use crate::socket::FileSender;
 
 /// A byte stream in both directions, used by one task at a time.
 ///
@@ -219,6 +220,13 @@ pub trait Stream {
         ready(Ok(()))
     }
 
+    /// Returns the means to send a file without reading it, or `None` if the program must write the
+    /// bytes, as with TLS. A [`StreamSocket`](crate::StreamSocket) has them. A wrapper may return
+    /// those of its stream if it neither changes nor counts the bytes that it writes.
+    fn file_sender(&self) -> Option<FileSender<'_>> {
+        None
+    }
+
     /// Returns the address of the other end, if the stream has one and knows it.
     fn peer_addr(&self) -> Option<SocketAddr> {
         None
@@ -318,6 +326,10 @@ macro_rules! forward {
         #[track_caller]
         fn sent(&mut $self) -> impl Future<Output = io::Result<()>> {
             $to.sent()
+        }
+
+        fn file_sender(&$self) -> Option<crate::socket::FileSender<'_>> {
+            $to.file_sender()
         }
 
         fn peer_addr(&$self) -> Option<SocketAddr> {

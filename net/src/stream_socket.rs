@@ -17,7 +17,7 @@ use traps::io::{Io, Source};
 
 use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr, peer_addr};
-use crate::socket::{self, Readable, Socket};
+use crate::socket::{self, FileSender, Readable, Socket};
 use crate::stream::Stream;
 
 /// A connection of an address family: a [`TcpStream`](crate::TcpStream) or a
@@ -215,6 +215,10 @@ impl<F: Family> Stream for StreamSocket<F> {
     #[track_caller]
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         socket::sent(&self.io, Location::caller())
+    }
+
+    fn file_sender(&self) -> Option<FileSender<'_>> {
+        Some(FileSender(&self.io))
     }
 
     fn peer_addr(&self) -> Option<SocketAddr> {

@@ -20,6 +20,7 @@ use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
 use super::persists::Next;
 use super::transport::Transport;
+use crate::door::Handle;
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
 
@@ -602,6 +603,33 @@ impl<S: Stream> Writer<'_, S> {
         sent.map_err(|error| self.lose(error))?;
         self.streamed = before;
         Ok(())
+    }
+
+    /// Sends a `part` of a file, its offset and length, after the gathered bytes. `job` does so on
+    /// another thread, and gets a duplicate of the socket. Returns what `job` returns, with the
+    /// number of bytes that were sent.
+    pub(crate) async fn send_file<T>(
+        &mut self,
+        part: (u64, usize),
+        job: impl AsyncFnOnce(Handle<'c'>) -> io::Result<(T, io::Result<usize>)>,
+    ) -> io::Result<(T, io::Result<usize>)> {
+        self.check()?;
+        budget().await?;
+        self.release();
+        let lent = self.transport.borrow_mut().lend(self.config).await;
+        let socket = lent.map_err(|error| self.lose(error))?;
+        // As in `write_large`: if the job is abandoned, it is not known how much it sends.
+        let before = std::mem::replace(&mut self.streamed, Streamed::Cut);
+        let (value, sent) = job(socket).await?;
+        self.streamed = before;
+        let mut transport = self.transport.borrow_mut();
+        let sent = transport.sent_file(part, sent);
+        if let (Ok(n), Streamed::Length(left)) = (&sent, &mut self.streamed) {
+            *left -= *n as u64;
+            transport.count_body(*n);
+        }
+        drop(transport);
+        Ok((value, sent))
     }
 
     /// Gathers or writes one piece of a streamed body. Each piece costs an operation of the budget,

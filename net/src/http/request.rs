@@ -209,8 +209,8 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(std::mem::take(body))
     }
 
-    /// Reads the rest of a body with a length straight into `body`. This saves a copy and reads more
-    /// at a time than the input holds.
+    /// Reads the rest of a body with a length straight into `body`. This saves a copy, and a read
+    /// can take more than the input holds.
     async fn read_rest(&mut self, body: &mut Vec<u8>, most: u64) -> io::Result<()> {
         while let Body::Length(left) = self.body {
             budget().await?;
@@ -257,6 +257,11 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(())
     }
 
+    /// Whether the stream can send a file without reading it.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.writer.transport.borrow().sends_files()
+    }
+
     /// Takes room in memory for a buffer of `bytes` bytes that this response uses. Blocks until
     /// there is room. A buffer that is no larger than a read buffer needs no room.
     pub(crate) async fn hold_buffer(&mut self, bytes: usize) -> io::Result<()> {
@@ -271,8 +276,8 @@ impl<'r, S: Stream> Request<'r, S> {
         held.map_err(|error| self.expired(error))
     }
 
-    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that would need
-    /// a wait.
+    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that needs a
+    /// wait.
     pub(crate) fn grow_buffer(&mut self, more: usize) -> bool {
         let Writer { transport, config, .. } = self.writer;
         transport.borrow_mut().grow_buffer(more as u64, config)

@@ -27,6 +27,7 @@ use super::connections::{Entry, State};
 use super::limits::{Conn, Deadlines};
 use super::memory::Room;
 use super::phase::{Expired, Over, Phase};
+use crate::door::Handle;
 use crate::limits::{GATHER, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
 use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
@@ -334,8 +335,8 @@ impl<S: Stream> Transport<S> {
         Ok(())
     }
 
-    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that would need
-    /// a wait, or if bodies wait for it.
+    /// Takes room in memory for `more` more bytes of such a buffer. Returns false if that needs a
+    /// wait, or if bodies wait for it.
     pub(crate) fn grow_buffer(&mut self, more: u64, config: &Config) -> bool {
         let room = self.room(config);
         room.grow_if_unwanted(room.held() + more, &config.limits)
@@ -561,6 +562,44 @@ impl<S: Stream> Transport<S> {
         self.entry.flushed();
         self.report(config);
         Ok(())
+    }
+
+    /// Whether the stream can send a file without reading it.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.stream.file_sender().is_some()
+    }
+
+    /// Writes all gathered bytes before those of a file. Returns a duplicate of the socket for the
+    /// job that sends the file, or an empty handle if there is none.
+    pub(crate) async fn lend(&mut self, config: &Config) -> io::Result<Handle<'c'>> {
+        self.take_time();
+        let Transport { stream, out, .. } = self;
+        let sent =
+            stream.file_sender().filter(|_| !out.is_empty()).and_then(|it| it.send_before(out));
+        if let Some(n) = sent.transpose()? {
+            self.written(n);
+        }
+        self.flush(config).await?;
+        let duplicate = self.stream.file_sender().map(|it| it.duplicate());
+        Ok(duplicate.and_then(Result::ok).unwrap_or(Handle::EMPTY))
+    }
+
+    /// Records the result of the job: it was to send a `part` of a file, its offset and length.
+    /// Returns the number of bytes that it sent.
+    pub(crate) fn sent_file(
+        &mut self,
+        part: (u64, usize),
+        sent: io::Result<usize>,
+    ) -> io::Result<usize> {
+        let sender = self.stream.file_sender().expect("rule: a stream that sent a file can do so");
+        let n = sender.sent(part, sent)?;
+        self.since = Since::Time;
+        self.entry.much.set(true);
+        self.pace.count(n);
+        self.moved(n);
+        self.log.iter_mut().for_each(|log| log.take(n));
+        weigh(n);
+        Ok(n)
     }
 
     /// Writes all gathered bytes, and the bytes that the stream holds back.

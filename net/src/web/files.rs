@@ -1,5 +1,5 @@
-//! The files of a directory as responses. They are opened without leaving the directory, and read
-//! piece by piece on worker threads.
+//! The files of a directory as responses. They are opened without leaving the directory, and sent
+//! or read piece by piece on worker threads.
 //!
 //! The module `conditions` decides which part of a file to send. This module must not read a file
 //! on the kernel's thread.
@@ -18,14 +18,15 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 use traps::internal::tape::{Answer, Words};
 use traps::threads::Limiter;
-use traps::wall_clock;
+use traps::{Time, wall_clock};
 
 use super::conditions::{State, Verdict, judge};
 use crate::door::{self, Handle, Told};
 use crate::http::memory::Growing;
 use crate::http::{Request, Response};
-use crate::limits::{FILE_PIECE, LARGEST_FILE_PIECE};
+use crate::limits::{FILE_JOB, FILE_PIECE, LARGEST_FILE_PIECE, READ_BUFFER};
 use crate::resolve::failed;
+use crate::socket::send_file;
 use crate::stream::Stream;
 use crate::throttle::Throttle;
 
@@ -46,6 +47,10 @@ const NO_FILE: &str = "there is no such file\n";
 /// in memory, or 16 KiB and one piece if pieces are small. A piece of more than 16 KiB counts for
 /// [`Limits::memory`](crate::http::Limits::memory), and a download waits for room like a body. The
 /// file is closed when its response ends, for whatever reason.
+///
+/// If the stream is a socket ([`Stream::file_sender`]), the system sends a file of more than 16 KiB
+/// without a copy (sendfile(2)), in jobs that end when the socket is full. Then a piece of 16 KiB
+/// is read, and waits for the client. So the download of a client that does not read keeps 16 KiB.
 ///
 /// ```
 /// use std::io;
@@ -118,7 +123,7 @@ impl Files {
     /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB, and
     /// up to 1 MiB for a client that takes each piece at once, if there is room in memory. A client
     /// that takes no bytes keeps one piece in memory, or as many pieces of less than 16 KiB as fill
-    /// 16 KiB.
+    /// 16 KiB. If the system sends the file, it is read only in pieces of 16 KiB at most.
     #[must_use]
     pub fn piece(mut self, bytes: usize) -> Files {
         self.piece = bytes.max(1);
@@ -215,46 +220,115 @@ impl Files {
         (name, file): (&str, Handle),
         part: Range<u64>,
     ) -> io::Result<Response> {
-        let part = if request.is_head() { 0..0 } else { part };
-        let left = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
-        request.hold_buffer(left.min(self.piece)).await?;
+        let left = if request.is_head() { 0..0 } else { part };
+        let mut download = Download { file, left, size: self.piece, buffer: Growing::default() };
+        // To read a short file takes fewer system calls.
+        let mut by_system = download.next(usize::MAX) > READ_BUFFER && request.sends_files();
+        if by_system {
+            download.size = READ_BUFFER.min(self.piece);
+        }
+        request.hold_buffer(download.next(download.size)).await?;
         let mut answer = request.start(response).await?;
-        let file = Arc::new(file);
-        let (mut at, mut size, mut buffer) = (part.start, self.piece, Growing::default());
-        while at < part.end {
-            let left = usize::try_from(part.end - at).unwrap_or(usize::MAX);
-            let (file, most) = (file.clone(), left.min(size));
-            let read = move || {
-                buffer.0.resize(most, 0);
-                let read = file.get().and_then(|file| pread(file, &mut buffer.0, at));
-                (buffer, read)
-            };
-            let (mut back, read) = self.limiter.run_in_thread(read).await?;
-            let read = door::read(&mut back.0, |_| Some(read.map_err(io::Error::from)));
-            let n = match read.unwrap_or(Ok(0)) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-                Ok(n) if n > 0 => n,
-                read => {
-                    let short = || io::Error::new(ErrorKind::UnexpectedEof, "it became shorter");
-                    let whom = whom(answer.request());
-                    return Err(failed(
-                        format!("send {name}{whom}"),
-                        read.err().unwrap_or_else(short),
-                    ));
+        while !download.left.is_empty() {
+            let read;
+            if by_system {
+                let most = download.next(FILE_JOB);
+                let part = (download.left.start, most);
+                let job = async |socket| {
+                    let send = move || download.send(&socket, most);
+                    let (download, read, sent) = self.limiter.run_in_thread(send).await?;
+                    Ok(((download, read), sent))
+                };
+                let sent;
+                ((download, read), sent) = answer.request().writer.send_file(part, job).await?;
+                by_system = sent.is_ok();
+                download.left.start += sent.as_ref().map_or(0, |n| *n as u64);
+                if !by_system {
+                    // The file or the connection is at fault. To read and write shows which.
+                    download.size = self.piece;
+                    answer.request().hold_buffer(download.next(self.piece)).await?;
                 }
-            };
+                if !sent.is_ok_and(|n| n < most) {
+                    continue;
+                }
+            } else {
+                (download, read) = self.limiter.run_in_thread(move || download.read()).await?;
+            }
+            let n = download
+                .has_read(read)
+                .map_err(|error| failed(format!("send {name}{}", whom(answer.request())), error))?;
             let begun = answer.request().now();
-            answer.write(&back.0[..n]).await?;
-            (at, buffer) = (at + n as u64, back);
-            let request = answer.request();
-            if request.now() > begun {
-                request.shrink_buffer(size - self.piece);
-                (size, buffer) = (self.piece, Growing::default());
-            } else if at < part.end && size * 2 <= self.largest && request.grow_buffer(size) {
-                size *= 2;
+            answer.write(&download.buffer.0[..n]).await?;
+            download.left.start += n as u64;
+            if !by_system {
+                self.adapt(answer.request(), &mut download, begun);
             }
         }
         answer.finish()
+    }
+
+    /// Lets the pieces grow if the client has taken the last one at once, since `begun`. Otherwise
+    /// returns to the size of the first one.
+    fn adapt<S: Stream>(&self, request: &mut Request<'_, S>, download: &mut Download, begun: Time) {
+        let Download { left, size, buffer, .. } = download;
+        if request.now() > begun {
+            request.shrink_buffer(*size - self.piece);
+            (*size, *buffer) = (self.piece, Growing::default());
+        } else if !left.is_empty() && *size * 2 <= self.largest && request.grow_buffer(*size) {
+            *size *= 2;
+        }
+    }
+}
+
+/// The part of a file that is left to send. A job on a worker thread gets it and returns it.
+struct Download {
+    file: Handle,
+    left: Range<u64>,
+    /// The number of bytes that are read at a time.
+    size: usize,
+    buffer: Growing,
+}
+
+impl Download {
+    /// The number of bytes that are left, but `most` at most.
+    fn next(&self, most: usize) -> usize {
+        let left = self.left.end - self.left.start;
+        usize::try_from(left).map_or(most, |left| left.min(most))
+    }
+
+    /// Reads the next piece. Returns the number of its bytes.
+    fn read(mut self) -> (Download, io::Result<usize>) {
+        let size = self.next(self.size);
+        self.buffer.0.resize(size, 0);
+        let read = self.file.get().and_then(|it| pread(it, &mut self.buffer.0, self.left.start));
+        (self, read.map_err(io::Error::from))
+    }
+
+    /// Sends at most `most` bytes to a socket. If it has no room for more, reads the next piece.
+    /// Returns the number of bytes in the piece, and the number of bytes sent.
+    fn send(
+        mut self,
+        socket: &Handle<'c'>,
+        most: usize,
+    ) -> (Download, io::Result<usize>, io::Result<usize>) {
+        let begin = self.left.start;
+        let sent = send_file(socket, &self.file, begin, most);
+        let Some(n) = sent.as_ref().ok().filter(|n| **n < most) else { return (self, Ok(0), sent) };
+        self.left.start += *n as u64;
+        let (mut back, read) = self.read();
+        back.left.start = begin;
+        (back, read, sent)
+    }
+
+    /// Takes the result of a read, and returns the number of bytes: zero if a signal came first.
+    fn has_read(&mut self, read: io::Result<usize>) -> io::Result<usize> {
+        // In a replay the job has read nothing.
+        self.buffer.0.resize(self.next(self.size), 0);
+        match door::read(&mut self.buffer.0, |_| Some(read)).unwrap_or(Ok(0)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it became shorter")),
+            read => read,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::net::TcpStream as StdStream;
+use std::net::{SocketAddr, TcpStream as StdStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,11 +12,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http_support::app::{Seen, get, with};
 use kernel::trace::{Event, Line};
-use kernel::{Kernel, Machine, Real, Sim};
-use net::http::{Config, Handler, Request, Response, serve_connection};
+use kernel::{Kernel, Machine, Options, Real, Sim};
+use net::http::{Config, Exchange, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use net::web::{Files, Router};
-use net::{Stream, TcpListener};
+use net::{Stream, TcpListener, TcpStream};
 use traps::threads::Limiter;
 use traps::{Time, spawn};
 
@@ -462,4 +462,263 @@ fn a_file_from_the_future_was_changed_when_it_is_sent() {
         let changed = changed.or(seen.field("Date"));
         assert_eq!(seen.field("Last-Modified"), changed, "{}", seen.text);
     }
+}
+
+// ---- Sent by the system -------------------------------------------------------------------------
+
+/// A file of this length, with bytes that show their place.
+fn pattern(home: &Path, length: usize) -> Vec<u8> {
+    let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+    fs::write(home.join("large"), &bytes).unwrap();
+    bytes
+}
+
+/// Two ends of a connection over loopback. The buffers are small, so the socket is often full.
+async fn connection() -> (TcpStream, TcpStream) {
+    let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (client, accepted) = traps::join(TcpStream::connect(address), listener.accept()).await;
+    let ends = (accepted.unwrap().0, client.unwrap());
+    for end in [&ends.0, &ends.1] {
+        end.set_buffer_sizes(64 << 10, 64 << 10).unwrap();
+    }
+    ends
+}
+
+/// A server of files on the real clock, and what it does.
+struct Served {
+    app: Rc<App>,
+    config: Rc<Config>,
+    limiter: Limiter,
+    jobs: Rc<Cell<usize>>,
+    warnings: Rc<RefCell<Vec<String>>>,
+    /// The access log: statuses and lengths.
+    log: Rc<RefCell<Vec<(u16, u64)>>>,
+}
+
+impl Served {
+    /// Serves a connection in a task of its own. Returns its end, and the task.
+    async fn serve(&self) -> (TcpStream, traps::Task<io::Result<()>>) {
+        let (server, client) = connection().await;
+        (client, self.serve_at(server).await)
+    }
+
+    async fn serve_at(&self, server: impl Stream + 'static) -> traps::Task<io::Result<()>> {
+        let (app, config) = (self.app.clone(), self.config.clone());
+        let serve = async move { serve_connection(server, &*app, &config).await };
+        spawn("conn", serve).await
+    }
+
+    /// Waits until a download has sent something and waits for its client.
+    async fn is_stalled(&self) {
+        while self.jobs.get() < 2 || self.limiter.in_use() > 0 {
+            traps::yield_now().await.unwrap();
+        }
+        traps::yield_now().await.unwrap();
+    }
+}
+
+/// Runs `body` with a server of the files in `home`.
+fn served(home: &Path, body: impl AsyncFnOnce(&Served)) {
+    served_with(Config::default(), home, body);
+}
+
+fn served_with(mut config: Config, home: &Path, body: impl AsyncFnOnce(&Served)) {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let (jobs, warnings) = (jobs(&mut kernel), warnings(&mut kernel));
+    let (limiter, log) = (Limiter::new("files", 2), Rc::new(RefCell::new(Vec::new())));
+    let told = log.clone();
+    config.on_answer(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
+    let (app, config) = (Rc::new(app(home, &limiter)), Rc::new(config));
+    let served = Served { app, config, limiter, jobs, warnings, log };
+    let ran = kernel.run(traps::timeout_after(testing::child::LIMIT, async {
+        body(&served).await;
+        Ok::<_, traps::Interrupt>(())
+    }));
+    ran.unwrap().unwrap();
+    kernel.shutdown().unwrap();
+}
+
+/// Reads a response with a length, and returns its body.
+async fn response(client: &mut (impl Stream + ?Sized)) -> Vec<u8> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).await.unwrap();
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.split_once("Content-Length: ").unwrap().1.lines().next().unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    client.read_exact(&mut body).await.unwrap();
+    body
+}
+
+#[test]
+fn a_socket_gets_the_bytes_of_each_file_and_of_each_part_and_then_the_next_response() {
+    const JOB: usize = 4 << 20;
+    let home = directory("files_by_system");
+    served(&home, async |served| {
+        let (mut client, mut conn) = served.serve().await;
+        let lengths = [16 << 10, 128 << 10, JOB, JOB + (16 << 10)];
+        for length in lengths.into_iter().flat_map(|at| [at - 1, at, at + 1]) {
+            let bytes = pattern(&home, length);
+            let requests = get("GET /large") + &get("HEAD /large") + &get("GET /a.txt");
+            client.write_all(requests.as_bytes()).await.unwrap();
+            assert!(response(&mut client).await == bytes, "{length}");
+            let mut text = Vec::new();
+            while !text.ends_with(TEXT.as_bytes()) {
+                let mut byte = [0];
+                client.read_exact(&mut byte).await.unwrap();
+                text.extend(byte);
+            }
+            assert_eq!(String::from_utf8(text).unwrap().matches("HTTP/1.1 200 ").count(), 2);
+            for (from, to) in [(1, length - 1), (length / 2, length - 1), (7, 7)] {
+                let range = with("GET /large", &format!("Range: bytes={from}-{to}"));
+                client.write_all(range.as_bytes()).await.unwrap();
+                assert!(response(&mut client).await == bytes[from..=to], "{length} {from} {to}");
+            }
+            let log = served.log.take();
+            let told: Vec<_> = log.iter().map(|(_, length)| *length as usize).collect();
+            assert_eq!(told, [length, 0, 10, length - 1, length - length / 2, 1]);
+        }
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+        assert_eq!(served.warnings.take(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_no_thread_and_no_large_buffer() {
+    let home = directory("files_unread");
+    let bytes = pattern(&home, 16 << 20);
+    served(&home, async |served| {
+        let (mut client, mut conn) = served.serve().await;
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        served.is_stalled().await;
+        assert_eq!((served.config.memory(), served.limiter.in_use()), (0, 0));
+        open_files(&home, 1);
+        assert!(response(&mut client).await == bytes);
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+        open_files(&home, 0);
+    });
+}
+
+#[test]
+fn a_client_that_takes_nothing_in_time_loses_its_download() {
+    let home = directory("files_late");
+    pattern(&home, 16 << 20);
+    let mut config = Config::default();
+    config.deadlines.write = Duration::from_millis(20);
+    served_with(config, &home, async |served| {
+        let (mut client, mut conn) = served.serve().await;
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        conn.join().await.unwrap().unwrap();
+        let mut all = Vec::new();
+        client.read_to_end(&mut all, 16 << 20).await.unwrap();
+        assert!((1..16_000_000).contains(&all.len()), "{}", all.len());
+        open_files(&home, 0);
+        let log = served.log.take();
+        assert!(matches!(log[..], [(200, 1..16_000_000)]), "{log:?}");
+    });
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_ends_its_download() {
+    let home = directory("files_left");
+    pattern(&home, 16 << 20);
+    served(&home, async |served| {
+        let (mut client, mut conn) = served.serve().await;
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        client.read_exact(&mut [0; 100_000]).await.unwrap();
+        drop(client);
+        conn.join().await.unwrap().unwrap_err();
+        open_files(&home, 0);
+        let log = served.log.take();
+        assert!(matches!(log[..], [(200, 90_000..16_000_000)]), "{log:?}");
+    });
+}
+
+#[test]
+fn a_file_that_becomes_shorter_breaks_off_what_the_system_sends() {
+    let home = directory("files_cut");
+    pattern(&home, 16 << 20);
+    served(&home, async |served| {
+        let (mut client, mut conn) = served.serve().await;
+        let peer = client.local_addr().unwrap();
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        served.is_stalled().await;
+        File::options().write(true).open(home.join("large")).unwrap().set_len(10).unwrap();
+        let (mut read, mut buf) = (0, vec![0; 4096]);
+        while let Ok(1..) = client.read(&mut buf).await.inspect(|n| read += n) {}
+        assert!((1..16 << 20).contains(&read));
+        conn.join().await.unwrap().ok();
+        let why = format!("a handler failed: cannot send large for {peer}: it became shorter");
+        assert_eq!(served.warnings.take(), [why]);
+    });
+}
+
+#[test]
+fn a_socket_that_takes_no_files_gets_the_bytes_all_the_same() {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    let home = directory("files_append");
+    let bytes = pattern(&home, 1 << 20);
+    served(&home, async |served| {
+        let (server, mut client) = connection().await;
+        // sendfile(2) refuses a descriptor in this mode.
+        fcntl_setfl(&server, OFlags::APPEND | OFlags::NONBLOCK).unwrap();
+        let mut conn = served.serve_at(server).await;
+        client.write_all(get("GET /large").as_bytes()).await.unwrap();
+        client.read_exact(&mut [0; 12]).await.unwrap();
+        assert_eq!(served.config.memory(), 128 << 10, "a piece was read");
+        assert!(response(&mut client).await == bytes);
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_replay_sends_a_file_that_is_neither_in_the_record_nor_on_the_disk() {
+    const LENGTH: usize = 8 << 20;
+    let home = directory("files_replayed");
+    pattern(&home, LENGTH);
+    let program = async |bound: &dyn Fn(SocketAddr)| {
+        let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        bound(listener.local_addr().unwrap());
+        let (log, mut config) = (Rc::new(RefCell::new(Vec::new())), Config::default());
+        let told = log.clone();
+        config.on_answer(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
+        let app = app(&home, &Limiter::new("files", 2));
+        let (stream, _) = listener.accept().await.unwrap();
+        serve_connection(stream, &app, &config).await.unwrap();
+        log.take()
+    };
+    let record = home.with_file_name("record");
+    let mut kernel = Kernel::record_to(&record, Options::new()).unwrap();
+    let client = RefCell::new(None);
+    let start = |address| {
+        let read = move || {
+            let mut client = StdStream::connect(address).unwrap();
+            let request = with("GET /large", "Connection: close");
+            client.write_all(request.as_bytes()).unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).unwrap();
+            answer
+        };
+        client.replace(Some(std::thread::spawn(read)));
+    };
+    let live = kernel.run(program(&start)).unwrap();
+    kernel.shutdown().unwrap();
+    drop(kernel);
+    assert_eq!(live, [(200, LENGTH as u64)]);
+    let answer = client.take().unwrap().join().unwrap();
+    assert!(answer.ends_with(&fs::read(home.join("large")).unwrap()));
+    let text = fs::read(&record).unwrap();
+    assert!(text.len() < LENGTH / 4, "{} bytes", text.len());
+    let lines = String::from_utf8_lossy(&text).matches("\n<sendfile ok ").count();
+    assert!(lines > 1, "{lines}");
+    fs::remove_file(home.join("large")).unwrap();
+    let replayed = testing::replay(&record, program(&|_| ())).output;
+    assert_eq!(replayed, live);
 }

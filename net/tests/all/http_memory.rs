@@ -766,8 +766,8 @@ impl Stream for Counted {
     }
 }
 
-/// Sends `bytes`, one piece a millisecond, and a second request behind them. Returns the response to
-/// the first, and the number of the server's reads.
+/// Sends `bytes`, one piece a millisecond, and a second request behind them. Returns the response
+/// to the first, and the number of the server's reads.
 async fn echoed(length: usize, bytes: &[u8], piece: usize) -> (Vec<u8>, u32) {
     let (server, mut client) = duplex(4 << 20);
     let reads = Rc::new(Cell::new(0));
