@@ -50,7 +50,7 @@ const NO_FILE: &str = "there is no such file\n";
 ///
 /// If the stream is a socket ([`Stream::file_sender`]), the system sends a file of more than 16 KiB
 /// without a copy (sendfile(2)), in jobs that end when the socket is full. Then a piece of 16 KiB
-/// is read, and waits for the client. So the download of a client that does not read keeps 16 KiB.
+/// is read, and waits for the client. So the download of a client that does not read keeps 32 KiB.
 ///
 /// ```
 /// use std::io;
