@@ -4,10 +4,10 @@
 //! This module must not accept connections.
 
 use std::io;
-use std::mem;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use traps::internal::Throttle;
 use traps::{ConnectionDeadline, Time, note_warning};
 
 use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, BACK_OFF_PAUSE};
@@ -56,13 +56,12 @@ pub(crate) struct BackOff {
     pub(crate) make_room: Option<Box<dyn Fn()>>,
     /// The number of back-offs since the last accept, or since the shutdown began.
     pub(crate) row: u32,
-    /// The number of back-offs since the last log line about the end of an episode.
-    count: u64,
+    /// The throttle of the log lines about back-offs, at the start or the end of an episode. Counts
+    /// the back-offs since the last log line about the end of an episode.
+    throttle: Throttle,
     /// The clock for the time of an episode's last log line. Set while the log has only the
     /// episode's first line.
     clock: Option<ConnectionDeadline>,
-    /// The time of the last log line about a back-off, at the start or the end of an episode.
-    said_at: Option<Time>,
 }
 
 impl BackOff {
@@ -87,18 +86,15 @@ impl BackOff {
         // Eight doublings exceed the longest wait; more could overflow.
         let span = BACK_OFF_FIRST * (1 << self.row.min(8));
         self.row = self.row.saturating_add(1);
-        self.count += 1;
+        self.throttle.count();
         span.min(BACK_OFF_LONGEST)
     }
 
     /// Returns the text of an episode's first log line, or `None` if the last log line about a
     /// back-off is too recent.
     fn first_words(&mut self, what: &str, now: Time) -> Option<String> {
-        if self.said_at.is_some_and(|at| now.since(at) < BACK_OFF_PAUSE) {
-            return None;
-        }
-        self.said_at = Some(now);
-        Some(format!("accept backs off: {what}; tries again after 5 ms to 1 s"))
+        let is_logged = self.throttle.claim_line(now, BACK_OFF_PAUSE);
+        is_logged.then(|| format!("accept backs off: {what}; tries again after 5 ms to 1 s"))
     }
 
     /// Records a successful accept, which ends the episode.
@@ -119,8 +115,8 @@ impl BackOff {
     }
 
     fn last_words(&mut self, now: Time) -> String {
-        self.said_at = Some(now);
-        let count = mem::take(&mut self.count);
+        self.throttle.stamp(now);
+        let count = self.throttle.take_unlogged();
         format!("accept goes on after backing off {count} times")
     }
 }
@@ -165,6 +161,14 @@ mod tests {
         let later = [(at(10_005), begins()), (at(10_010), ends(2001))];
         let last = [(at(20_010), begins()), (at(20_015), ends(2001))];
         assert_eq!(said, [first, later, last].concat());
+    }
+
+    #[test]
+    fn an_episode_of_an_earlier_kernel_holds_no_beginning_back() {
+        let mut back_off = BackOff::default();
+        back_off.lengthen();
+        back_off.last_words(Time::ZERO + BACK_OFF_PAUSE * 100);
+        assert!(back_off.first_words("room", Time::ZERO).is_some());
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use traps::Time;
-
 /// The largest number of bytes offered to a stream at once under a write deadline. Progress within
 /// a piece is noticed at the end of the piece at the latest.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -61,12 +59,6 @@ pub(crate) const BACK_OFF_PAUSE: Duration = Duration::from_secs(10);
 
 /// The shortest time between two lines in the log about the same limit, or about failures of peers.
 pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
-
-/// Returns whether a line of the log is younger than [`CAP_PAUSE`]. If its time is in the future,
-/// it comes from the clock of an earlier kernel.
-pub(crate) fn is_recent(line: Time, now: Time) -> bool {
-    line <= now && now.since(line) < CAP_PAUSE
-}
 
 /// The largest number of refused connections that the server keeps so that their clients can read
 /// the reason.

@@ -17,7 +17,7 @@ use crate::family::Family;
 use crate::halves::Split;
 use crate::stream::{Stream, forward};
 use crate::stream_socket::{OwnedReadHalf, OwnedWriteHalf, StreamSocket};
-use crate::throttle::Throttle;
+use crate::throttle::Warnings;
 
 /// Accepts connections, and serves each one in its own task. Serves at most `limit` connections at
 /// a time. While all slots are taken it does not accept, so clients wait in the backlog. *Blocks*
@@ -132,7 +132,7 @@ impl<S: Stream> Accepted for (S, SocketAddr) {
 
 /// The messages about failed connections of a server, which its connections share.
 #[derive(Clone, Default)]
-struct Failures(Rc<Throttle>);
+struct Failures(Rc<Warnings>);
 
 impl Failures {
     async fn note(&self, error: impl Display, peer: Option<SocketAddr>) {

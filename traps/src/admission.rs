@@ -5,13 +5,11 @@
 //! a [`Semaphore`](crate::sync::Semaphore), or waits for a worker thread. The limit works on any
 //! thread, with or without a kernel. Only its `cap` lines need a kernel.
 
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::core::gate;
 use crate::error::Error;
-use crate::notes::note_cap;
-use crate::time::Time;
+use crate::notes::{Throttle, note_cap};
 use crate::verbs::ADMISSION_PAUSE;
 
 /// A limit that admits a bounded number of callers at a time and refuses the others. It refuses in
@@ -58,12 +56,10 @@ struct Counts {
     peak: u64,
     admitted: u64,
     refused: u64,
-    /// The number of refusals that no log line has counted yet.
-    unlogged: u64,
     /// Whether a log line has reported a refusal since a caller was last admitted inside a kernel.
     logged: bool,
-    /// The time of the last log line that reported a first refusal.
-    logged_at: Option<Time>,
+    /// The throttle of the log lines that report a first refusal.
+    throttle: Throttle,
 }
 
 impl Admissions {
@@ -125,7 +121,7 @@ impl AdmissionLimit {
         // Outside a kernel there is no log. Then the next admission inside a kernel logs the line.
         if counts.logged && gate::epoch() != 0 {
             counts.logged = false;
-            let refused = mem::take(&mut counts.unlogged);
+            let refused = counts.throttle.take_unlogged();
             drop(counts);
             if refused > 1 {
                 note_cap(format!("name={name} limit={limit} refused={refused}"));
@@ -140,12 +136,9 @@ impl AdmissionLimit {
     fn log_refusal(&self) {
         let Some(now) = gate::now() else { return };
         let mut counts = self.0.counts();
-        counts.unlogged += 1;
-        // If the last line is in the future, it was stamped by the clock of another kernel.
-        let is_recent = |at| at <= now && now.since(at) < ADMISSION_PAUSE;
-        if !counts.logged && !counts.logged_at.is_some_and(is_recent) {
+        counts.throttle.count();
+        if !counts.logged && counts.throttle.claim_line(now, ADMISSION_PAUSE) {
             counts.logged = true;
-            counts.logged_at = Some(now);
             drop(counts);
             note_cap(format!("name={} limit={}", self.0.name, self.0.limit));
         }

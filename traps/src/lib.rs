@@ -101,7 +101,7 @@ pub mod internal {
     };
     pub use crate::interrupts::interrupt::Delivery;
     pub use crate::interrupts::{interrupt, pending, scope, source};
-    pub use crate::notes::note_cap;
+    pub use crate::notes::{Throttle, note_cap};
     pub use crate::parts::{deadlines, liberty, signals, tape};
     pub use crate::signal::keep_statuses;
     pub use crate::task::{any_locals, body_without_handle, drop_locals, inherit_locals};

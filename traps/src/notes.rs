@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use crate::core::gate;
 use crate::core::protocol::{Note, Post};
+use crate::time::Time;
 
 /// Writes a `note` line into the log of the kernel that runs on this thread. If the log is off,
 /// this costs one branch, and `text` is not formatted. Does nothing if no kernel runs. Does not
@@ -164,5 +167,50 @@ pub fn is_traced() -> bool {
 fn post(note: Note) {
     if gate::epoch() != 0 {
         gate::post(Post::Note(note));
+    }
+}
+
+/// Keeps a pause between log lines that a client can cause at will, so that no client can fill the
+/// log. Counts the events that no line has reported yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Throttle {
+    /// The time of the last line.
+    logged_at: Option<Time>,
+    unlogged: u64,
+}
+
+impl Throttle {
+    /// Counts an event.
+    pub fn count(&mut self) {
+        self.unlogged += 1;
+    }
+
+    /// Claims a line at `now`. Returns false if the last line is younger than `pause`. A last line
+    /// in the future holds nothing back, because it was stamped by the clock of another kernel.
+    #[must_use]
+    pub fn claim_line(&mut self, now: Time, pause: Duration) -> bool {
+        let is_recent = |at| at <= now && now.since(at) < pause;
+        let is_claimed = !self.logged_at.is_some_and(is_recent);
+        if is_claimed {
+            self.stamp(now);
+        }
+        is_claimed
+    }
+
+    /// Begins the pause after a line that is logged at `now`.
+    pub fn stamp(&mut self, now: Time) {
+        self.logged_at = Some(now);
+    }
+
+    /// Returns the number of events that no line has reported.
+    #[must_use]
+    pub fn unlogged(&self) -> u64 {
+        self.unlogged
+    }
+
+    /// Returns the number of events that no line has reported, because a line is about to report
+    /// them.
+    pub fn take_unlogged(&mut self) -> u64 {
+        mem::take(&mut self.unlogged)
     }
 }

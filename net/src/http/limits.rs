@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use traps::Time;
-use traps::internal::note_cap;
+use traps::internal::{Throttle, note_cap};
 
-use crate::limits::is_recent;
+use crate::limits::CAP_PAUSE;
 
 /// Bounds on the bytes and requests of a peer. Each has a default. The largest value means no
 /// limit, except for `fields`.
@@ -93,24 +93,24 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Caps(RefCell<Vec<Hit>>);
 
-/// A limit that was hit, and its hits that no log line has reported yet.
+/// A limit that was hit.
 #[derive(Debug)]
 struct Hit {
     name: &'static str,
     limit: String,
     /// The connection that hit the limit last, and its peer.
     conn: Conn,
-    /// The number of hits since the last log line about the limit.
-    more: u64,
-    /// The time of the last log line about the limit.
-    said: Time,
+    /// The throttle of the log lines about the limit. Counts the hits after the first.
+    throttle: Throttle,
 }
 
 impl Hit {
-    fn line(&mut self, now: Time) -> String {
-        self.said = now;
-        let Hit { name, limit, conn, more, .. } = self;
-        format!("name={name} limit={limit} conn={conn} more={}", std::mem::take(more))
+    /// Returns the log line about the hits since the previous line, unless that line is younger
+    /// than `pause`.
+    fn line(&mut self, now: Time, pause: Duration) -> Option<String> {
+        let Hit { name, limit, conn, throttle } = self;
+        let line = |more| format!("name={name} limit={limit} conn={conn} more={more}");
+        throttle.claim_line(now, pause).then(|| line(throttle.take_unlogged()))
     }
 }
 
@@ -145,12 +145,14 @@ impl Caps {
         let mut hits = self.0.borrow_mut();
         let Some(hit) = hits.iter_mut().find(|hit| hit.name == name) else {
             let line = format!("name={name} limit={limit} conn={conn}");
-            hits.push(Hit { name, limit: limit.to_string(), conn, more: 0, said: now });
+            let mut throttle = Throttle::default();
+            throttle.stamp(now);
+            hits.push(Hit { name, limit: limit.to_string(), conn, throttle });
             return Some(line);
         };
-        hit.more += 1;
+        hit.throttle.count();
         (hit.conn, hit.limit) = (conn, limit.to_string());
-        (!is_recent(hit.said, now)).then(|| hit.line(now))
+        hit.line(now, CAP_PAUSE)
     }
 
     /// Logs the hits that were only counted: for each limit that was not logged in the last second,
@@ -163,9 +165,10 @@ impl Caps {
     }
 
     fn take_lines(&self, now: Time, at_end: bool) -> Vec<String> {
+        let pause = if at_end { Duration::ZERO } else { CAP_PAUSE };
         let mut hits = self.0.borrow_mut();
-        let is_due = |hit: &&mut Hit| hit.more > 0 && (at_end || !is_recent(hit.said, now));
-        hits.iter_mut().filter(is_due).map(|hit| hit.line(now)).collect()
+        let left = hits.iter_mut().filter(|hit| hit.throttle.unlogged() > 0);
+        left.filter_map(|hit| hit.line(now, pause)).collect()
     }
 }
 

@@ -28,7 +28,7 @@ use crate::limits::{FILE_JOB, FILE_PIECE, LARGEST_FILE_PIECE, READ_BUFFER};
 use crate::resolve::failed;
 use crate::socket::send_file;
 use crate::stream::Stream;
-use crate::throttle::Throttle;
+use crate::throttle::Warnings;
 
 const NO_FILE: &str = "there is no such file\n";
 
@@ -81,7 +81,7 @@ pub struct Files {
     piece: usize,
     /// The number of bytes that are read at a time if the client takes each piece at once.
     largest: usize,
-    said: Throttle,
+    warnings: Warnings,
 }
 
 /// The facts about a file that its response depends on.
@@ -116,8 +116,8 @@ impl Files {
             io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
         };
         let directory = Arc::new(opened.map_err(named)?);
-        let (piece, largest, said) = (FILE_PIECE, LARGEST_FILE_PIECE, Throttle::default());
-        Ok(Files { directory, limiter, piece, largest, said })
+        let (piece, largest, warnings) = (FILE_PIECE, LARGEST_FILE_PIECE, Warnings::default());
+        Ok(Files { directory, limiter, piece, largest, warnings })
     }
 
     /// Sets the number of bytes that are read at a time, at least one. The default is 128 KiB, and
@@ -209,7 +209,7 @@ impl Files {
         let error = failed(format!("open {name}{}", whom(request)), error);
         let Some(answer) = answer else { return Err(error) };
         // Clients can cause it at will.
-        self.said.warn(error, request.now());
+        self.warnings.warn(error, request.now());
         Ok(answer)
     }
 
