@@ -14,8 +14,9 @@ use std::io::{self, ErrorKind, Write};
 
 use traps::{Interruptible, budget};
 
-use super::config::{Config, Date};
+use super::config::Config;
 use super::connections::UntilClose;
+use super::date::Date;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
 use super::persists::Next;

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
+use super::chunked::{Chunks, Piece};
 use super::config::Config;
 use super::head::{Head, Span, values};
 use super::head::{Stop, parse};
 use super::limits::Deadlines;
 use super::limits::Limits;
-use super::request::{Chunks, Piece};
 
 /// Makes a configuration with small limits, so that short requests exceed them. The limit of the
 /// request line may be larger than that of a head.

@@ -8,7 +8,8 @@
 //! status that the server sends by itself. Then follow a request:
 //!
 //! - `head` parses the head;
-//! - `request_head` and `request` are what the handler sees, the second with the body;
+//! - `request_head` and `request` are what the handler sees, the second with the body, whose chunks
+//!   `chunked` decodes;
 //! - `answer` has the response, and writes it.
 //!
 //! Below these is `transport`, the stream of a busy connection with its waits for the peer.
@@ -23,9 +24,11 @@
 
 mod access_log;
 pub(crate) mod answer;
+pub(crate) mod chunked;
 mod config;
 mod connection;
 mod connections;
+mod date;
 #[cfg(test)]
 mod fuzz_tests;
 mod handshake;

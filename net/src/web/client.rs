@@ -13,9 +13,9 @@ use traps::Interruptible;
 use super::call::Call;
 use crate::buffer::BufReader;
 use crate::http::answer::write_number;
+use crate::http::chunked::{Chunks, Piece};
 use crate::http::head::values;
 use crate::http::request::none_lost;
-use crate::http::request::{Chunks, Piece};
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
 
