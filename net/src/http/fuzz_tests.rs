@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
-use super::head::{Head, Span, values};
-use super::head::{Stop, parse};
+use super::head::{Head, Lines, Span, Stop, parse, values};
 use super::limits::Deadlines;
 use super::limits::Limits;
 
@@ -61,6 +60,17 @@ const WORDS: &[&str] = &[
     "\u{7f}",
     "\u{e9}",
     "xxxxxxxxxxxxxxxx",
+];
+
+const STATUS_LINES: &[&str] = &[
+    "HTTP/1.1 200 OK",
+    "HTTP/1.0 404 Not  \u{e9}",
+    "HTTP/1.1 204",
+    "HTTP/1.1 999 ",
+    "HTTP/1.1  200 OK",
+    "HTTP/1.1 20 OK",
+    "HTTP/2.0 200 OK",
+    "",
 ];
 
 const CHUNK_WORDS: &[&str] = &[
@@ -241,6 +251,49 @@ proptest! {
             (Ok(httparse::Status::Partial), ours) => prop_assert_eq!(ours, Err(Stop::Partial)),
             (Err(httparse::Error::Version), _) => {}
             (Err(_), ours) => prop_assert!(matches!(ours, Err(Stop::Refused(_)))),
+        }
+    }
+
+    /// Compares the lines of whole responses with `httparse`, which accepts LF as a line end.
+    #[test]
+    fn a_response_has_the_parts_that_httparse_finds(
+        line in prop::sample::select(STATUS_LINES),
+        lines in prop::collection::vec(prop::sample::select(&WORDS[23..]), 0..4),
+        mistake in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        let mut head = [&[line][..], &lines, &["\r\n"]].concat().join("\r\n").into_bytes();
+        if let Some((place, byte)) = mistake {
+            let place = place.index(head.len());
+            head[place] = byte;
+        }
+        // `httparse` knows no later minor version.
+        if let Some(minor @ b'2'..=b'9') = head.get_mut("HTTP/1.".len()) {
+            *minor = b'1';
+        }
+        let mut fields = [httparse::EMPTY_HEADER; 4];
+        let mut response = httparse::Response::new(&mut fields);
+        let theirs = response.parse(&head);
+        let mut lines = Lines { rest: &head };
+        let (line, mut count) = (lines.status_line(), 0);
+        let read = |_: &[u8], _: &[u8]| {
+            count += 1;
+            Ok(())
+        };
+        let ours = line.and_then(|line| match lines.fields(4, false, read) {
+            Ok(None) => Some((line.1, head.len() - lines.rest.len())),
+            Ok(Some(_)) | Err(_) => None,
+        });
+        let theirs = theirs.ok().filter(|_| {
+            let mut ends = head.split_inclusive(|byte| *byte == b'\n');
+            // An empty line before the status line is refused.
+            ends.all(|line| line.ends_with(b"\r\n")) && !head.starts_with(b"\r\n")
+        });
+        match theirs {
+            Some(httparse::Status::Complete(len)) => {
+                prop_assert_eq!(ours, Some((response.code.expect("it is whole"), len)));
+                prop_assert_eq!(count, response.headers.len());
+            }
+            _ => prop_assert_eq!(ours, None),
         }
     }
 

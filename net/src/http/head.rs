@@ -1,4 +1,5 @@
-//! The head of a request: how it is parsed, and what it says.
+//! The head of a request: how it is parsed, and what it says. The client parses the lines of a
+//! response by the same [`Lines`].
 //!
 //! A *head* is the request line, the field lines and the empty line (RFC 9112, 2 to 6). [`parse`]
 //! reads it in one pass, strictly. The result, [`Head`], keeps offsets into the bytes and copies
@@ -289,8 +290,6 @@ pub(crate) struct Seen {
     keep_alive: bool,
     /// Whether the client waits for a `100 Continue`.
     pub(crate) expects: bool,
-    /// The refusal for the first rule that a field breaks, if any.
-    pub(crate) wrong: Option<Refusal>,
 }
 
 impl Seen {
@@ -355,7 +354,7 @@ impl Seen {
 }
 
 /// The members of a field value that is a list. Leaves out empty members.
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let members = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     members.filter(|member| !member.is_empty())
 }
@@ -366,7 +365,7 @@ pub(crate) fn body_too_long(most: u64) -> Refusal {
 
 /// Parses a `Content-Length` value, which consists of digits only. `parse` alone would also accept
 /// a sign.
-fn length(value: &[u8]) -> Result<u64, Refusal> {
+pub(crate) fn length(value: &[u8]) -> Result<u64, Refusal> {
     let text = std::str::from_utf8(value).ok();
     let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let length = digits.and_then(|digits| digits.parse().ok());
@@ -531,13 +530,14 @@ fn parse_lines(bytes: &[u8], limits: &Limits, bare_lf: bool) -> Result<Head, Sto
     let is_crlf = lines.line_end(BAD_LINE)?;
     let fields = bytes.len() - lines.rest.len();
     let mut seen = Seen::default();
-    lines.fields(&mut seen, version, limits, bare_lf)?;
+    let read = |name: &[u8], value: &[u8]| seen.field(name, value, version);
+    let wrong = lines.fields(limits.fields.min(FIELDS), bare_lf, read)?;
     let len = bytes.len() - lines.rest.len();
     if line > limits.request_line {
         return Err(line_too_long(bytes, limits).into());
     }
-    check(bare_lf || is_crlf && bytes[..len].ends_with(b"\r\n\r\n"), BARE_LF)?;
-    seen.wrong.map_or(Ok(()), Err)?;
+    check(bare_lf || is_crlf, BARE_LF)?;
+    wrong.map_or(Ok(()), Err)?;
     let method = known_method(name)?;
     check(target.len() == end, BAD_TARGET)?;
     let authority = authority(target, start, method)?;
@@ -559,12 +559,26 @@ fn parse_lines(bytes: &[u8], limits: &Limits, bare_lf: bool) -> Result<Head, Sto
     })
 }
 
-/// The lines of a head that are not parsed yet.
-struct Lines<'b> {
-    rest: &'b [u8],
+/// The lines of a head that are not parsed yet: of a request, or of a response, which a client
+/// reads.
+pub(crate) struct Lines<'b> {
+    pub(crate) rest: &'b [u8],
 }
 
 impl<'b> Lines<'b> {
+    /// Takes the status line of a response. The status is any three digits. The reason can be
+    /// missing, even with the space before it. Returns `None` if the line is malformed.
+    pub(crate) fn status_line(&mut self) -> Option<(Version, u16)> {
+        let version = self.version().ok()?;
+        let (code, rest) = self.rest.strip_prefix(b" ")?.split_at_checked(3)?;
+        let digits = code.iter().map(|byte| char::from(*byte).to_digit(10));
+        let status = digits.reduce(|status, digit| Some(status? * 10 + digit?))??;
+        let reason = if rest.starts_with(b" ") { run(TEXT, rest) } else { 0 };
+        self.rest = &rest[reason..];
+        let is_crlf = self.line_end(BAD_LINE).ok()?;
+        is_crlf.then_some((version, status as u16))
+    }
+
     /// Takes the next word, which has `len` bytes, at least one. The byte `end` must follow the
     /// word.
     #[inline]
@@ -607,16 +621,16 @@ impl<'b> Lines<'b> {
         }))
     }
 
-    /// Reads the field lines and the empty line.
-    fn fields(
+    /// Reads the field lines, at most `most`, and the empty line. Passes each name and value to
+    /// `read` until a line breaks a rule. Returns the refusal of the first such line.
+    #[inline]
+    pub(crate) fn fields(
         &mut self,
-        seen: &mut Seen,
-        version: Version,
-        limits: &Limits,
+        most: usize,
         bare_lf: bool,
-    ) -> Result<(), Stop> {
-        let most = limits.fields.min(FIELDS);
-        let mut count = 0;
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<(), Refusal>,
+    ) -> Result<Option<Refusal>, Stop> {
+        let (mut count, mut wrong) = (0, None);
         while !matches!(self.rest, [b'\r' | b'\n', ..]) {
             let name = self.word(run(TOKEN, self.rest), b':', BAD_NAME)?;
             let (value, rest) = self.rest.split_at(run(TEXT, self.rest));
@@ -624,16 +638,19 @@ impl<'b> Lines<'b> {
             let is_crlf = self.line_end(BAD_VALUE)?;
             count += 1;
             check(count <= most, Refusal::over(431, TOO_MANY, "fields", most as u64))?;
-            if seen.wrong.is_some() {
+            if wrong.is_some() {
                 continue;
             }
             if !is_crlf && !bare_lf {
-                seen.wrong = Some(BARE_LF);
-            } else if let Err(wrong) = seen.field(name, value.trim_ascii(), version) {
-                seen.wrong = Some(wrong);
+                wrong = Some(BARE_LF);
+            } else if let Err(refusal) = read(name, value.trim_ascii()) {
+                wrong = Some(refusal);
             }
         }
-        self.line_end(BAD_LINE).map(drop)
+        if !self.line_end(BAD_LINE)? && !bare_lf {
+            wrong = wrong.or(Some(BARE_LF));
+        }
+        Ok(wrong)
     }
 
     /// Takes the end of the line, which must come next. Returns whether the line ends in CRLF, and

@@ -7,14 +7,14 @@
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 
-use httparse::{EMPTY_HEADER, Status};
 use traps::Interruptible;
 
 use super::call::Call;
 use crate::buffer::BufReader;
+use crate::http::Version;
 use crate::http::answer::write_number;
 use crate::http::chunked::{Chunks, Piece};
-use crate::http::head::values;
+use crate::http::head::{self, Lines, Refusal, Stop, check, list, values};
 use crate::http::request::none_lost;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
@@ -110,15 +110,19 @@ impl<S: Stream> Client<S> {
                 }
                 len => len?,
             };
-            let head = of_1_1(unfolded(&self.reader.buffer()[..len]));
+            let head = unfolded(&self.reader.buffer()[..len]);
             self.reader.consume(len);
-            let (status, body, keep) = read_head(&head, call.is_head)?;
+            let parsed = parse_head(&head, call.is_head);
+            let (status, body, keep) = parsed.map_err(|stop| match stop {
+                Stop::Refused(refusal) => invalid(refusal.why.trim_end()),
+                Stop::Partial => unreachable!("the header section is whole"),
+            })?;
             if status >= 200 {
                 let keep = keep && written.is_ok();
                 return Ok(Reply { client: self, status, head, body, keep, given: 0, held: 0 });
             }
         }
-        Err(invalid("there are too many interim answers"))
+        Err(invalid("there are too many interim responses"))
     }
 
     async fn write(&mut self, call: &Call) -> io::Result<()> {
@@ -151,11 +155,11 @@ impl<S: Stream> Client<S> {
                 return Ok(from + place + 4);
             }
             if bytes.len() >= REPLY_HEAD {
-                return Err(invalid("the head of the answer is too long"));
+                return Err(invalid("the header section of the response is too long"));
             }
             seen = bytes.len();
             if self.reader.fill_more().await? == 0 {
-                let why = "the server closed instead of answering";
+                let why = "the server closed without a response";
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
             }
         }
@@ -273,7 +277,7 @@ impl<S: Stream> Reply<'_, S> {
     async fn fill(&mut self) -> io::Result<usize> {
         match self.client.reader.fill().await? {
             0 if matches!(self.body, Body::UntilClose) => Ok(0),
-            0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the answer breaks off")),
+            0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the response breaks off")),
             n => Ok(n),
         }
     }
@@ -292,7 +296,7 @@ impl<S: Stream> Reply<'_, S> {
             body.extend_from_slice(piece);
             self.held = body.len();
             if self.held > most {
-                return Err(invalid("the answer is too long"));
+                return Err(invalid("the response is too long"));
             }
         }
         self.held = 0;
@@ -324,77 +328,53 @@ fn unfolded(head: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// Changes a later minor version in a head to HTTP/1.1, because a recipient reads it so (RFC 9110,
-/// 2.5).
-fn of_1_1(mut head: Vec<u8>) -> Vec<u8> {
-    if let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'2'..=b'9', ..] = &mut head[..] {
-        *minor = b'1';
-    }
-    head
-}
+const TWO_LENGTHS: Refusal = Refusal::bad("the response has two lengths\n");
 
 /// Parses a `Content-Length` value. A list of equal numbers counts as one number (RFC 9112, 6.3).
-/// Returns `None` if the value is malformed or differs from `length`.
-fn read_length(value: &[u8], mut length: Option<u64>) -> Option<u64> {
-    for member in std::str::from_utf8(value).ok()?.split(',') {
-        let digits = member.trim_matches([' ', '\t']);
-        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-        let found = if is_number { digits.parse().ok() } else { None };
-        if found.is_none() || length.is_some() && length != found {
-            return None;
-        }
+/// Refuses a value that is malformed or differs from `length`.
+fn read_length(value: &[u8], mut length: Option<u64>) -> Result<Option<u64>, Refusal> {
+    for member in value.split(|byte| *byte == b',') {
+        let found = Some(head::length(member.trim_ascii())?);
+        check(length.is_none() || length == found, TWO_LENGTHS)?;
         length = found;
     }
-    length
+    Ok(length)
 }
 
-/// Parses a header section. Returns the status, the framing of the body, and whether the server
-/// keeps the connection.
-fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
-    let mut fields = [EMPTY_HEADER; FIELDS];
-    let mut response = httparse::Response::new(&mut fields);
-    let parsed = response.parse(head).map_err(|_| invalid("the head of the answer is malformed"));
-    // The parser also accepts LF as a line end, and would then find the end of the section
-    // elsewhere.
-    let (Status::Complete(len), Some(status), Some(version)) =
-        (parsed?, response.code, response.version)
-    else {
-        return Err(invalid("the head of the answer is malformed"));
-    };
-    let mut lines = head.split_inclusive(|byte| *byte == b'\n');
-    if len != head.len() || !lines.all(|line| line.ends_with(b"\r\n")) {
-        return Err(invalid("a line of the answer's head does not end in CRLF"));
-    }
-    if status == 101 {
-        return Err(invalid("the server answers with a status that was not asked for"));
-    }
+/// Parses a whole header section. Returns the status, the framing of the body, and whether the
+/// server keeps the connection.
+fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, Body, bool), Stop> {
+    let mut lines = Lines { rest: head };
+    let line = lines.status_line();
+    let (version, status) = line.ok_or(Refusal::bad("the status line is malformed\n"))?;
+    check(status != 101, Refusal::bad("the server changes to another protocol\n"))?;
     let status = if (100..600).contains(&status) { status } else { 500 };
     let (mut length, mut chunked, mut close, mut keep_alive) = (None, false, false, false);
-    for field in &*response.headers {
-        if field.name.eq_ignore_ascii_case("content-length") {
-            length = read_length(field.value, length);
-            if length.is_none() {
-                return Err(invalid("the length of the answer is malformed"));
-            }
-        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            if chunked || !field.value.eq_ignore_ascii_case(b"chunked") || version == 0 {
-                return Err(invalid("the answer has a coding that was not asked for"));
-            }
+    let read = |name: &[u8], value: &[u8]| {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        if is("content-length") {
+            length = read_length(value, length)?;
+        } else if is("transfer-encoding") {
+            let is_known = value.eq_ignore_ascii_case(b"chunked") && version == Version::Http11;
+            check(is_known && !chunked, Refusal::bad("the coding was not asked for\n"))?;
             chunked = true;
-        } else if field.name.eq_ignore_ascii_case("connection") {
-            for option in field.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+        } else if is("connection") {
+            for option in list(value) {
                 close |= option.eq_ignore_ascii_case(b"close");
                 keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
         }
-    }
+        Ok(())
+    };
+    lines.fields(FIELDS, false, read)?.map_or(Ok(()), Err)?;
     let body = match (chunked, length) {
         _ if no_body || status < 200 || matches!(status, 204 | 304) => Body::End,
-        (true, Some(_)) => return Err(invalid("the answer has two lengths")),
+        (true, Some(_)) => return Err(TWO_LENGTHS.into()),
         (true, None) => Body::Chunks(Chunks::of_an_answer()),
         (false, Some(length)) => Body::Length(length),
         (false, None) => Body::UntilClose,
     };
-    let keep = !close && (version == 1 || keep_alive) && !matches!(body, Body::UntilClose);
+    let keeps = version == Version::Http11 || keep_alive;
+    let keep = keeps && !close && !matches!(body, Body::UntilClose);
     Ok((status, body, keep))
 }

@@ -290,6 +290,41 @@ fn an_invalid_status_counts_as_an_error_of_the_server() {
     }
 }
 
+#[test]
+fn a_status_line_has_a_version_a_space_and_three_digits() {
+    let fields = "Content-Length: 1\r\n\r\na";
+    for line in ["HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1 200  a\t\u{e9}", "HTTP/1.0 200 OK"] {
+        let read = read(&format!("{line}\r\n{fields}")).0;
+        assert_eq!(read, Ok((200, "a".to_owned())), "{line:?}");
+    }
+    for line in [
+        "",
+        "HTTP/1.1",
+        "HTTP/1.1 ",
+        "HTTP/1.1 20",
+        "HTTP/1.1 20 OK",
+        "HTTP/1.1 2000 OK",
+        "HTTP/1.1 +20 OK",
+        "HTTP/1.1 200OK",
+        "HTTP/1.1 200\tOK",
+        "HTTP/1.1  200 OK",
+        "HTTP/1.1\t200 OK",
+        "HTTP/1.1 200 O\rK",
+        "HTTP/1.1 200 O\0K",
+        "HTTP/1.1 200 OK\nX: y",
+        "HTTP/1.1 200 OK\r\n\nX: y",
+        "HTTP/1. 200 OK",
+        "HTTP/1 200 OK",
+        "HTTP/0.9 200 OK",
+        "http/1.1 200 OK",
+        " HTTP/1.1 200 OK",
+        "\r\nHTTP/1.1 200 OK",
+    ] {
+        let read = read(&format!("{line}\r\n{fields}")).0;
+        assert_eq!(read, Err(ErrorKind::InvalidData), "{line:?}");
+    }
+}
+
 /// Whether it has arrived when the first response is read, or arrives byte by byte.
 #[test]
 fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
