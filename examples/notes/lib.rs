@@ -11,7 +11,7 @@ use std::io;
 
 use middleware::{User, user};
 use net::Stream;
-use net::http::{Handler, Method, Rejection, Request, RequestHead, Response};
+use net::http::{Handler, Method, Rejection, Request, RequestHead, RequestParts, Response};
 use net::web::{Form, Router};
 use serde::Deserialize;
 pub use store::{Note, Store};
@@ -51,33 +51,33 @@ impl Notes {
         Notes { routes, store }
     }
 
-    async fn list(&self, head: &RequestHead<'_>) -> io::Result<Response> {
-        let part = head.query_value("text").unwrap_or_default();
-        let notes = self.store.list(&user(head)?.0, &part).await?;
+    async fn list(&self, parts: &RequestParts<'_>) -> io::Result<Response> {
+        let part = parts.query_value("text").unwrap_or_default();
+        let notes = self.store.list(&user(parts)?.0, &part).await?;
         Response::json(&notes)
     }
 
-    async fn add(&self, head: &RequestHead<'_>, new: NewNote) -> io::Result<Response> {
-        let note = self.store.add(&user(head)?.0, new.text).await?;
+    async fn add(&self, parts: &RequestParts<'_>, new: NewNote) -> io::Result<Response> {
+        let note = self.store.add(&user(parts)?.0, new.text).await?;
         let place = format!("/notes/{}", note.id);
         Response::new(201).header("Location", place)?.with_json(&note)
     }
 
-    async fn show(&self, head: &RequestHead<'_>) -> io::Result<Response> {
-        let note = self.store.find(&user(head)?.0, id(head)?).await?;
+    async fn show(&self, parts: &RequestParts<'_>) -> io::Result<Response> {
+        let note = self.store.find(&user(parts)?.0, id(parts)?).await?;
         Response::json(&note.ok_or_else(no_note)?)
     }
 
-    async fn remove(&self, head: &RequestHead<'_>) -> io::Result<Response> {
-        let User(name) = user(head)?;
-        match self.store.remove(name, id(head)?).await? {
+    async fn remove(&self, parts: &RequestParts<'_>) -> io::Result<Response> {
+        let User(name) = user(parts)?;
+        match self.store.remove(name, id(parts)?).await? {
             true => Ok(Response::new(204)),
             false => Err(no_note().into()),
         }
     }
 }
 
-fn id(head: &RequestHead<'_>) -> io::Result<i64> {
+fn id(head: &RequestHead) -> io::Result<i64> {
     Ok(head.param("id").and_then(|id| id.parse().ok()).ok_or_else(no_note)?)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use net::Stream;
-use net::http::{Handler, Rejection, Request, RequestHead, Response};
+use net::http::{Handler, Rejection, Request, RequestHead, RequestParts, Response};
 
 /// The number of a request, among the data of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl<H: Handler> Handler for Numbered<H> {
         Ok(numbered(response, RequestId(id)))
     }
 
-    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
         match request.data() {
             Some(id) => numbered(self.inner.instead(request, response), *id),
             None => response,
@@ -64,7 +64,7 @@ impl<H> Authenticated<H> {
         Authenticated { inner, users }
     }
 
-    fn user(&self, head: &RequestHead<'_>) -> Option<User> {
+    fn user(&self, head: &RequestHead) -> Option<User> {
         let field = std::str::from_utf8(head.header("Authorization")?).ok()?;
         let (scheme, token) = field.split_once(' ')?;
         let user = self.users.get(token.trim_start())?;
@@ -88,6 +88,6 @@ impl<H: Handler> Handler for Authenticated<H> {
 /// # Errors
 ///
 /// Returns a rejection with 401 if the handler is not inside this middleware.
-pub fn user<'h>(head: &'h RequestHead<'_>) -> io::Result<&'h User> {
-    Ok(head.data().ok_or(Rejection::new(401, "a bearer token is needed\n"))?)
+pub fn user<'p>(parts: &'p RequestParts<'_>) -> io::Result<&'p User> {
+    Ok(parts.data().ok_or(Rejection::new(401, "a bearer token is needed\n"))?)
 }

@@ -13,7 +13,7 @@ use common::log::{ACCESS, access_time};
 use net::Stream;
 use net::http::serve;
 use net::http::{Handler, Request, Response};
-use net::web::{Blocking, Entrance, Event, Events, Files, Form, Router, Whole};
+use net::web::{Blocking, Entrance, Event, Events, Files, Form, OwnedRequest, Router};
 use serde_json::json;
 use serving::access;
 use serving::http_flags::HttpFlags;
@@ -50,7 +50,7 @@ struct Args {
 }
 
 /// Work for a thread.
-type Work = fn(&Whole) -> io::Result<Response>;
+type Work = fn(&OwnedRequest) -> io::Result<Response>;
 
 /// The handler of this server.
 pub struct App {
@@ -207,7 +207,7 @@ async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
 }
 
 /// Occupies a thread for `ms` milliseconds.
-fn block(request: &Whole) -> io::Result<Response> {
+fn block(request: &OwnedRequest) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms"), MOST_MS) else {
         return Ok(bad("long", MOST_MS, "/blocking?ms=100"));
     };
@@ -216,7 +216,7 @@ fn block(request: &Whole) -> io::Result<Response> {
 }
 
 /// Scarce work after a gate: 15 ms, or `ms`, of a thread.
-fn task(request: &Whole) -> io::Result<Response> {
+fn task(request: &OwnedRequest) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms").or(Some("15".into())), MOST_MS) else {
         return Ok(
             Form::Json.error(400, &format!("say how long, at most {MOST_MS}, as in /gate?ms=100"))

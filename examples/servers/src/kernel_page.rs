@@ -142,7 +142,7 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
 }
 
 /// Returns the log lines that explain a task, the oldest first, as JSON.
-pub async fn why(head: &RequestHead<'_>) -> io::Result<Response> {
+pub async fn why(head: &RequestHead) -> io::Result<Response> {
     hide_own().await;
     let Some(id) = head.query_value("task").and_then(|id| id.parse().ok()) else {
         let text = "Say which task, as in /kernel/why?task=2\n";

@@ -334,7 +334,7 @@ impl std::error::Error for Gone {}
 /// use std::io;
 /// use net::http::{Rejection, RequestHead};
 ///
-/// fn id(head: &RequestHead<'_>) -> io::Result<u64> {
+/// fn id(head: &RequestHead) -> io::Result<u64> {
 ///     let id = head.param("id").and_then(|id| id.parse().ok());
 ///     Ok(id.ok_or(Rejection::new(404, "there is no such task\n"))?)
 /// }

@@ -11,9 +11,10 @@ use traps::{Time, wall_clock};
 use super::access_log::{Exchange, OnAnswer};
 use super::connections::Connections;
 use super::date::Date;
-use super::head::{Head, Span};
+use super::head::Span;
 use super::limits::{Deadlines, Limits};
 use super::memory::Memory;
+use super::request_head::RequestHead;
 use crate::limits::{READ_BUFFER, SPARE};
 
 /// The configuration of [`serve_connection`](super::serve_connection). All connections of a server
@@ -105,10 +106,9 @@ const KEPT: usize = 4 * READ_BUFFER;
 /// The buffers of a busy connection: it reads into one, and gathers its responses in the other.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    pub(crate) input: Input,
+    /// The request in hand, or the last request, with the input buffer.
+    pub(crate) request: RequestHead,
     pub(crate) out: Vec<u8>,
-    /// The head of the request in hand, or of the last request.
-    pub(crate) head: Head,
 }
 
 /// A pool of spare buffers, so that a connection that waits for its next request owns none.
@@ -122,16 +122,16 @@ impl Pool {
         let spare = self.0.borrow_mut().pop();
         spare.unwrap_or_else(|| {
             let out = Vec::with_capacity(WRITE_BUFFER);
-            Box::new(Buffers { input: Input::default(), out, head: Head::REFUSED })
+            Box::new(Buffers { request: RequestHead::empty(), out })
         })
     }
 
     /// Puts a pair of buffers back into the pool. Frees the pair if a buffer is too large or the
     /// pool is full, so that the memory of the pool is bounded.
     pub(crate) fn give(&self, mut buffers: Box<Buffers>) {
-        let usual = buffers.input.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
+        let usual = buffers.request.input.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
         buffers.out.clear();
-        buffers.input.clear();
+        buffers.request.input.clear();
         let mut spare = self.0.borrow_mut();
         if usual && spare.len() < SPARE {
             spare.push(buffers);
@@ -144,7 +144,7 @@ const WORTH: usize = 4096;
 
 /// The input buffer of a connection, with the bytes that have arrived. The head of the current
 /// request stays at `start`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Input {
     buffer: Vec<u8>,
     /// The place at which the head in hand, or the next head, begins.
@@ -178,6 +178,11 @@ impl Input {
     /// The bytes of the head in hand, which is `len` bytes long.
     pub(crate) fn head(&self, len: usize) -> &[u8] {
         &self.buffer[self.start..self.start + len]
+    }
+
+    /// Copies the head in hand, which is `len` bytes long, without the bytes after it.
+    pub(crate) fn copy_of_head(&self, len: usize) -> Input {
+        Input { buffer: self.head(len).to_vec(), start: 0, next: len, end: len }
     }
 
     /// The bytes of `span`, a range of the head in hand.
@@ -301,9 +306,9 @@ mod tests {
         let kept = || pool.0.borrow().len();
         let mut busy: Vec<_> = (0..SPARE + 1).map(|_| pool.take()).collect();
         let (mut long_head, mut long_out) = (pool.take(), pool.take());
-        let n = long_head.input.room(READ_BUFFER).len();
-        long_head.input.filled(n);
-        long_head.input.room(READ_BUFFER);
+        let n = long_head.request.input.room(READ_BUFFER).len();
+        long_head.request.input.filled(n);
+        long_head.request.input.room(READ_BUFFER);
         long_out.out.reserve_exact(KEPT + 1);
         for large in [long_head, long_out] {
             pool.give(large);

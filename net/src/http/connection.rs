@@ -93,7 +93,7 @@ use super::persists::{Next, Rest, Says, Why};
 use super::phase::{Expired, Phase};
 use super::place::Place;
 use super::request::{Body, Request};
-use super::request_head::RequestHead;
+use super::request_head::RequestParts;
 use super::transport::Transport;
 use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -323,8 +323,8 @@ impl<S: Stream> Busy<'_, S> {
         self.count_request();
         let leaves = self.entry.leaves.get();
         let end = {
-            let Buffers { head, input, .. } = &mut *self.buffers;
-            let mut request = Request::new(head, input, &self.transport, self.config, leaves);
+            let parts = &mut self.buffers.request;
+            let mut request = Request::new(parts, &self.transport, self.config, leaves);
             let outcome = handle(handler, &mut request, self.entry).await;
             let end = match request.answer_to(outcome, handler) {
                 Ok(Some(response)) => {
@@ -342,7 +342,7 @@ impl<S: Stream> Busy<'_, S> {
             end
         };
         self.transport.get_mut().let_go();
-        self.buffers.input.shrink();
+        self.buffers.request.input.shrink();
         let next = end?;
         if matches!(next, State::Head) && self.is_greedy() {
             Box::pin(self.transport.get_mut().give_way(self.config)).await?;
@@ -353,7 +353,7 @@ impl<S: Stream> Busy<'_, S> {
     fn count_request(&self) {
         let limit = self.config.limits.requests;
         self.entry.count_request();
-        if self.entry.requests() >= limit && self.buffers.head.keep_alive {
+        if self.entry.requests() >= limit && self.buffers.request.head.keep_alive {
             self.transport.borrow().hit(self.config, "requests", limit);
         }
     }
@@ -363,7 +363,7 @@ impl<S: Stream> Busy<'_, S> {
     fn is_greedy(&mut self) -> bool {
         let (transport, limit) = (self.transport.get_mut(), self.config.limits.pipelined);
         transport.answered += 1;
-        let more = !self.buffers.input.is_empty() || !transport.is_drained();
+        let more = !self.buffers.request.input.is_empty() || !transport.is_drained();
         let is_greedy = more && transport.answered >= limit;
         if is_greedy {
             transport.hit(self.config, "pipelined", limit);
@@ -420,7 +420,7 @@ impl<S: Stream> Busy<'_, S> {
     /// why no head was read.
     fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Result<State, Stop>> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
-        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let (transport, input) = (transport.get_mut(), &mut buffers.request.input);
         config.open.enter(&transport.entry, State::Head);
         if input.is_empty() && *empty_lines == 0 {
             if transport.leaves(config) {
@@ -440,7 +440,7 @@ impl<S: Stream> Busy<'_, S> {
     /// why no head was read.
     fn whole_head(&mut self) -> Result<State, Stop> {
         let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
-        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let (transport, input) = (transport.get_mut(), &mut buffers.request.input);
         let skipped = input.skip_empty_lines(config.bare_lf);
         if skipped > 0 {
             (*seen, *empty_lines) = (0, *empty_lines + skipped);
@@ -457,7 +457,7 @@ impl<S: Stream> Busy<'_, S> {
             Ok(head) => {
                 (*seen, *empty_lines, transport.head_until) = (0, 0, None);
                 input.take(0, head.len);
-                buffers.head = head;
+                buffers.request.head = head;
                 Ok(State::Request)
             }
         }
@@ -467,7 +467,7 @@ impl<S: Stream> Busy<'_, S> {
     /// the next state.
     async fn read_on(&mut self) -> io::Result<State> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
-        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let (transport, input) = (transport.get_mut(), &mut buffers.request.input);
         let looks = input.is_empty() && *empty_lines == 0;
         let read = async {
             if looks {
@@ -542,7 +542,7 @@ pub trait Handler {
     /// The server asks the outermost handler, after its [`handle`](Handler::handle) has ended
     /// without a response. It asks no handler about a request that is refused by its header
     /// section, or that the end of a drain cuts off.
-    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
         let _ = request;
         response
     }
@@ -556,7 +556,7 @@ impl<H: Handler> Handler for &H {
         (**self).handle(request)
     }
 
-    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
         (**self).instead(request, response)
     }
 }
@@ -885,10 +885,10 @@ impl<S: Stream> Busy<'_, S> {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
         }
         // Keep the bytes of the request, for the log.
-        let no_body = refusal != NO_LINE && self.buffers.input.asks_for_none();
-        self.buffers.head = Head { no_body, ..Head::REFUSED };
-        let (head, input) = (&self.buffers.head, &mut self.buffers.input);
-        let mut request = Request::new(head, input, &self.transport, self.config, false);
+        let no_body = refusal != NO_LINE && self.buffers.request.input.asks_for_none();
+        self.buffers.request.head = Head { no_body, ..Head::REFUSED };
+        let head = &mut self.buffers.request;
+        let mut request = Request::new(head, &self.transport, self.config, false);
         let finished = request.finish(&Response::from(refusal)).await;
         request.end();
         drop(request);
@@ -920,7 +920,7 @@ impl<S: Stream> Busy<'_, S> {
 
     /// Sends everything to the peer. Returns whether the peer may still be sending.
     async fn send_rest(&mut self, why: Why) -> io::Result<bool> {
-        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
+        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.request.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
         transport.send_end(self.config).await?;
@@ -944,7 +944,7 @@ impl<S: Stream> Busy<'_, S> {
 
     /// Reads and throws away the bytes that the peer still sends, up to a bound.
     async fn discard(&mut self, why: Why) -> io::Result<()> {
-        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
+        let (transport, input) = (self.transport.get_mut(), &mut self.buffers.request.input);
         let until = self.entry.now() + self.config.deadlines.linger;
         // The request of a refused connection is not read, and there may be many such connections.
         let mut left = if why == Why::Full { self.config.limits.drain } else { LINGER };

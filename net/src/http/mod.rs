@@ -54,5 +54,5 @@ pub use connection::{Handler, serve_connection, turn_away};
 pub use head::{Method, Version};
 pub use limits::{Deadlines, Limits};
 pub use request::{Answer, Request};
-pub use request_head::RequestHead;
+pub use request_head::{RequestHead, RequestParts};
 pub use server::{serve, serve_wrapped};

@@ -14,12 +14,12 @@ use traps::{Time, budget};
 
 use super::answer::{ErrorPage, Rejection, Response, Streamed, Writer};
 use super::chunked::{Chunks, Piece};
-use super::config::{Config, Input};
-use super::head::{Framing, Head, Refusal, body_too_long, values};
+use super::config::Config;
+use super::head::{Framing, Refusal, body_too_long, values};
 use super::memory::Growing;
 use super::persists::{Allows, Asks, Next, Rest, Says, persists};
 use super::phase::Expired;
-use super::request_head::RequestHead;
+use super::request_head::{RequestHead, RequestParts};
 use super::transport::Transport;
 use crate::limits::READ_BUFFER;
 use crate::pace::Pace;
@@ -35,9 +35,10 @@ pub(crate) enum Body {
     Refused(Refusal),
 }
 
-/// A request, lent to its handler. It dereferences to its [`RequestHead`].
+/// A request, lent to its handler. It dereferences to its [`RequestParts`], and these to its
+/// [`RequestHead`].
 pub struct Request<'r, S> {
-    pub(crate) parts: RequestHead<'r>,
+    pub(crate) parts: RequestParts<'r>,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
     /// The pace at which the body arrives.
@@ -56,15 +57,15 @@ impl<S> fmt::Debug for Request<'_, S> {
 }
 
 impl<'r, S> Deref for Request<'r, S> {
-    type Target = RequestHead<'r>;
+    type Target = RequestParts<'r>;
 
-    fn deref(&self) -> &RequestHead<'r> {
+    fn deref(&self) -> &RequestParts<'r> {
         &self.parts
     }
 }
 
 impl<'r, S> DerefMut for Request<'r, S> {
-    fn deref_mut(&mut self) -> &mut RequestHead<'r> {
+    fn deref_mut(&mut self) -> &mut RequestParts<'r> {
         &mut self.parts
     }
 }
@@ -125,20 +126,19 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     pub(super) fn new(
-        head: &'r Head,
-        input: &'r mut Input,
+        head: &'r mut RequestHead,
         transport: &'r RefCell<Transport<S>>,
         config: &'r Config,
         leaves: bool,
     ) -> Request<'r, S> {
-        let body = match head.framing {
+        let body = match head.head.framing {
             Framing::Length(0) => Body::End,
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
-        let writer = Writer::new(transport, config, leaves, head.expects);
+        let writer = Writer::new(transport, config, leaves, head.head.expects);
         let pace = Pace::default();
-        let parts = RequestHead::new(head, input);
+        let parts = RequestParts::new(head);
         Request { parts, writer, body, pace, read: 0, held: 0 }
     }
 }
@@ -366,7 +366,8 @@ impl<'r, S: Stream> Request<'r, S> {
     async fn refill(&mut self) -> io::Result<()> {
         self.writer.go_on(false).await?;
         let Writer { transport, config, .. } = self.writer;
-        let room = self.parts.input.room_for_body(self.parts.head.len);
+        let RequestHead { head, input, .. } = &mut *self.parts;
+        let room = input.room_for_body(head.len);
         let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
         let read = transport.borrow_mut().read_body(room, pace, config).await;
         let n = self.arrived(read)?;
@@ -500,10 +501,10 @@ impl<'r, S: Stream> Request<'r, S> {
             let comes = matches!(self.body, Body::End) || !self.parts.input.rest().is_empty();
             self.writer.go_on(comes).await?;
         }
-        let (streamed, field) = self.writer.framing(&response, self.parts.head);
+        let (streamed, field) = self.writer.framing(&response, &self.parts.head);
         let is_unbounded = streamed == Streamed::UntilClose;
         self.decide(Says { closes: response.close, is_unbounded }, self.rest(false), true);
-        self.writer.start(&response, self.parts.head, (streamed, field));
+        self.writer.start(&response, &self.parts.head, (streamed, field));
         Ok(Answer { request: self })
     }
 }

@@ -1,5 +1,5 @@
-//! The head of a request as a handler sees it: the header section, the route, and the data that
-//! outer handlers have stored.
+//! A request without its body and its stream, as a handler sees it: the header section with the
+//! route, and the data that outer handlers have stored.
 //!
 //! This module must not use a stream, so that a helper of a handler needs no type parameter for
 //! one.
@@ -7,16 +7,16 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use super::config::Input;
 use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, values};
 
-/// The header section of a [`Request`](super::Request), its route, and the data that handlers have
-/// stored with the request.
+/// The header section of a request, and its route.
 ///
-/// A request dereferences to its head. A function that needs no body takes a `&RequestHead`, and so
-/// it needs no type parameter for the stream:
+/// A [`Request`](super::Request) dereferences to its head, and so does an
+/// [`OwnedRequest`](crate::web::OwnedRequest). A function that needs no body takes a `&RequestHead`,
+/// and so it needs no type parameter for the stream:
 ///
 /// ```
 /// use std::io;
@@ -28,7 +28,7 @@ use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, valu
 /// }
 ///
 /// impl App {
-///     fn greet(&self, head: &RequestHead<'_>) -> Response {
+///     fn greet(&self, head: &RequestHead) -> Response {
 ///         let name = head.query_value("name").unwrap_or("you".into());
 ///         Response::text(format!("{}, {name}\n", self.greeting))
 ///     }
@@ -40,11 +40,21 @@ use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, valu
 ///     }
 /// }
 /// ```
-pub struct RequestHead<'r> {
-    pub(crate) head: &'r Head,
-    pub(crate) input: &'r mut Input,
+#[derive(Clone)]
+pub struct RequestHead {
+    pub(crate) head: Head,
+    /// The bytes of the head. For a [`Request`](super::Request), the bytes after it too.
+    pub(crate) input: Input,
     /// The pattern of the route. Empty until a router has found it.
     route: &'static str,
+}
+
+/// The [head](RequestHead) of a request, and the data that handlers have stored with the request.
+///
+/// A [`Request`](super::Request) dereferences to its parts, and these to the head. A function that
+/// needs the data takes a `&RequestParts`.
+pub struct RequestParts<'r> {
+    pub(super) of: &'r mut RequestHead,
     /// Boxed, and absent in most requests, so that a request is small and cheap to move.
     rare: Option<Box<Rare>>,
 }
@@ -58,7 +68,7 @@ struct Rare {
     trailers: Vec<u8>,
 }
 
-impl fmt::Debug for RequestHead<'_> {
+impl fmt::Debug for RequestHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead")
             .field("method", &self.head.method)
@@ -68,21 +78,71 @@ impl fmt::Debug for RequestHead<'_> {
     }
 }
 
-impl<'r> RequestHead<'r> {
-    pub(super) fn new(head: &'r Head, input: &'r mut Input) -> RequestHead<'r> {
-        RequestHead { head, input, route: "", rare: None }
+impl fmt::Debug for RequestParts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestParts").field("head", &**self).finish_non_exhaustive()
+    }
+}
+
+impl Deref for RequestParts<'_> {
+    type Target = RequestHead;
+
+    fn deref(&self) -> &RequestHead {
+        self.of
+    }
+}
+
+impl DerefMut for RequestParts<'_> {
+    fn deref_mut(&mut self) -> &mut RequestHead {
+        self.of
+    }
+}
+
+impl<'r> RequestParts<'r> {
+    /// Makes the parts of a new request from its head.
+    pub(super) fn new(of: &'r mut RequestHead) -> RequestParts<'r> {
+        of.route = "";
+        RequestParts { of, rare: None }
     }
 
     /// Keeps a range of the bytes that are not used yet as trailer fields.
     pub(super) fn keep_trailers(&mut self, lines: Range<usize>) {
         if !lines.is_empty() {
             let trailers = &mut self.rare.get_or_insert_default().trailers;
-            trailers.extend_from_slice(&self.input.rest()[lines]);
+            trailers.extend_from_slice(&self.of.input.rest()[lines]);
         }
     }
 
     pub(super) fn trailer_lines(&self) -> &[u8] {
         self.rare.as_ref().map_or(&[], |rare| &rare.trailers)
+    }
+
+    /// Stores a value with the request, for the handlers inside this one: who the client is, for
+    /// example. Replaces the value of the same type. Allocates.
+    pub fn set_data<T: 'static>(&mut self, value: T) {
+        let all = &mut self.rare.get_or_insert_default().data;
+        match all.iter_mut().find_map(|data| data.downcast_mut()) {
+            Some(data) => *data = value,
+            None => all.push(Box::new(value)),
+        }
+    }
+
+    /// The value of this type that a handler outside of this one has stored.
+    #[must_use]
+    pub fn data<T: 'static>(&self) -> Option<&T> {
+        self.rare.as_ref()?.data.iter().find_map(|data| data.downcast_ref())
+    }
+}
+
+impl RequestHead {
+    /// Makes the head of a connection that has read nothing.
+    pub(super) fn empty() -> RequestHead {
+        RequestHead { head: Head::REFUSED, input: Input::default(), route: "" }
+    }
+
+    /// Copies the head, without the bytes after it.
+    pub(crate) fn copied(&self) -> RequestHead {
+        RequestHead { input: self.input.copy_of_head(self.head.len), ..*self }
     }
 
     pub(crate) fn head_bytes(&self) -> &[u8] {
@@ -202,21 +262,5 @@ impl<'r> RequestHead<'r> {
     #[must_use]
     pub fn raw_param(&self, name: &str) -> Option<&str> {
         param(self.route, self.path(), name)
-    }
-
-    /// Stores a value with the request, for the handlers inside this one: who the client is, for
-    /// example. Replaces the value of the same type. Allocates.
-    pub fn set_data<T: 'static>(&mut self, value: T) {
-        let all = &mut self.rare.get_or_insert_default().data;
-        match all.iter_mut().find_map(|data| data.downcast_mut()) {
-            Some(data) => *data = value,
-            None => all.push(Box::new(value)),
-        }
-    }
-
-    /// The value of this type that a handler outside of this one has stored.
-    #[must_use]
-    pub fn data<T: 'static>(&self) -> Option<&T> {
-        self.rare.as_ref()?.data.iter().find_map(|data| data.downcast_ref())
     }
 }

@@ -12,7 +12,7 @@ use traps::admission::{Admission, AdmissionLimit};
 use traps::threads::Limiter;
 
 use super::form::Form;
-use super::whole::Whole;
+use super::owned_request::OwnedRequest;
 use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
@@ -112,10 +112,10 @@ impl fmt::Debug for Entrance {
 ///
 /// ```
 /// use net::http::Response;
-/// use net::web::{Blocking, Whole};
+/// use net::web::{Blocking, OwnedRequest};
 /// use traps::threads::Limiter;
 ///
-/// let count = |request: &Whole| {
+/// let count = |request: &OwnedRequest| {
 ///     let name = request.query_value("file").unwrap_or("/etc/hostname".into());
 ///     let text = std::fs::read_to_string(&*name)?;
 ///     Ok(Response::text(format!("{} lines\n", text.lines().count())))
@@ -131,7 +131,7 @@ pub struct Blocking<F> {
 
 impl<F> Blocking<F>
 where
-    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+    F: Fn(&OwnedRequest) -> io::Result<Response> + Send + Sync + 'static,
 {
     /// Makes a handler that runs `work` for each request, with as many threads as the limiter has
     /// tokens. A request with a body of more than `most` bytes gets 413.
@@ -157,7 +157,7 @@ where
         {
             return Ok(busy);
         }
-        let whole = Whole::read(request, self.most).await?;
+        let owned = OwnedRequest::read(request, self.most).await?;
         let place = match enter() {
             Ok(place) => place,
             Err(busy) => return Ok(busy),
@@ -165,7 +165,7 @@ where
         let work = self.work.clone();
         let job = move || {
             let _place = place;
-            work(&whole)
+            work(&owned)
         };
         self.limiter.run_in_thread(job).await?
     }
@@ -173,7 +173,7 @@ where
 
 impl<F> Handler for Blocking<F>
 where
-    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+    F: Fn(&OwnedRequest) -> io::Result<Response> + Send + Sync + 'static,
 {
     fn handle<S: Stream>(
         &self,

@@ -15,8 +15,8 @@ mod files;
 mod form;
 #[cfg(feature = "json")]
 mod json;
+mod owned_request;
 mod router;
-mod whole;
 
 pub use blocking::{Blocking, Entrance};
 pub use call::Call;
@@ -24,5 +24,5 @@ pub use client::{Client, Reply};
 pub use events::{Event, Events};
 pub use files::Files;
 pub use form::Form;
+pub use owned_request::OwnedRequest;
 pub use router::Router;
-pub use whole::Whole;

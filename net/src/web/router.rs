@@ -42,7 +42,7 @@ use crate::http::{Method, Request, Response};
 ///     App { routes: routes.get("/tasks/{id}", Route::Task) }
 /// }
 ///
-/// fn task(head: &RequestHead<'_>) -> Response {
+/// fn task(head: &RequestHead) -> Response {
 ///     Response::text(format!("Task {}\n", head.param("id").unwrap_or_default()))
 /// }
 ///

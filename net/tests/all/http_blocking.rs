@@ -11,7 +11,7 @@ use net::http::{Config, Handler, Method, Request, Response};
 use net::http::{Deadlines, Limits, serve_connection};
 use net::pipe::duplex;
 use net::web::{Blocking, Entrance, Form};
-use net::web::{Router, Whole};
+use net::web::{OwnedRequest, Router};
 use serde_json::json;
 use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
@@ -23,7 +23,7 @@ fn sim() -> Sim {
     Sim::new().jobs_take(JOB)
 }
 
-fn work(request: &Whole) -> io::Result<Response> {
+fn work(request: &OwnedRequest) -> io::Result<Response> {
     match request.path() {
         "/panic" => panic!("in a thread"),
         "/fail" => Err(io::Error::other("a file is missing")),
@@ -51,6 +51,35 @@ fn a_blocking_handler_has_the_whole_request_and_a_thread() {
     assert_eq!(seen.trace.matches("await    offload ").count(), 2, "{}", seen.trace);
     let seen = talk(&(with("POST /", "Content-Length: 6") + "sixsix"));
     assert_eq!((seen.statuses(), seen.at), (vec![413], Time::ZERO));
+}
+
+/// Also for a request whose head is not the first in the buffer, and has another after it.
+#[test]
+fn a_blocking_handler_has_the_head_and_the_route_of_its_request() {
+    fn shown(request: &OwnedRequest) -> io::Result<Response> {
+        let of = |name| request.header(name).map(String::from_utf8_lossy);
+        let target = (request.path(), request.query(), request.query_value("q"), request.host());
+        let route = (request.route(), request.param("name"), request.raw_param("name"));
+        let rest = (request.version(), request.is_head(), request.body_length());
+        Ok(Response::text(format!("{target:?} {route:?} {rest:?} {:?};", of("X-Last"))))
+    }
+    let blocking = Blocking::new(Limiter::new("block", 2), 5, shown);
+    let handler = Routed(Router::new().post("/{name}", ()), blocking);
+    let request = |name, body: &str| {
+        let fields = format!("Content-Length: {}\r\nX-Last: {name}", body.len());
+        with(&format!("POST /{name}?q=a%20b"), &fields) + body
+    };
+    let requests = request("a%2fb", "12") + &request("c", "") + &request("d", "12345");
+    let seen = http_support::app::talk(sim(), Config::default(), handler, &requests);
+    assert_eq!(seen.statuses(), [200; 3]);
+    for (name, decoded, length) in [("a%2fb", "a/b", 2), ("c", "c", 0), ("d", "d", 5)] {
+        let wanted = format!(
+            "(\"/{name}\", Some(\"q=a%20b\"), Some(\"a b\"), Some(\"a\")) \
+             (Some(\"/{{name}}\"), Some(\"{decoded}\"), Some(\"{name}\")) \
+             (Http11, false, Some({length})) Some(\"{name}\");"
+        );
+        assert!(seen.text.contains(&wanted), "{wanted}\n{}", seen.text);
+    }
 }
 
 #[test]
@@ -165,7 +194,7 @@ struct Routed<F>(Router<()>, Blocking<F>);
 
 impl<F> Handler for Routed<F>
 where
-    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+    F: Fn(&OwnedRequest) -> io::Result<Response> + Send + Sync + 'static,
 {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         match self.0.find(request) {

@@ -12,7 +12,7 @@ use net::http::{Config, Deadlines};
 use net::http::{Handler, Limits, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use net::web::{Blocking, Call, Client, Entrance, Event, Events, Files};
-use net::web::{Router, Whole};
+use net::web::{OwnedRequest, Router};
 use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
 use traps::{sleep, spawn};
@@ -28,11 +28,11 @@ enum Route {
 
 struct App {
     routes: Router<Route>,
-    task: Blocking<fn(&Whole) -> io::Result<Response>>,
+    task: Blocking<fn(&OwnedRequest) -> io::Result<Response>>,
     files: Files,
 }
 
-fn task(request: &Whole) -> io::Result<Response> {
+fn task(request: &OwnedRequest) -> io::Result<Response> {
     Ok(Response::new(200).with_body(request.body().to_vec()))
 }
 
@@ -86,7 +86,8 @@ async fn talk(client: PipeEnd, bodies: &mut Vec<Vec<u8>>) -> io::Result<()> {
 async fn program(home: &Path) -> Held {
     let gate = AdmissionLimit::new("few", 1);
     let limiter = Limiter::new("threads", 1);
-    let task = Blocking::new(limiter.clone(), 10, task as fn(&Whole) -> io::Result<Response>);
+    let task =
+        Blocking::new(limiter.clone(), 10, task as fn(&OwnedRequest) -> io::Result<Response>);
     let app = App {
         routes: Router::new()
             .post("/task", Route::Task)

@@ -8,7 +8,7 @@ use kernel::{Kernel, Options, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Limits, Request, Response, serve_connection};
 use net::pipe::duplex;
-use net::web::Whole;
+use net::web::OwnedRequest;
 use traps::{Either, race, spawn, yield_now};
 
 /// The statuses of the answers, and whether the server closed.
@@ -382,7 +382,7 @@ impl Handler for Again {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let whole = traps::ignore_after(Duration::from_secs(1), request.body_to_vec(100)).await;
         let again = match request.path() {
-            "/whole" => Whole::read(request, 100).await.map(|whole| whole.body().to_vec()),
+            "/whole" => OwnedRequest::read(request, 100).await.map(|whole| whole.body().to_vec()),
             "/pieces" => request.read_chunk().await.map(|piece| piece.unwrap().to_vec()),
             "/forward" => request.start(Response::new(200)).await?.forward().await.map(|_| vec![]),
             _ => request.body_to_vec(100).await,

@@ -7,7 +7,7 @@ use http_support::app::{Seen, get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Handler, Limits, Method, Rejection};
-use net::http::{Request, RequestHead, Response, serve_connection};
+use net::http::{Request, RequestHead, RequestParts, Response, serve_connection};
 use net::pipe::duplex;
 use net::web::{Form, Router};
 use serde_json::json;
@@ -125,7 +125,7 @@ impl Handler for App {
 }
 
 /// A helper's view of a request, without the type of its stream.
-fn task(head: &RequestHead<'_>) -> String {
+fn task(head: &RequestHead) -> String {
     let param = |name| head.param(name).unwrap_or("none".into());
     format!("{}|{}|{}|{:?}", param("id"), param("list"), param("of"), head.route())
 }
@@ -404,7 +404,7 @@ impl<H: Handler> Handler for Marks<H> {
         Ok(self.0.handle(request).await?.header("X-Mark", "handled")?)
     }
 
-    fn instead(&self, request: &RequestHead<'_>, response: Response) -> Response {
+    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
         let mark = format!("{} instead", request.path());
         self.0.instead(request, response).header("X-Mark", mark).unwrap()
     }
