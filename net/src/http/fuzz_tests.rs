@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
-use super::head::{Head, Lines, Span, Stop, parse, values};
+use super::head::{Head, HeadLines, Span, Stop, parse, values};
 use super::limits::Deadlines;
 use super::limits::Limits;
 
@@ -273,7 +273,7 @@ proptest! {
         let mut fields = [httparse::EMPTY_HEADER; 4];
         let mut response = httparse::Response::new(&mut fields);
         let theirs = response.parse(&head);
-        let mut lines = Lines { rest: &head };
+        let mut lines = HeadLines { rest: &head };
         let (line, mut count) = (lines.status_line(), 0);
         let read = |_: &[u8], _: &[u8]| {
             count += 1;

@@ -1,5 +1,5 @@
 //! The head of a request: how it is parsed, and what it says. The client parses the lines of a
-//! response by the same [`Lines`].
+//! response by the same [`HeadLines`].
 //!
 //! A *head* is the request line, the field lines and the empty line (RFC 9112, 2 to 6). [`parse`]
 //! reads it in one pass, strictly. The result, [`Head`], keeps offsets into the bytes and copies
@@ -521,7 +521,7 @@ fn line_too_long(bytes: &[u8], limits: &Limits) -> Refusal {
 
 /// Parses the lines of a head. First checks that all lines are well-formed, and then their content.
 fn parse_lines(bytes: &[u8], limits: &Limits, bare_lf: bool) -> Result<Head, Stop> {
-    let mut lines = Lines { rest: bytes };
+    let mut lines = HeadLines { rest: bytes };
     let name = lines.word(run(TOKEN, bytes), b' ', BAD_LINE)?;
     let start = name.len() + 1;
     let (target, query, end) = lines.target()?;
@@ -561,11 +561,11 @@ fn parse_lines(bytes: &[u8], limits: &Limits, bare_lf: bool) -> Result<Head, Sto
 
 /// The lines of a head that are not parsed yet: of a request, or of a response, which a client
 /// reads.
-pub(crate) struct Lines<'b> {
+pub(crate) struct HeadLines<'b> {
     pub(crate) rest: &'b [u8],
 }
 
-impl<'b> Lines<'b> {
+impl<'b> HeadLines<'b> {
     /// Takes the status line of a response. The status is any three digits. The reason can be
     /// missing, even with the space before it. Returns `None` if the line is malformed.
     pub(crate) fn status_line(&mut self) -> Option<(Version, u16)> {

@@ -184,15 +184,15 @@ fn held_place(config: Rc<Config>) -> Place<Rc<Config>> {
 }
 
 /// An accepted stream, with its peer for an access log.
-type Accepted = (TcpStream, Option<SocketAddr>);
+type TcpPeer = (TcpStream, Option<SocketAddr>);
 
 /// Accepts connections, as [`serve`] describes. `live` runs a connection, and `refused` runs one
 /// that is over the limit.
 async fn accept_all<L, R>(
     mut listener: TcpListener,
     config: Rc<Config>,
-    live: impl Fn(Accepted, Rc<Config>) -> L,
-    refused: impl Fn(Accepted, Rc<Config>) -> R,
+    live: impl Fn(TcpPeer, Rc<Config>) -> L,
+    refused: impl Fn(TcpPeer, Rc<Config>) -> R,
 ) -> io::Result<()>
 where
     L: Future<Output = io::Result<()>> + 'static,

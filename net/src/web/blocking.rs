@@ -34,11 +34,11 @@ use crate::stream::Stream;
 /// ```
 pub struct Entrance {
     gate: AdmissionLimit,
-    busy: Option<Busy>,
+    busy: Option<BusyResponse>,
 }
 
 /// The function that makes the response for a refused client.
-type Busy = Box<dyn Fn(&AdmissionLimit) -> Response>;
+type BusyResponse = Box<dyn Fn(&AdmissionLimit) -> Response>;
 
 impl Entrance {
     /// Makes an entrance. Refused clients get 503 with `Retry-After: 1`, in the form of their

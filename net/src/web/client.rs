@@ -14,7 +14,7 @@ use crate::buffer::BufReader;
 use crate::http::Version;
 use crate::http::answer::write_number;
 use crate::http::chunked::{Chunks, Piece};
-use crate::http::head::{self, Lines, Refusal, Stop, check, list, values};
+use crate::http::head::{self, HeadLines, Refusal, Stop, check, list, values};
 use crate::http::request::none_lost;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
@@ -168,7 +168,7 @@ impl<S: Stream> Client<S> {
 
 /// The rule by which a body ends.
 #[derive(Debug)]
-enum Body {
+enum BodyEnd {
     Length(u64),
     Chunks(Chunks),
     UntilClose,
@@ -181,7 +181,7 @@ pub struct Reply<'c, S> {
     client: &'c mut Client<S>,
     status: u16,
     head: Vec<u8>,
-    body: Body,
+    body: BodyEnd,
     keep: bool,
     /// The number of bytes of the buffer that the last read of the body returned.
     given: usize,
@@ -238,24 +238,24 @@ impl<S: Stream> Reply<'_, S> {
         loop {
             let bytes = self.client.reader.buffer();
             let (skip, len) = match &mut self.body {
-                Body::Length(0) | Body::End => {
-                    self.body = Body::End;
+                BodyEnd::Length(0) | BodyEnd::End => {
+                    self.body = BodyEnd::End;
                     // Bytes after a response do not answer a later request (RFC 9112, 6.3).
                     self.client.open = self.keep && self.client.reader.buffer().is_empty();
                     return Ok(None);
                 }
-                Body::Length(left) => {
+                BodyEnd::Length(left) => {
                     let len =
                         usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                     *left -= len as u64;
                     (0, len)
                 }
-                Body::UntilClose => (0, bytes.len()),
-                Body::Chunks(chunks) => match chunks.next(bytes) {
+                BodyEnd::UntilClose => (0, bytes.len()),
+                BodyEnd::Chunks(chunks) => match chunks.next(bytes) {
                     Ok(Piece::Data { skip, len }) => (skip, len),
                     Ok(Piece::Trailers { skip, .. }) => (skip, 0),
                     Ok(Piece::End { skip, .. }) => {
-                        self.body = Body::End;
+                        self.body = BodyEnd::End;
                         (skip, 0)
                     }
                     Err(refusal) => return Err(invalid(refusal.why.trim_end())),
@@ -266,8 +266,8 @@ impl<S: Stream> Reply<'_, S> {
                 self.given = len;
                 return Ok(Some(&self.client.reader.buffer()[..len]));
             }
-            if !matches!(self.body, Body::End | Body::Length(0)) && self.fill().await? == 0 {
-                self.body = Body::End;
+            if !matches!(self.body, BodyEnd::End | BodyEnd::Length(0)) && self.fill().await? == 0 {
+                self.body = BodyEnd::End;
             }
         }
     }
@@ -276,7 +276,7 @@ impl<S: Stream> Reply<'_, S> {
     /// connection.
     async fn fill(&mut self) -> io::Result<usize> {
         match self.client.reader.fill().await? {
-            0 if matches!(self.body, Body::UntilClose) => Ok(0),
+            0 if matches!(self.body, BodyEnd::UntilClose) => Ok(0),
             0 => Err(io::Error::new(ErrorKind::UnexpectedEof, "the response breaks off")),
             n => Ok(n),
         }
@@ -343,8 +343,8 @@ fn read_length(value: &[u8], mut length: Option<u64>) -> Result<Option<u64>, Ref
 
 /// Parses a whole header section. Returns the status, the framing of the body, and whether the
 /// server keeps the connection.
-fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, Body, bool), Stop> {
-    let mut lines = Lines { rest: head };
+fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, BodyEnd, bool), Stop> {
+    let mut lines = HeadLines { rest: head };
     let line = lines.status_line();
     let (version, status) = line.ok_or(Refusal::bad("the status line is malformed\n"))?;
     check(status != 101, Refusal::bad("the server changes to another protocol\n"))?;
@@ -368,13 +368,13 @@ fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, Body, bool), Stop> {
     };
     lines.fields(FIELDS, false, read)?.map_or(Ok(()), Err)?;
     let body = match (chunked, length) {
-        _ if no_body || status < 200 || matches!(status, 204 | 304) => Body::End,
+        _ if no_body || status < 200 || matches!(status, 204 | 304) => BodyEnd::End,
         (true, Some(_)) => return Err(TWO_LENGTHS.into()),
-        (true, None) => Body::Chunks(Chunks::of_an_answer()),
-        (false, Some(length)) => Body::Length(length),
-        (false, None) => Body::UntilClose,
+        (true, None) => BodyEnd::Chunks(Chunks::of_an_answer()),
+        (false, Some(length)) => BodyEnd::Length(length),
+        (false, None) => BodyEnd::UntilClose,
     };
     let keeps = version == Version::Http11 || keep_alive;
-    let keep = keeps && !close && !matches!(body, Body::UntilClose);
+    let keep = keeps && !close && !matches!(body, BodyEnd::UntilClose);
     Ok((status, body, keep))
 }

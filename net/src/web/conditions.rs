@@ -9,7 +9,7 @@ use httpdate::parse_http_date;
 
 /// The state of a file, as the fields of a response describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct FileState {
     pub(crate) len: u64,
     /// The strong entity tag, with its quotes.
     pub(crate) tag: String,
@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
 /// Decides how to respond to a GET or a HEAD. Ranges do not apply to HEAD. `fields` returns the
 /// values of all fields with a name.
 pub(crate) fn judge<'f>(
-    state: &State,
+    state: &FileState,
     is_head: bool,
     fields: impl Fn(&str) -> Vec<&'f [u8]>,
 ) -> Verdict {
@@ -175,7 +175,7 @@ mod tests {
     const AFTER: &str = "Sunday, 06-Nov-94 08:49:38 GMT";
 
     fn judged(len: u64, is_head: bool, fields: &[(&str, &str)]) -> Verdict {
-        let state = State { len, tag: "\"a,b\"".to_owned(), modified: MODIFIED };
+        let state = FileState { len, tag: "\"a,b\"".to_owned(), modified: MODIFIED };
         judge(&state, is_head, |name| {
             let found = fields.iter().filter(|(known, _)| *known == name);
             found.map(|(_, value)| value.as_bytes()).collect()

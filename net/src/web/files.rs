@@ -20,7 +20,7 @@ use traps::internal::tape::{Answer, Words};
 use traps::threads::Limiter;
 use traps::{Time, wall_clock};
 
-use super::conditions::{State, Verdict, judge};
+use super::conditions::{FileState, Verdict, judge};
 use crate::door::{self, Handle, Told};
 use crate::http::memory::Growing;
 use crate::http::{Request, Response};
@@ -415,17 +415,17 @@ fn open(directory: BorrowedFd<'_>, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> 
 
 /// Makes the state of a file. The tag consists only of the length and the time of the last change.
 /// So a copy on another host that has kept the time has the same tag.
-fn state(facts: &Facts, now: SystemTime) -> State {
+fn state(facts: &Facts, now: SystemTime) -> FileState {
     let Facts { len, changed, nanos } = *facts;
     let tag = format!("\"{len:x}-{changed:x}.{nanos:x}\"");
     let now = now.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs);
     // The time must not be later than the response itself.
     let modified = u64::try_from(changed).unwrap_or(0).min(now);
-    State { len, tag, modified }
+    FileState { len, tag, modified }
 }
 
 /// Adds the fields that describe the file to the response.
-fn told(response: Response, state: &State) -> io::Result<Response> {
+fn told(response: Response, state: &FileState) -> io::Result<Response> {
     let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(state.modified)).to_string();
     Ok(response.header("ETag", &state.tag)?.header("Last-Modified", date)?)
 }
