@@ -10,7 +10,7 @@ use common::limits::span;
 use common::values::millis;
 use kernel::{Policy, Real};
 use net::TcpStream;
-use net::web::{Call, Client, Reply};
+use net::web::{Client, ClientRequest, ClientResponse};
 use traps::timeout_after;
 
 /// The options of the command line.
@@ -70,7 +70,7 @@ impl FromStr for Url {
         let (host, target) = rest.split_at(end);
         // An empty port is the scheme's own (RFC 3986, 3.2.3).
         let host = host.strip_suffix(':').unwrap_or(host);
-        // A call may have no host, and `http` has one (RFC 9110, 4.2.1).
+        // A request may have no host, and `http` has one (RFC 9110, 4.2.1).
         if host.is_empty() {
             return Err(wrong());
         }
@@ -79,7 +79,7 @@ impl FromStr for Url {
         let address = if has_port { host.to_owned() } else { format!("{host}:80") };
         let slash = if target.starts_with('/') { "" } else { "/" };
         let target = format!("{slash}{target}");
-        match Call::new("GET", host, &target) {
+        match ClientRequest::new("GET", host, &target) {
             Ok(_) => Ok(Url { host: host.to_owned(), address, target }),
             Err(_) => Err(wrong()),
         }
@@ -93,22 +93,23 @@ struct Kept {
 }
 
 impl Job {
-    fn call(&self, url: &Url) -> io::Result<Call> {
+    fn request(&self, url: &Url) -> io::Result<ClientRequest> {
         let method = match (self.head, &self.data) {
             (true, _) => "HEAD",
             (false, Some(_)) => "POST",
             (false, None) => "GET",
         };
-        let call = Call::new(method, &url.host, &url.target)?.header("User-Agent", "trapline")?;
+        let request =
+            ClientRequest::new(method, &url.host, &url.target)?.header("User-Agent", "trapline")?;
         Ok(match &self.data {
-            Some(data) if !self.head => call.with_body(data.as_bytes()),
-            _ => call,
+            Some(data) if !self.head => request.with_body(data.as_bytes()),
+            _ => request,
         })
     }
 
     /// Fetches one URL. Returns the connection if it can be used again.
     async fn fetch(&self, url: &Url, kept: Option<Kept>) -> io::Result<Option<Kept>> {
-        let call = self.call(url)?;
+        let request = self.request(url)?;
         let mut kept = kept.filter(|kept| kept.address == url.address);
         loop {
             let again = kept.is_some();
@@ -119,13 +120,13 @@ impl Job {
                     Client::new(timeout_after(self.connect, connect).await?)
                 }
             };
-            match timeout_after(self.piece, client.send(&call)).await {
+            match timeout_after(self.piece, client.send(&request)).await {
                 // Nothing was sent.
                 Err(error) if again && error.kind() == ErrorKind::NotConnected => continue,
                 // The server closed before it saw this request, so nothing was done.
                 Err(error) if again && self.data.is_none() && is_gone(&error) => continue,
                 Err(error) => return Err(error),
-                Ok(reply) => self.show(reply, again).await?,
+                Ok(response) => self.show(response, again).await?,
             }
             let address = url.address.clone();
             return Ok(client.is_open().then_some(Kept { address, client }));
@@ -133,14 +134,18 @@ impl Job {
     }
 
     /// Prints a response as it arrives.
-    async fn show(&self, mut reply: Reply<'_, TcpStream>, again: bool) -> io::Result<()> {
+    async fn show(
+        &self,
+        mut response: ClientResponse<'_, TcpStream>,
+        again: bool,
+    ) -> io::Result<()> {
         // Nothing else runs here, so this can block.
         let mut out = io::stdout();
         if self.include || self.head {
-            out.write_all(reply.head())?;
+            out.write_all(response.head())?;
         }
-        let (status, mut bytes) = (reply.status(), 0);
-        while let Some(piece) = timeout_after(self.piece, reply.read_chunk()).await? {
+        let (status, mut bytes) = (response.status(), 0);
+        while let Some(piece) = timeout_after(self.piece, response.read_chunk()).await? {
             out.write_all(piece)?;
             bytes += piece.len();
         }

@@ -15,7 +15,7 @@ use futures_rustls::pki_types::{CertificateDer, ServerName};
 use futures_rustls::rustls::{ClientConfig, RootCertStore};
 use kernel::Real;
 use net::interop::{Compat, FromFutures};
-use net::web::{Call, Client};
+use net::web::{Client, ClientRequest};
 use net::{Stream, TcpStream};
 use traps::timeout_after;
 
@@ -48,11 +48,11 @@ async fn fetch(host: &str, target: &str, trusted: &str) -> Result<Vec<u8>, Box<d
     let (name, _) = host.rsplit_once(':').ok_or("the host has no port")?;
     // The brackets of an IPv6 address are not part of it.
     let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned())?;
-    let call = Call::new("GET", host, target)?;
+    let request = ClientRequest::new("GET", host, target)?;
     let fetched = async {
         let tcp = TcpStream::connect(host).await?;
         let mut tls = FromFutures::new(connector.connect(name, Compat::new(tcp)).await?);
-        let page = Client::new(&mut tls).send(&call).await?.body_to_vec(MOST).await?;
+        let page = Client::new(&mut tls).send(&request).await?.body_to_vec(MOST).await?;
         // Says that this is the end, and no cut.
         tls.shutdown()?;
         tls.flush().await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::Sim;
 use net::http::{Config, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use net::web::{Call, Client};
+use net::web::{Client, ClientRequest};
 use serde_json::{Value, json};
 use testing::{Ran, Setup};
 use trapline_example_notes::middleware::{Authenticated, Numbered};
@@ -20,8 +20,8 @@ const STATEMENT: Duration = Duration::from_millis(2);
 /// A status, the number of the request, and the JSON of the body.
 type Seen = (u16, String, Value);
 
-/// Makes each call of a list (user, method, target, body) on one connection.
-fn talk(calls: &[(&str, &str, &str, Value)]) -> Ran<Vec<Seen>> {
+/// Sends each request of a list (user, method, target, body) on one connection.
+fn talk(requests: &[(&str, &str, &str, Value)]) -> Ran<Vec<Seen>> {
     Setup::new().sim(Sim::new().jobs_take(STATEMENT)).run(async {
         let (server, client) = duplex(4096);
         let store = Store::open(Path::new(":memory:")).unwrap();
@@ -32,7 +32,7 @@ fn talk(calls: &[(&str, &str, &str, Value)]) -> Ran<Vec<Seen>> {
         let mut connection = spawn("conn", serve).await;
         let mut client = Client::new(client);
         let mut seen = Vec::new();
-        for (user, method, target, body) in calls {
+        for (user, method, target, body) in requests {
             seen.push(ask(&mut client, (user, method, target), body).await);
         }
         drop(client);
@@ -46,16 +46,17 @@ async fn ask(
     (user, method, target): (&str, &str, &str),
     body: &Value,
 ) -> Seen {
-    let mut call = Call::new(method, "notes", target).unwrap();
-    call = call.header("Authorization", format!("Bearer token-{user}")).unwrap();
+    let mut request = ClientRequest::new(method, "notes", target).unwrap();
+    request = request.header("Authorization", format!("Bearer token-{user}")).unwrap();
     if !body.is_null() {
-        call = call.header("Content-Type", "application/json").unwrap();
-        call = call.with_body(body.to_string());
+        request = request.header("Content-Type", "application/json").unwrap();
+        request = request.with_body(body.to_string());
     }
-    let mut reply = client.send(&call).await.unwrap();
-    let id = String::from_utf8(reply.header("X-Request-Id").unwrap_or_default().to_vec()).unwrap();
-    let body = reply.body_to_vec(4096).await.unwrap();
-    (reply.status(), id, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    let mut response = client.send(&request).await.unwrap();
+    let id =
+        String::from_utf8(response.header("X-Request-Id").unwrap_or_default().to_vec()).unwrap();
+    let body = response.body_to_vec(4096).await.unwrap();
+    (response.status(), id, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
 #[test]

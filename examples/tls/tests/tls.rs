@@ -21,7 +21,7 @@ use kernel::Sim;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::interop::{Compat, FromFutures, KernelExecutor, KernelTimer, TwoWay};
 use net::pipe::{PipeEnd, duplex};
-use net::web::{Call, Client};
+use net::web::{Client, ClientRequest};
 use net::{
     BufReader, Connection, Frames, Stream, TcpListener, TcpStream, UnixStream, WriteDeadline,
     copy_bidirectional, serve,
@@ -273,10 +273,11 @@ fn the_client_and_the_server_of_http_speak_tls() {
         let mut client = Client::new(client);
         let mut bodies = Vec::new();
         for (target, body) in [("/", 0), ("/slow", 10), ("/big", 50_000)] {
-            let call = Call::new("POST", "localhost", target).unwrap().with_body(bytes(body));
-            let mut reply = client.send(&call).await.unwrap();
-            assert_eq!(reply.status(), 200);
-            bodies.push(String::from_utf8(reply.body_to_vec(1 << 20).await.unwrap()).unwrap());
+            let request =
+                ClientRequest::new("POST", "localhost", target).unwrap().with_body(bytes(body));
+            let mut response = client.send(&request).await.unwrap();
+            assert_eq!(response.status(), 200);
+            bodies.push(String::from_utf8(response.body_to_vec(1 << 20).await.unwrap()).unwrap());
         }
         // The client leaves without `close_notify`.
         drop(client);
@@ -604,9 +605,9 @@ fn all_that_writes_a_message_flushes_it() {
         far.shutdown().unwrap();
         net::copy(&mut near, &mut lazy).await.unwrap();
         heard.push(two.read(&mut buf).await.unwrap());
-        let call = Call::new("GET", "x", "/").unwrap();
+        let request = ClientRequest::new("GET", "x", "/").unwrap();
         let sent =
-            timeout_after(SECOND, async { Client::new(&mut lazy).send(&call).await.map(drop) });
+            timeout_after(SECOND, async { Client::new(&mut lazy).send(&request).await.map(drop) });
         assert!(sent.await.is_err());
         heard.push(two.read(&mut buf).await.unwrap());
         assert_eq!(lazy.write_vectored(&[IoSlice::new(b"late")]).await.unwrap(), 4);

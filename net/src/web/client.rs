@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, IoSlice};
 
 use traps::Interruptible;
 
-use super::call::Call;
+use super::client_request::ClientRequest;
 use crate::buffer::BufReader;
 use crate::http::Version;
 use crate::http::answer::write_number;
@@ -24,17 +24,17 @@ use crate::stream::{Stream, look};
 /// ```no_run
 /// use std::time::Duration;
 /// use net::TcpStream;
-/// use net::web::{Call, Client};
+/// use net::web::{ClientRequest, Client};
 /// use traps::timeout_after;
 ///
 /// # async fn example() -> std::io::Result<()> {
 /// let mut client = Client::new(TcpStream::connect("localhost:8080").await?);
 /// for target in ["/", "/plaintext"] {
-///     let call = Call::new("GET", "localhost:8080", target)?;
+///     let request = ClientRequest::new("GET", "localhost:8080", target)?;
 ///     let fetch = async {
-///         let mut reply = client.send(&call).await?;
-///         println!("{}", reply.status());
-///         reply.body_to_vec(1 << 20).await
+///         let mut response = client.send(&request).await?;
+///         println!("{}", response.status());
+///         response.body_to_vec(1 << 20).await
 ///     };
 ///     println!("{:?}", timeout_after(Duration::from_secs(5), fetch).await?);
 /// }
@@ -79,11 +79,12 @@ impl<S: Stream> Client<S> {
     ///
     /// Returns `NotConnected` if the connection is not [open](Client::is_open), or the server has
     /// closed it or has sent bytes that answer no request. In these cases nothing was sent. Returns
-    /// `UnexpectedEof` if the server closes instead of answering, `InvalidData` if the response
+    /// `UnexpectedEof` if the server closes without a response, `InvalidData` if the response
     /// breaks a rule or its header section is too long, an error of the stream, or an interrupt.
     /// After an error, the connection is not open any more.
-    pub async fn send(&mut self, call: &Call) -> io::Result<Reply<'_, S>> {
-        const GONE: &str = "the server has ended the connection, or says what nobody asked";
+    pub async fn send(&mut self, request: &ClientRequest) -> io::Result<ClientResponse<'_, S>> {
+        const GONE: &str =
+            "the server has closed the connection, or has sent bytes that answer no request";
         if !std::mem::take(&mut self.open) {
             return Err(io::Error::new(ErrorKind::NotConnected, "the connection is used up"));
         }
@@ -99,7 +100,7 @@ impl<S: Stream> Client<S> {
         }
         // A server that refuses a request may send a response and close before it has read all of
         // it.
-        let written = match self.write(call).await {
+        let written = match self.write(request).await {
             Err(error) if error.interrupt().is_some() => return Err(error),
             written => written,
         };
@@ -112,27 +113,35 @@ impl<S: Stream> Client<S> {
             };
             let head = unfolded(&self.reader.buffer()[..len]);
             self.reader.consume(len);
-            let parsed = parse_head(&head, call.is_head);
+            let parsed = parse_head(&head, request.is_head);
             let (status, body, keep) = parsed.map_err(|stop| match stop {
                 Stop::Refused(refusal) => invalid(refusal.why.trim_end()),
                 Stop::Partial => unreachable!("the header section is whole"),
             })?;
             if status >= 200 {
                 let keep = keep && written.is_ok();
-                return Ok(Reply { client: self, status, head, body, keep, given: 0, held: 0 });
+                return Ok(ClientResponse {
+                    client: self,
+                    status,
+                    head,
+                    body,
+                    keep,
+                    given: 0,
+                    held: 0,
+                });
             }
         }
         Err(invalid("there are too many interim responses"))
     }
 
-    async fn write(&mut self, call: &Call) -> io::Result<()> {
-        let mut head = call.head.clone();
-        if let Some(body) = &call.body {
+    async fn write(&mut self, request: &ClientRequest) -> io::Result<()> {
+        let mut head = request.head.clone();
+        if let Some(body) = &request.body {
             head.extend_from_slice(b"Content-Length: ");
             write_number(&mut head, body.len() as u64, 10);
         }
         head.extend_from_slice(b"\r\n");
-        let (mut head, mut body) = (&head[..], call.body.as_deref().unwrap_or_default());
+        let (mut head, mut body) = (&head[..], request.body.as_deref().unwrap_or_default());
         while !head.is_empty() || !body.is_empty() {
             let stream = self.reader.stream();
             let n = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]).await?;
@@ -177,7 +186,7 @@ enum BodyEnd {
 
 /// A response whose body is being read. If it is dropped before the end of the body, the connection
 /// cannot be used again.
-pub struct Reply<'c, S> {
+pub struct ClientResponse<'c, S> {
     client: &'c mut Client<S>,
     status: u16,
     head: Vec<u8>,
@@ -190,16 +199,16 @@ pub struct Reply<'c, S> {
     held: usize,
 }
 
-impl<S> fmt::Debug for Reply<'_, S> {
+impl<S> fmt::Debug for ClientResponse<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("ClientResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-impl<S: Stream> Reply<'_, S> {
+impl<S: Stream> ClientResponse<'_, S> {
     /// Returns the status code, from 200 to 599. A code outside of 100 to 599 is invalid and
     /// becomes 500, because a client should treat it as an error of the server (RFC 9110, 15).
-    /// [`Reply::head`] contains the original.
+    /// [`ClientResponse::head`] contains the original.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
@@ -286,7 +295,7 @@ impl<S: Stream> Reply<'_, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Reply::read_chunk`], and `InvalidData` if the rest is longer than
+    /// Returns the errors of [`ClientResponse::read_chunk`], and `InvalidData` if the rest is longer than
     /// `most` bytes. Such a body, or an interrupt, loses the bytes that were already read. Every
     /// later read then returns an error, as for a [request](crate::http::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {

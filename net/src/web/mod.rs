@@ -4,11 +4,12 @@
 //! The page [`services`](crate::guide::services) shows them together.
 //!
 //! This module uses only the public parts of `http`, except for the parts that the client shares
-//! with the server: the classes of bytes, the chunked coding, and the grammar of hosts.
+//! with the server: the parser of heads, the chunked coding, and the grammar of
+//! hosts.
 
 mod blocking;
-mod call;
 mod client;
+mod client_request;
 mod conditions;
 mod events;
 mod files;
@@ -19,8 +20,8 @@ mod owned_request;
 mod router;
 
 pub use blocking::{Blocking, Entrance};
-pub use call::Call;
-pub use client::{Client, Reply};
+pub use client::{Client, ClientResponse};
+pub use client_request::ClientRequest;
 pub use events::{Event, Events};
 pub use files::Files;
 pub use form::Form;

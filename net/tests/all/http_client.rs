@@ -10,13 +10,13 @@ use http_support::App;
 use kernel::{Kernel, Real, Sim};
 use net::http::{Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use net::web::{Call, Client};
+use net::web::{Client, ClientRequest};
 use net::{Stream, TcpStream};
 use traps::internal::spend_budget;
 use traps::{Interruptible, Time, clock, ignore_after, spawn, timeout_after, yield_now};
 
-fn get(target: &str) -> Call {
-    Call::new("GET", "a", target).unwrap()
+fn get(target: &str) -> ClientRequest {
+    ClientRequest::new("GET", "a", target).unwrap()
 }
 
 /// Runs `program` with the client's end of a pipe to a server.
@@ -38,28 +38,28 @@ fn with_server<T>(most: usize, program: impl AsyncFnOnce(Client<PipeEnd>) -> T) 
 fn one_connection_is_used_for_requests_of_each_kind_however_they_are_cut() {
     for most in [1, 2, 7, usize::MAX] {
         with_server(most, async |mut client| {
-            let call = |method, target| Call::new(method, "a", target).unwrap();
+            let with = |method, target| ClientRequest::new(method, "a", target).unwrap();
             let large = vec![b'x'; 100_000];
-            for (call, status, body) in [
+            for (request, status, body) in [
                 (get("/"), 200, &b"Hello, World!"[..]),
-                (call("HEAD", "/"), 200, b""),
+                (with("HEAD", "/"), 200, b""),
                 (get("/none"), 204, b""),
                 (get("/stream"), 200, b"one and two"),
                 (get("/stream?length=11"), 200, b"one and two"),
-                (call("POST", "/echo").with_body("back"), 200, b"back"),
-                (call("POST", "/echo").with_body(large.clone()), 200, &large),
+                (with("POST", "/echo").with_body("back"), 200, b"back"),
+                (with("POST", "/echo").with_body(large.clone()), 200, &large),
                 (get("/big"), 200, &large),
-                (call("PATCH", "/"), 405, b"method not allowed\n"),
+                (with("PATCH", "/"), 405, b"method not allowed\n"),
             ] {
-                let mut reply = client.send(&call).await.unwrap();
-                assert_eq!(reply.status(), status, "{call:?}");
-                let found = reply.body_to_vec(1 << 20).await.unwrap();
-                assert!(found == body, "{most}: {call:?}");
-                assert!(client.is_open(), "{call:?}");
+                let mut response = client.send(&request).await.unwrap();
+                assert_eq!(response.status(), status, "{request:?}");
+                let found = response.body_to_vec(1 << 20).await.unwrap();
+                assert!(found == body, "{most}: {request:?}");
+                assert!(client.is_open(), "{request:?}");
             }
-            let mut reply = client.send(&get("/bye")).await.unwrap();
-            assert_eq!(reply.header("connection"), Some(&b"close"[..]));
-            assert_eq!(reply.body_to_vec(3).await.unwrap(), b"bye");
+            let mut response = client.send(&get("/bye")).await.unwrap();
+            assert_eq!(response.header("connection"), Some(&b"close"[..]));
+            assert_eq!(response.body_to_vec(3).await.unwrap(), b"bye");
             assert!(!client.is_open());
             let error = client.send(&get("/")).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotConnected);
@@ -70,8 +70,8 @@ fn one_connection_is_used_for_requests_of_each_kind_however_they_are_cut() {
 #[test]
 fn an_answer_that_was_left_or_is_too_long_uses_the_connection_up() {
     with_server(usize::MAX, async |mut client| {
-        let mut reply = client.send(&get("/big")).await.unwrap();
-        let error = reply.body_to_vec(99_999).await.unwrap_err();
+        let mut response = client.send(&get("/big")).await.unwrap();
+        let error = response.body_to_vec(99_999).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(!client.is_open());
     });
@@ -80,9 +80,9 @@ fn an_answer_that_was_left_or_is_too_long_uses_the_connection_up() {
         assert!(!client.is_open());
     });
     with_server(usize::MAX, async |mut client| {
-        let mut reply = client.send(&get("/")).await.unwrap();
-        assert_eq!(reply.body_to_vec(3).await.unwrap_err().kind(), ErrorKind::InvalidData);
-        let again = reply.body_to_vec(100).await.unwrap_err();
+        let mut response = client.send(&get("/")).await.unwrap();
+        assert_eq!(response.body_to_vec(3).await.unwrap_err().kind(), ErrorKind::InvalidData);
+        let again = response.body_to_vec(100).await.unwrap_err();
         assert!(again.to_string().contains("13 bytes"), "{again}");
         assert!(!client.is_open());
     });
@@ -98,9 +98,9 @@ fn a_body_whose_framing_is_broken_is_so_for_whoever_asks_again() {
         let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         server.write_all(answer.as_bytes()).await.unwrap();
         let mut client = Client::new(client);
-        let mut reply = client.send(&get("/")).await.unwrap();
+        let mut response = client.send(&get("/")).await.unwrap();
         for _ in 0..3 {
-            assert_eq!(reply.read_chunk().await.unwrap_err().kind(), ErrorKind::InvalidData);
+            assert_eq!(response.read_chunk().await.unwrap_err().kind(), ErrorKind::InvalidData);
         }
         client.is_open()
     });
@@ -126,8 +126,8 @@ fn a_method_that_wants_a_body_says_that_there_is_none() {
         let (mut server, client) = duplex(1 << 20);
         let asked = kernel.run(async {
             server.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
-            let call = Call::new(method, "a", "/").unwrap();
-            drop(Client::new(client).send(&call).await.unwrap());
+            let request = ClientRequest::new(method, "a", "/").unwrap();
+            drop(Client::new(client).send(&request).await.unwrap());
             let mut asked = [0; 1000];
             let n = server.read(&mut asked).await.unwrap();
             String::from_utf8(asked[..n].to_vec()).unwrap()
@@ -148,9 +148,9 @@ fn read(answer: &str) -> (Result<(u16, String), ErrorKind>, bool) {
         server.shutdown().unwrap();
         let mut client = Client::new(client);
         let read = async {
-            let mut reply = client.send(&get("/")).await?;
-            let body = reply.body_to_vec(200_000).await?;
-            Ok((reply.status(), String::from_utf8(body).unwrap()))
+            let mut response = client.send(&get("/")).await?;
+            let body = response.body_to_vec(200_000).await?;
+            Ok((response.status(), String::from_utf8(body).unwrap()))
         };
         let read: std::io::Result<_> = read.await;
         (read.map_err(|error| error.kind()), client.is_open())
@@ -244,9 +244,9 @@ fn field(head: &str, name: &str) -> Option<String> {
     let ran = kernel.run(async {
         server.write_all(head.as_bytes()).await.unwrap();
         let mut client = Client::new(client);
-        let reply = client.send(&get("/")).await.ok()?;
-        assert!(!reply.head().windows(3).any(|three| three == b"\r\n "), "it has no fold");
-        Some(String::from_utf8(reply.header(name)?.to_vec()).unwrap())
+        let response = client.send(&get("/")).await.ok()?;
+        assert!(!response.head().windows(3).any(|three| three == b"\r\n "), "it has no fold");
+        Some(String::from_utf8(response.header(name)?.to_vec()).unwrap())
     });
     ran.unwrap()
 }
@@ -331,7 +331,10 @@ fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: ";
     for (first, poison) in [
         (get("/"), format!("{head}2\r\n\r\nok{head}6\r\n\r\npoison")),
-        (Call::new("HEAD", "a", "/").unwrap(), format!("{head}4\r\n\r\nbody{head}1\r\n\r\nx")),
+        (
+            ClientRequest::new("HEAD", "a", "/").unwrap(),
+            format!("{head}4\r\n\r\nbody{head}1\r\n\r\nx"),
+        ),
     ] {
         for short in [1, 1 << 16] {
             let mut kernel = Kernel::new(Sim::new());
@@ -340,8 +343,8 @@ fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
             let ran = kernel.run(async {
                 server.write_all(poison.as_bytes()).await.unwrap();
                 let mut client = Client::new(client);
-                let mut reply = client.send(&first).await.unwrap();
-                reply.body_to_vec(1000).await.unwrap();
+                let mut response = client.send(&first).await.unwrap();
+                response.body_to_vec(1000).await.unwrap();
                 client.send(&get("/")).await.map(drop).unwrap_err().kind()
             });
             assert_eq!(ran.unwrap(), ErrorKind::NotConnected);
@@ -363,8 +366,8 @@ fn what_comes_between_two_requests_is_not_an_answer_and_an_end_is_seen() {
                 let (mut server, _) = listener.accept().unwrap();
                 let mut client = Client::new(stream);
                 server.write_all(OK).unwrap();
-                let mut reply = client.send(&get("/")).await.unwrap();
-                assert_eq!(reply.body_to_vec(1000).await.unwrap(), b"ok");
+                let mut response = client.send(&get("/")).await.unwrap();
+                assert_eq!(response.body_to_vec(1000).await.unwrap(), b"ok");
                 match between {
                     Some(answer) => server.write_all(answer).unwrap(),
                     None => server.shutdown(Shutdown::Write).unwrap(),
@@ -387,13 +390,13 @@ fn an_answer_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n{first}");
             server.write_all(head.as_bytes()).await.unwrap();
             let mut client = Client::new(client);
-            let mut reply = client.send(&get("/")).await.unwrap();
-            let whole = ignore_after(Duration::from_secs(1), reply.body_to_vec(100)).await;
+            let mut response = client.send(&get("/")).await.unwrap();
+            let whole = ignore_after(Duration::from_secs(1), response.body_to_vec(100)).await;
             assert!(whole.unwrap().is_none());
             server.write_all(&b"abcdef"[first.len()..]).await.unwrap();
-            let again = reply.body_to_vec(100).await;
+            let again = response.body_to_vec(100).await;
             if again.is_err() {
-                let piece = reply.read_chunk().await.unwrap_err();
+                let piece = response.read_chunk().await.unwrap_err();
                 assert!(piece.to_string().contains("3 bytes"), "{piece}");
             }
             again.map_err(|error| error.kind())
@@ -411,11 +414,11 @@ fn a_refusal_of_a_request_that_is_still_sent_is_read() {
         server.write_all(answer).await.unwrap();
         drop(server);
         let mut client = Client::new(client);
-        let call = Call::new("POST", "a", "/").unwrap().with_body(vec![0; 1000]);
-        let sent = ignore_after(Duration::from_secs(1), client.send(&call)).await;
-        let mut reply = sent.unwrap().expect("it does not hang");
-        let status = reply.status();
-        assert_eq!(reply.body_to_vec(0).await.unwrap(), b"");
+        let request = ClientRequest::new("POST", "a", "/").unwrap().with_body(vec![0; 1000]);
+        let sent = ignore_after(Duration::from_secs(1), client.send(&request)).await;
+        let mut response = sent.unwrap().expect("it does not hang");
+        let status = response.status();
+        assert_eq!(response.body_to_vec(0).await.unwrap(), b"");
         // Whatever the response is, the rest of the request was never sent.
         (status, client.is_open())
     });
@@ -424,21 +427,21 @@ fn a_refusal_of_a_request_that_is_still_sent_is_read() {
 }
 
 #[test]
-fn a_call_asks_a_host_for_a_target() {
+fn a_request_asks_a_host_for_a_target() {
     for (host, target) in [("a", "/#b"), ("a", "*/"), ("a", "/ b"), ("a/b", "/"), ("a@b", "/")] {
-        let call = Call::new("GET", host, target);
-        assert_eq!(call.err(), Some(InvalidHeader::Value), "{host} {target}");
+        let request = ClientRequest::new("GET", host, target);
+        assert_eq!(request.err(), Some(InvalidHeader::Value), "{host} {target}");
     }
     for (host, target) in [("[::1]:80", "/?a=b"), ("", "/{}"), ("a.b", "*")] {
-        assert!(Call::new("OPTIONS", host, target).is_ok(), "{host} {target}");
+        assert!(ClientRequest::new("OPTIONS", host, target).is_ok(), "{host} {target}");
     }
 }
 
 #[test]
-fn a_call_has_one_host() {
+fn a_request_has_one_host() {
     for name in ["Host", "HOST", "Content-Length"] {
-        let call = Call::new("GET", "a", "/").unwrap().header(name, "b");
-        assert_eq!(call.err(), Some(InvalidHeader::Reserved), "{name}");
+        let request = ClientRequest::new("GET", "a", "/").unwrap().header(name, "b");
+        assert_eq!(request.err(), Some(InvalidHeader::Reserved), "{name}");
     }
 }
 
@@ -463,7 +466,7 @@ fn bytes_behind_a_response_end_the_connection() {
 
 /// A server that sends chunks of one byte does not make the client's other tasks wait long.
 #[test]
-fn a_reply_of_small_chunks_gives_way_after_a_hundred_of_them() {
+fn a_response_of_small_chunks_gives_way_after_a_hundred_of_them() {
     let mut kernel = Kernel::new(Sim::new());
     let read = Rc::new(Cell::new(0));
     let count = read.clone();
@@ -474,8 +477,8 @@ fn a_reply_of_small_chunks_gives_way_after_a_hundred_of_them() {
         server.write_all(b"0\r\n\r\n").await.unwrap();
         let reads = async move {
             let mut client = Client::new(client);
-            let mut reply = client.send(&get("/")).await.unwrap();
-            while reply.read_chunk().await.unwrap().is_some() {
+            let mut response = client.send(&get("/")).await.unwrap();
+            while response.read_chunk().await.unwrap().is_some() {
                 count.set(count.get() + 1);
             }
         };

@@ -11,7 +11,7 @@ use net::Stream;
 use net::http::{Config, Deadlines};
 use net::http::{Handler, Limits, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use net::web::{Blocking, Call, Client, Entrance, Event, Events, Files};
+use net::web::{Blocking, Client, ClientRequest, Entrance, Event, Events, Files};
 use net::web::{OwnedRequest, Router};
 use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
@@ -68,17 +68,17 @@ struct Held {
 
 async fn talk(client: PipeEnd, bodies: &mut Vec<Vec<u8>>) -> io::Result<()> {
     let mut client = Client::new(client);
-    for call in [
-        Call::new("POST", "a", "/task")?.with_body("done"),
-        Call::new("GET", "a", "/files/ten")?,
-        Call::new("GET", "a", "/events")?,
+    for request in [
+        ClientRequest::new("POST", "a", "/task")?.with_body("done"),
+        ClientRequest::new("GET", "a", "/files/ten")?,
+        ClientRequest::new("GET", "a", "/events")?,
     ] {
-        let mut reply = client.send(&call).await?;
+        let mut response = client.send(&request).await?;
         // A request that is cut off is refused if none of its response has been sent.
-        if reply.status() == 503 {
+        if response.status() == 503 {
             break;
         }
-        bodies.push(reply.body_to_vec(1000).await?);
+        bodies.push(response.body_to_vec(1000).await?);
     }
     Ok(())
 }
