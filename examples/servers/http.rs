@@ -13,7 +13,7 @@ use common::log::{ACCESS, access_time};
 use net::Stream;
 use net::http::serve;
 use net::http::{Handler, Request, Response};
-use net::web::{Blocking, Entrance, Event, Events, Files, Form, OwnedRequest, Router};
+use net::web::{Blocking, ConcurrencyLimit, Event, Events, Files, Form, OwnedRequest, Router};
 use serde_json::json;
 use serving::access;
 use serving::http_flags::HttpFlags;
@@ -83,14 +83,14 @@ impl App {
         // As many threads as the gate admits requests, so that no admitted request waits for a
         // thread.
         let behind = threads("gate", gate.limit());
-        let entrance = Entrance::new(gate).or_else(too_busy);
+        let limit = ConcurrencyLimit::new(gate).or_else(too_busy);
         let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
         Ok(App {
             routes,
             kernel_page: flags.kernel_page,
             files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
-            gate: Blocking::new(behind, 0, task as Work).behind(entrance),
+            gate: Blocking::new(behind, 0, task as Work).behind(limit),
         })
     }
 }

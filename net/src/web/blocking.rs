@@ -16,42 +16,45 @@ use super::owned_request::OwnedRequest;
 use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
-/// An [`AdmissionLimit`], with the response for the clients that it refuses. A response that a
-/// function makes, set by [`Entrance::or_else`], can have any form and any status. Without it, the
-/// response is that of [`Entrance::new`].
+/// A limit on the requests that are handled at the same time: an [`AdmissionLimit`], with the
+/// response for the clients that it refuses. [`ConcurrencyLimit::or_else`] sets a function that
+/// makes a response of any form and status. Without it, the response is that of
+/// [`ConcurrencyLimit::new`].
 ///
 /// ```
 /// use net::http::Response;
-/// use net::web::Entrance;
+/// use net::web::ConcurrencyLimit;
 /// use traps::admission::AdmissionLimit;
 ///
-/// let busy = |gate: &AdmissionLimit| {
-///     Response::text(format!("too busy: {} at a time\n", gate.limit()))
+/// let busy = |limit: &AdmissionLimit| {
+///     Response::text(format!("too busy: {} at a time\n", limit.limit()))
 /// };
-/// let entrance = Entrance::new(AdmissionLimit::new("request_task", 1)).or_else(busy);
-/// let place = entrance.enter().expect("there is room");
-/// assert_eq!(entrance.enter().expect_err("there is none").status(), 200);
+/// let limit = ConcurrencyLimit::new(AdmissionLimit::new("request_task", 1)).or_else(busy);
+/// let place = limit.try_admit().expect("there is room");
+/// assert_eq!(limit.try_admit().expect_err("there is none").status(), 200);
 /// ```
-pub struct Entrance {
-    gate: AdmissionLimit,
+pub struct ConcurrencyLimit {
+    admissions: AdmissionLimit,
     busy: Option<BusyResponse>,
 }
 
 /// The function that makes the response for a refused client.
 type BusyResponse = Box<dyn Fn(&AdmissionLimit) -> Response>;
 
-impl Entrance {
-    /// Makes an entrance. Refused clients get 503 with `Retry-After: 1`, in the form of their
-    /// route.
+impl ConcurrencyLimit {
+    /// Makes a limit. Refused clients get 503 with `Retry-After: 1`, in the form of their route.
     #[must_use]
-    pub fn new(gate: AdmissionLimit) -> Entrance {
-        Entrance { gate, busy: None }
+    pub fn new(admissions: AdmissionLimit) -> ConcurrencyLimit {
+        ConcurrencyLimit { admissions, busy: None }
     }
 
     /// Sets the function that makes the response for a refused client. It is called in the turn of
     /// the refusal, and must not block.
     #[must_use]
-    pub fn or_else(mut self, busy: impl Fn(&AdmissionLimit) -> Response + 'static) -> Entrance {
+    pub fn or_else(
+        mut self,
+        busy: impl Fn(&AdmissionLimit) -> Response + 'static,
+    ) -> ConcurrencyLimit {
         self.busy = Some(Box::new(busy));
         self
     }
@@ -61,47 +64,49 @@ impl Entrance {
     ///
     /// # Errors
     ///
-    /// Returns the response if there is no room. It is text, unless [`or_else`](Entrance::or_else)
-    /// makes it.
-    pub fn enter(&self) -> Result<Admission, Response> {
-        self.enter_with(Form::Text.page())
+    /// Returns the response if there is no room. It is text, unless
+    /// [`or_else`](ConcurrencyLimit::or_else) makes it.
+    pub fn try_admit(&self) -> Result<Admission, Response> {
+        self.try_admit_with(Form::Text.page())
     }
 
-    /// Admits a request like [`Entrance::enter`], for a request with this [error
-    /// page](Request::error_page).
+    /// Admits a request with this [error page](Request::error_page), as
+    /// [`ConcurrencyLimit::try_admit`] does.
     ///
     /// # Errors
     ///
     /// Returns the response if there is no room.
-    pub fn enter_with(&self, error_page: ErrorPage) -> Result<Admission, Response> {
-        self.gate.try_admit().map_err(|_full| match &self.busy {
-            Some(busy) => busy(&self.gate),
+    pub fn try_admit_with(&self, error_page: ErrorPage) -> Result<Admission, Response> {
+        self.admissions.try_admit().map_err(|_full| match &self.busy {
+            Some(busy) => busy(&self.admissions),
             None => error_page(503, "too busy, ask again later\n").ask_again(),
         })
     }
 
     /// Returns whether the limit would refuse a request now.
     fn is_full(&self) -> bool {
-        self.gate.inside() >= self.gate.limit()
+        self.admissions.inside() >= self.admissions.limit()
     }
 
     /// Returns the limit, with its counters.
     #[must_use]
-    pub fn gate(&self) -> &AdmissionLimit {
-        &self.gate
+    pub fn admissions(&self) -> &AdmissionLimit {
+        &self.admissions
     }
 }
 
-impl fmt::Debug for Entrance {
+impl fmt::Debug for ConcurrencyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entrance").field("gate", &self.gate).finish_non_exhaustive()
+        f.debug_struct("ConcurrencyLimit")
+            .field("admissions", &self.admissions)
+            .finish_non_exhaustive()
     }
 }
 
 /// A handler that may block: a function from a whole request to a response. It runs on a worker
 /// thread, within a [`Limiter`].
 ///
-/// If there is an [entrance](Blocking::behind), the handler first checks on the kernel's thread
+/// If there is a [concurrency limit](Blocking::behind), the handler first checks on the kernel's thread
 /// whether it has room. If not, the client is refused before any of the body is read. Then the
 /// handler reads the body, takes a place, and asks for a thread. If the last place was taken in the
 /// meantime, the client is refused here, and no thread is used. A thread keeps its token and its
@@ -125,7 +130,7 @@ impl fmt::Debug for Entrance {
 pub struct Blocking<F> {
     limiter: Limiter,
     most: usize,
-    entrance: Option<Entrance>,
+    limit: Option<ConcurrencyLimit>,
     work: Arc<F>,
 }
 
@@ -137,28 +142,28 @@ where
     /// tokens. A request with a body of more than `most` bytes gets 413.
     #[must_use]
     pub fn new(limiter: Limiter, most: usize, work: F) -> Blocking<F> {
-        Blocking { limiter, most, entrance: None, work: Arc::new(work) }
+        Blocking { limiter, most, limit: None, work: Arc::new(work) }
     }
 
-    /// Puts the handler behind an entrance.
+    /// Puts the handler behind a limit.
     #[must_use]
-    pub fn behind(mut self, entrance: Entrance) -> Blocking<F> {
-        self.entrance = Some(entrance);
+    pub fn behind(mut self, limit: ConcurrencyLimit) -> Blocking<F> {
+        self.limit = Some(limit);
         self
     }
 
     async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let page = request.error_page();
-        let enter = || self.entrance.as_ref().map(|to| to.enter_with(page)).transpose();
+        let admit = || self.limit.as_ref().map(|limit| limit.try_admit_with(page)).transpose();
         // If there is no room, do not read the body. Take no place yet, because the client may send
         // its body slowly.
-        if self.entrance.as_ref().is_some_and(Entrance::is_full)
-            && let Err(busy) = enter()
+        if self.limit.as_ref().is_some_and(ConcurrencyLimit::is_full)
+            && let Err(busy) = admit()
         {
             return Ok(busy);
         }
         let owned = OwnedRequest::read(request, self.most).await?;
-        let place = match enter() {
+        let place = match admit() {
             Ok(place) => place,
             Err(busy) => return Ok(busy),
         };
@@ -187,7 +192,7 @@ impl<F> fmt::Debug for Blocking<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking")
             .field("limiter", &self.limiter)
-            .field("entrance", &self.entrance)
+            .field("limit", &self.limit)
             .finish_non_exhaustive()
     }
 }

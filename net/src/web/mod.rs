@@ -19,7 +19,7 @@ mod json;
 mod owned_request;
 mod router;
 
-pub use blocking::{Blocking, Entrance};
+pub use blocking::{Blocking, ConcurrencyLimit};
 pub use client::{Client, ClientResponse};
 pub use client_request::ClientRequest;
 pub use events::{Event, Events};

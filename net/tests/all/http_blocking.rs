@@ -1,4 +1,4 @@
-//! Handlers that block, and the gate in front of them, on threads that take virtual time.
+//! Handlers that block, and the limit in front of them, on threads that take virtual time.
 
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use net::Stream;
 use net::http::{Config, Handler, Method, Request, Response};
 use net::http::{Deadlines, Limits, serve_connection};
 use net::pipe::duplex;
-use net::web::{Blocking, Entrance, Form};
+use net::web::{Blocking, ConcurrencyLimit, Form};
 use net::web::{OwnedRequest, Router};
 use serde_json::json;
 use traps::admission::AdmissionLimit;
@@ -140,8 +140,8 @@ fn burst(handler: impl Handler + 'static, count: usize) -> (Vec<(String, Time)>,
 #[test]
 fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
     let gate = AdmissionLimit::new("request_task", 5);
-    let entrance = Entrance::new(gate.clone()).or_else(busy);
-    let handler = Blocking::new(Limiter::new("tasks", 5), 0, work).behind(entrance);
+    let limit = ConcurrencyLimit::new(gate.clone()).or_else(busy);
+    let handler = Blocking::new(Limiter::new("tasks", 5), 0, work).behind(limit);
     let (answers, trace) = burst(handler, 6);
     for (answer, at) in &answers[..5] {
         assert!(answer.ends_with("none ") && *at == Time::ZERO + JOB, "{answer}");
@@ -159,20 +159,20 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
 
 #[test]
 fn a_refused_body_is_not_asked_for() {
-    let entrance = Entrance::new(AdmissionLimit::new("closed", 0));
-    let handler = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
+    let limit = ConcurrencyLimit::new(AdmissionLimit::new("closed", 0));
+    let handler = Blocking::new(Limiter::new("block", 1), 5, work).behind(limit);
     let request = with("POST /", "Content-Length: 5\r\nExpect: 100-continue");
     let seen = http_support::app::talk(sim(), Config::default(), handler, &request);
     assert_eq!((seen.statuses(), seen.field("Retry-After")), (vec![503], Some("1")));
     assert!(!seen.text.contains("100 Continue"), "{}", seen.text);
 }
 
-/// A gate before a handler that needs no thread.
-struct Gated(Entrance);
+/// A limit before a handler that needs no thread.
+struct Limited(ConcurrencyLimit);
 
-impl Handler for Gated {
+impl Handler for Limited {
     async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
-        let _place = match self.0.enter() {
+        let _place = match self.0.try_admit() {
             Ok(place) => place,
             Err(busy) => return Ok(busy),
         };
@@ -183,13 +183,13 @@ impl Handler for Gated {
 
 #[test]
 fn a_gate_stands_before_any_handler() {
-    let (answers, trace) = burst(Gated(Entrance::new(AdmissionLimit::new("few", 2))), 4);
+    let (answers, trace) = burst(Limited(ConcurrencyLimit::new(AdmissionLimit::new("few", 2))), 4);
     let statuses: Vec<&str> = answers.iter().map(|(answer, _)| &answer[9..12]).collect();
     assert_eq!(statuses, ["200", "200", "503", "503"]);
     assert_eq!(trace.matches("await    offload ").count(), 0);
 }
 
-/// A route of each form before the same handler behind a gate.
+/// A route of each form before the same handler behind a limit.
 struct Routed<F>(Router<()>, Blocking<F>);
 
 impl<F> Handler for Routed<F>
@@ -211,8 +211,8 @@ fn f14_whom_a_gate_refuses_is_told_so_in_the_form_of_the_route() {
         ("/api", "application/json", "{\"error\":\"too busy, ask again later\"}"),
     ] {
         let routes = Router::new().get("/", ()).form(Form::Json).get("/api", ());
-        let entrance = Entrance::new(AdmissionLimit::new("closed", 0));
-        let behind = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
+        let limit = ConcurrencyLimit::new(AdmissionLimit::new("closed", 0));
+        let behind = Blocking::new(Limiter::new("block", 1), 5, work).behind(limit);
         let request = get(&format!("GET {path}"));
         let seen =
             http_support::app::talk(sim(), Config::default(), Routed(routes, behind), &request);

@@ -11,7 +11,7 @@ use net::Stream;
 use net::http::{Config, Deadlines};
 use net::http::{Handler, Limits, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use net::web::{Blocking, Client, ClientRequest, Entrance, Event, Events, Files};
+use net::web::{Blocking, Client, ClientRequest, ConcurrencyLimit, Event, Events, Files};
 use net::web::{OwnedRequest, Router};
 use traps::admission::AdmissionLimit;
 use traps::threads::Limiter;
@@ -93,7 +93,7 @@ async fn program(home: &Path) -> Held {
             .post("/task", Route::Task)
             .get("/files/{*name}", Route::File)
             .get("/events", Route::Events),
-        task: task.behind(Entrance::new(gate.clone())),
+        task: task.behind(ConcurrencyLimit::new(gate.clone())),
         files: Files::open(home, limiter).unwrap().piece(4),
     };
     let (server, client) = duplex(1 << 16);
