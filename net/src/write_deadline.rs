@@ -12,7 +12,7 @@ use traps::{ConnectionDeadline, Time, connection_deadline};
 
 use crate::limits::PIECE;
 use crate::min_rate::MinRate;
-use crate::pace::{Pace, flush_within, write_until_stalled};
+use crate::rate_meter::{RateMeter, flush_within, write_until_stalled};
 use crate::stream::Stream;
 
 /// A limit on how long a writer waits for a peer that takes no bytes. When the limit has passed,
@@ -42,8 +42,8 @@ use crate::stream::Stream;
 pub struct WriteDeadline<D = ConnectionDeadline> {
     deadline: D,
     span: Duration,
-    /// The pace of the peer, borrowed by the present writer.
-    pace: RefCell<Pace>,
+    /// The rate of the peer, borrowed by the present writer.
+    meter: RefCell<RateMeter>,
 }
 
 impl WriteDeadline {
@@ -64,7 +64,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// Makes a write deadline over an existing connection deadline that has other phases too. Does
     /// not trap.
     pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
-        WriteDeadline { deadline, span, pace: RefCell::default() }
+        WriteDeadline { deadline, span, meter: RefCell::default() }
     }
 
     /// Writes some of the slices, in order, at once. *Blocks* until there is room. Returns the
@@ -80,8 +80,8 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        let mut pace = self.pace()?;
-        self.write_some(stream, bufs, &mut pace).await
+        let mut meter = self.meter()?;
+        self.write_some(stream, bufs, &mut meter).await
     }
 
     /// Writes all the bytes, and flushes the stream. *Blocks* when there is no room.
@@ -91,11 +91,11 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// Returns the errors of [`write_vectored`](WriteDeadline::write_vectored), and `WriteZero` if
     /// the stream takes no bytes. Then a part of the bytes may have been written.
     pub async fn write_all<S: Stream>(&self, stream: &mut S, bytes: &[u8]) -> io::Result<()> {
-        let mut pace = self.pace()?;
+        let mut meter = self.meter()?;
         let mut rest = bytes;
         while !rest.is_empty() {
             let piece = &rest[..rest.len().min(PIECE)];
-            match self.write_some(stream, &[IoSlice::new(piece)], &mut pace).await? {
+            match self.write_some(stream, &[IoSlice::new(piece)], &mut meter).await? {
                 0 => return Err(ErrorKind::WriteZero.into()),
                 n => rest = &rest[n..],
             }
@@ -113,10 +113,10 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         &self,
         stream: &mut S,
         bufs: &[IoSlice<'_>],
-        pace: &mut Pace,
+        meter: &mut RateMeter,
     ) -> io::Result<usize> {
         let limit = (self.deadline.borrow(), MinRate::at_least(1, self.span));
-        match write_until_stalled(stream, bufs, limit, (pace, None), |_| Time::NEVER).await? {
+        match write_until_stalled(stream, bufs, limit, (meter, None), |_| Time::NEVER).await? {
             Some(n) => Ok(n),
             None => {
                 stream.reset()?;
@@ -125,7 +125,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         }
     }
 
-    fn pace(&self) -> io::Result<RefMut<'_, Pace>> {
-        self.pace.try_borrow_mut().map_err(|_| ErrorKind::ResourceBusy.into())
+    fn meter(&self) -> io::Result<RefMut<'_, RateMeter>> {
+        self.meter.try_borrow_mut().map_err(|_| ErrorKind::ResourceBusy.into())
     }
 }

@@ -96,7 +96,7 @@ use super::request::{Body, Request};
 use super::request_head::RequestParts;
 use super::transport::Transport;
 use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
-use crate::pace::is_timeout;
+use crate::rate_meter::is_timeout;
 use crate::stream::Stream;
 
 /// Serves one connection until the peer, a deadline or a response closes it. Must run in a separate

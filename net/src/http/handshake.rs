@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::connections::State;
 use super::place::Place;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
-use crate::pace::{guard, is_timeout};
+use crate::rate_meter::{guard, is_timeout};
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
 

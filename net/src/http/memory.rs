@@ -47,7 +47,7 @@ use traps::{Either, Interruptible, Time, WaitQueue, ignore_at, race};
 use super::connections::Entry;
 use super::limits::Limits;
 use crate::limits::{LEFT, SLOW};
-use crate::pace::{Slowness, guard, is_timeout};
+use crate::rate_meter::{Slowness, guard, is_timeout};
 use crate::stream::Stream;
 
 /// The account of the memory that clients make a server keep: the bytes in use, and the bodies that

@@ -22,7 +22,7 @@ use super::phase::Expired;
 use super::request_head::{RequestHead, RequestParts};
 use super::transport::Transport;
 use crate::limits::READ_BUFFER;
-use crate::pace::Pace;
+use crate::rate_meter::RateMeter;
 use crate::stream::Stream;
 
 /// The rest of the body of a request.
@@ -41,8 +41,8 @@ pub struct Request<'r, S> {
     pub(crate) parts: RequestParts<'r>,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
-    /// The pace at which the body arrives.
-    pace: Pace,
+    /// The rate at which the body arrives.
+    meter: RateMeter,
     /// The number of bytes of the body that were read so far.
     pub(crate) read: u64,
     /// The number of bytes of the body that a `body_to_vec` has read and not returned. An interrupt
@@ -137,9 +137,9 @@ impl<'r, S: Stream> Request<'r, S> {
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
         let writer = Writer::new(transport, config, leaves, head.head.expects);
-        let pace = Pace::default();
+        let meter = RateMeter::default();
         let parts = RequestParts::new(head);
-        Request { parts, writer, body, pace, read: 0, held: 0 }
+        Request { parts, writer, body, meter, read: 0, held: 0 }
     }
 }
 
@@ -223,8 +223,8 @@ impl<'r, S: Stream> Request<'r, S> {
             let room = &mut body[self.held..];
             let len = usize::try_from(left).map_or(room.len(), |left| left.min(room.len()));
             let Writer { transport, config, .. } = self.writer;
-            let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
-            let read = transport.borrow_mut().read_body(&mut room[..len], pace, config).await;
+            let meter = (&mut self.meter, config.deadlines.body_rate(self.held as u64));
+            let read = transport.borrow_mut().read_body(&mut room[..len], meter, config).await;
             let n = self.arrived(read)?;
             self.held += n;
             self.use_up(left, n);
@@ -368,8 +368,8 @@ impl<'r, S: Stream> Request<'r, S> {
         let Writer { transport, config, .. } = self.writer;
         let RequestHead { head, input, .. } = &mut *self.parts;
         let room = input.room_for_body(head.len);
-        let pace = (&mut self.pace, config.deadlines.body_rate(self.held as u64));
-        let read = transport.borrow_mut().read_body(room, pace, config).await;
+        let meter = (&mut self.meter, config.deadlines.body_rate(self.held as u64));
+        let read = transport.borrow_mut().read_body(room, meter, config).await;
         let n = self.arrived(read)?;
         self.parts.input.filled(n);
         Ok(())

@@ -30,7 +30,7 @@ use super::phase::{Expired, Over, Phase};
 use crate::door::Handle;
 use crate::limits::{GATHER, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
-use crate::pace::{Pace, flush_within, guard, is_timeout, write_until_stalled};
+use crate::rate_meter::{RateMeter, flush_within, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
 
 /// The time since the last read.
@@ -56,8 +56,8 @@ pub(crate) struct Transport<S> {
     /// The time at which the head in hand must be whole. Set when the connection first waits for
     /// it.
     pub(crate) head_until: Option<Time>,
-    /// The pace at which the peer takes bytes.
-    pace: Pace,
+    /// The rate at which the peer takes bytes.
+    meter: RateMeter,
     /// Whether the last read took everything. If so, the next read would block.
     drained: bool,
     since: Since,
@@ -91,7 +91,7 @@ impl<S: Stream> Transport<S> {
             head_until: None,
             room: None,
             head_room: 0,
-            pace: Pace::default(),
+            meter: RateMeter::default(),
             drained: false,
             since: Since::Read,
             answered: 0,
@@ -207,12 +207,12 @@ impl<S: Stream> Transport<S> {
     pub(crate) async fn read_body(
         &mut self,
         buf: &mut [u8],
-        (pace, rate): (&mut Pace, u64),
+        (meter, rate): (&mut RateMeter, u64),
         config: &Config,
     ) -> io::Result<usize> {
         loop {
             if let Some(n) = self.try_read(buf).await? {
-                pace.count(n);
+                meter.count(n);
                 self.moved(n);
                 return Ok(n);
             }
@@ -225,12 +225,12 @@ impl<S: Stream> Transport<S> {
             }
             let deadline = self.entry.deadline();
             let Deadlines { body, body_window, .. } = config.deadlines;
-            let patience = pace.patience(MinRate::new(rate, body_window));
+            let patience = meter.patience(MinRate::new(rate, body_window));
             let over = if patience < body { Over::Rate(rate) } else { Over::Time };
             let now = deadline.now();
             let until = now + patience.min(body);
             let bound = until.min(config.open.bound(State::Body, now));
-            let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
+            let wait = meter.waits(deadline, self.room.as_ref().map(Room::slowness));
             let shown = config.open.wait(&self.entry, State::Body);
             let waited = guard(deadline, ("body", bound), self.stream.readable()).await;
             drop((wait, shown));
@@ -262,8 +262,8 @@ impl<S: Stream> Transport<S> {
             };
             let limit = (if is_head { "head" } else { "linger" }, bound);
             // A head needs no minimum rate.
-            let mut pace = Pace::default();
-            let wait = pace.waits(deadline, self.room.as_ref().map(Room::slowness));
+            let mut meter = RateMeter::default();
+            let wait = meter.waits(deadline, self.room.as_ref().map(Room::slowness));
             let shown = is_head.then(|| config.open.wait(&self.entry, State::Partial));
             let waited = guard(deadline, limit, self.stream.readable()).await;
             drop((wait, shown));
@@ -296,7 +296,7 @@ impl<S: Stream> Transport<S> {
     fn room(&mut self, config: &Config) -> &mut Room {
         if self.room.is_none() {
             // The rate of the response is checked separately.
-            self.pace = Pace::default();
+            self.meter = RateMeter::default();
         }
         self.room.get_or_insert_with(|| Room::new(&config.memory, &self.entry))
     }
@@ -518,17 +518,17 @@ impl<S: Stream> Transport<S> {
         let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
             self.moves = self.moves.wrapping_add(1);
-            let Transport { stream, entry, out, pace, room, .. } = self;
+            let Transport { stream, entry, out, meter, room, .. } = self;
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(out), IoSlice::new(rest)];
             let limit = (entry.deadline(), MinRate::new(rate, config.deadlines.write));
-            let pace = (pace, room.as_ref().map(Room::slowness));
+            let meter = (meter, room.as_ref().map(Room::slowness));
             let shown = config.open.wait(entry, State::Write);
             let last = |begun| match shown.is_cut() {
                 true => Time::ZERO,
                 false => config.open.bound(State::Write, begun),
             };
-            let n = write_until_stalled(stream, &bufs, limit, pace, last).await;
+            let n = write_until_stalled(stream, &bufs, limit, meter, last).await;
             let is_cut = shown.is_cut();
             drop(shown);
             let n = match n? {
@@ -537,7 +537,7 @@ impl<S: Stream> Transport<S> {
                 None => {
                     let over = match rate > config.deadlines.write_rate {
                         _ if is_cut => Over::Seat,
-                        _ if config.is_draining() && !self.pace.is_late() => Over::Drain,
+                        _ if config.is_draining() && !self.meter.is_late() => Over::Drain,
                         true => Over::Rate(rate),
                         false => Over::Time,
                     };
@@ -595,7 +595,7 @@ impl<S: Stream> Transport<S> {
         let n = sender.sent(part, sent)?;
         self.since = Since::Time;
         self.entry.much.set(true);
-        self.pace.count(n);
+        self.meter.count(n);
         self.moved(n);
         self.log.iter_mut().for_each(|log| log.take(n));
         weigh(n);

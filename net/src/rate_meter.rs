@@ -1,4 +1,4 @@
-//! The pace of a peer: how much it sends or takes during our waits, and how long a wait may last.
+//! The rate of a peer: how much it sends or takes during our waits, and how long a wait may last.
 //!
 //! This module keeps no bytes.
 
@@ -17,14 +17,14 @@ use crate::stream::Stream;
 /// The number of retries, within the longest wait, of a write that found no room.
 const TRIES: u32 = 8;
 
-/// The pace of a peer, in one direction.
+/// A meter of the rate at which a peer sends or takes bytes, in one direction.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct RateMeter {
     /// The rate of the peer so far. Set by the first wait, because most peers cause no wait.
     rate: Option<Box<MinRate>>,
 }
 
-impl Pace {
+impl RateMeter {
     /// Returns the longest wait that still satisfies the minimum rate `least`. This rate can differ
     /// from the rate of the last call, but its window must be the same.
     pub(crate) fn patience(&mut self, least: MinRate) -> Duration {
@@ -61,13 +61,13 @@ impl Pace {
         if let Some(seen) = seen {
             seen.since.set(Some(begun));
         }
-        Waits { pace: self, deadline, begun, seen }
+        Waits { meter: self, deadline, begun, seen }
     }
 }
 
 /// A wait for the peer. Dropping it records its length.
 pub(crate) struct Waits<'w> {
-    pace: &'w mut Pace,
+    meter: &'w mut RateMeter,
     deadline: &'w ConnectionDeadline,
     begun: Time,
     seen: Option<&'w Slowness>,
@@ -76,7 +76,7 @@ pub(crate) struct Waits<'w> {
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         let waited = self.deadline.now().since(self.begun);
-        if let Some(rate) = &mut self.pace.rate {
+        if let Some(rate) = &mut self.meter.rate {
             rate.after_wait(waited, 0);
         }
         if let Some(seen) = self.seen {
@@ -125,32 +125,32 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     stream: &mut S,
     bufs: &[IoSlice<'_>],
     (deadline, least): (&ConnectionDeadline, MinRate),
-    (pace, seen): (&mut Pace, Option<&Slowness>),
+    (meter, seen): (&mut RateMeter, Option<&Slowness>),
     last: impl Fn(Time) -> Time,
 ) -> io::Result<Option<usize>> {
     let (window, mut begun) = (least.window(), None);
     loop {
         if let Some(done) = write_now(stream, bufs).await? {
             let n = done?;
-            pace.count(n);
+            meter.count(n);
             return Ok(Some(n));
         }
         let now = deadline.now();
         let last = last(*begun.get_or_insert(now)).since(now);
-        let patience = pace.patience(least.clone()).min(last);
+        let patience = meter.patience(least.clone()).min(last);
         let gives_way = seen.is_some_and(|it| it.gives_way.get());
         if patience.min(window).is_zero() || gives_way {
             return Ok(None);
         }
         let again = now + patience.min(window / TRIES);
-        let wait = pace.waits(deadline, seen);
+        let wait = meter.waits(deadline, seen);
         let written = guard(deadline, ("write", again), stream.write_vectored(bufs)).await;
         drop(wait);
         match written {
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
             Ok(n) => {
-                pace.count(n);
+                meter.count(n);
                 return Ok(Some(n));
             }
         }
