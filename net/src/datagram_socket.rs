@@ -15,12 +15,12 @@ use traps::Site;
 use traps::ignore_after;
 use traps::io::{Direction, Io};
 
-use crate::attempt::{attempt, tell, until_done};
-use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::BACK_OFF_FIRST;
+use crate::record::{self, Handle};
 use crate::resolve::{ToAddress, failed, ip_address};
 use crate::socket::bound;
+use crate::try_io::{note_site, try_io, until_done};
 
 /// A datagram socket of an address family: a [`UdpSocket`] or a
 /// [`UnixDatagram`](crate::UnixDatagram).
@@ -69,7 +69,7 @@ impl DatagramSocket<Inet> {
     /// `AddrInUse`, `PermissionDenied`. Returns `InvalidInput` if `address` is a name.
     pub fn bind(address: impl ToAddress) -> io::Result<UdpSocket> {
         let address = address.to_address();
-        let bound = |ip| door::call("bind", || Ok(bound(SocketType::DGRAM, &ip)?.into()));
+        let bound = |ip| record::call("bind", || Ok(bound(SocketType::DGRAM, &ip)?.into()));
         let socket = ip_address(&address).and_then(bound);
         let socket = socket.map_err(|error| failed(format!("bind {address}"), error))?;
         Ok(DatagramSocket::from_socket(socket))
@@ -85,7 +85,7 @@ impl DatagramSocket<Inet> {
     /// `InvalidInput` if `address` is a name.
     pub fn connect(&self, address: impl ToAddress) -> io::Result<()> {
         let address = address.to_address();
-        let connect = |ip| door::call("connect", || Ok(connect(self.io.get()?, &ip)?));
+        let connect = |ip| record::call("connect", || Ok(connect(self.io.get()?, &ip)?));
         ip_address(&address)
             .and_then(connect)
             .map_err(|error| failed(format!("connect to {address}"), error))
@@ -162,7 +162,7 @@ impl DatagramSocket<Inet> {
         option: &'static str,
         set: impl FnOnce(SockRef<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        door::call(option, || set(SockRef::from(&self.io.get()?)))
+        record::call(option, || set(SockRef::from(&self.io.get()?)))
     }
 }
 
@@ -181,10 +181,10 @@ impl<F: Family> DatagramSocket<F> {
         send: impl Fn(BorrowedFd<'_>) -> Result<usize, Errno>,
         site: Site,
     ) -> io::Result<usize> {
-        tell(site);
+        note_site(site);
         let wait = || ignore_after(BACK_OFF_FIRST, self.io.ready(Direction::Write, site));
-        let send = || attempt(|| send(self.io.get()?));
-        let send = || door::sent(&[IoSlice::new(buf)], send);
+        let send = || try_io(|| send(self.io.get()?));
+        let send = || record::sent(&[IoSlice::new(buf)], send);
         let n = until_done(false, site, wait, send).await?;
         self.io.note(Direction::Write, n);
         Ok(n)
@@ -232,13 +232,13 @@ impl<F: Family> DatagramSocket<F> {
     }
 
     async fn receive(&self, buf: &mut [u8], site: Site) -> io::Result<(usize, F::Address)> {
-        tell(site);
+        note_site(site);
         let io = &self.io;
         let receive = |buf: &mut [u8]| {
-            let received = attempt(|| recvfrom(io.get()?, &mut *buf, RecvFlags::TRUNC));
+            let received = try_io(|| recvfrom(io.get()?, &mut *buf, RecvFlags::TRUNC));
             received.map(|it| it.map(|(n, len, from)| (n, (len as u64, from))))
         };
-        let receive = || door::received("receive", buf, receive);
+        let receive = || record::received("receive", buf, receive);
         let received = until_done(false, site, || io.ready(Direction::Read, site), receive);
         let (n, (len, from)) = received.await?;
         self.len.set(usize::try_from(len).unwrap_or(usize::MAX));

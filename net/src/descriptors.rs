@@ -13,9 +13,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use traps::internal::tape;
 
 use crate::datagram_socket::DatagramSocket;
-use crate::door::{self, Handle};
 use crate::family::{Family, Inet, Unix};
 use crate::listener::Listener;
+use crate::record::{self, Handle};
 use crate::serve::Connection;
 use crate::stream_socket::StreamSocket;
 
@@ -112,7 +112,7 @@ macro_rules! conversions {
             /// Takes over a socket of the standard library, and puts it into non-blocking mode. Its
             /// other options do not change. For example, `TCP_NODELAY` is not set.
             fn try_from(socket: $std) -> io::Result<$ours<$family>> {
-                let taken = door::call("std", || {
+                let taken = record::call("std", || {
                     socket.set_nonblocking(true)?;
                     Ok(Handle::from(socket))
                 });

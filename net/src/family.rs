@@ -10,7 +10,7 @@ use std::os::unix::net;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 
-use crate::door::{self, Handle};
+use crate::record::{self, Handle};
 
 /// A family of socket addresses: [`Inet`] or [`Unix`].
 pub trait Family: fmt::Debug + 'static {
@@ -69,7 +69,7 @@ impl Family for Unix {
 pub(crate) fn local_addr<F: Family, const KIND: char>(
     socket: &Handle<KIND>,
 ) -> io::Result<F::Address> {
-    let found = door::call("sockname", || Ok(getsockname(socket.get()?)?))?;
+    let found = record::call("sockname", || Ok(getsockname(socket.get()?)?))?;
     F::address(Some(found)).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
 }
 
@@ -77,6 +77,6 @@ pub(crate) fn local_addr<F: Family, const KIND: char>(
 pub(crate) fn peer_addr<F: Family, const KIND: char>(
     socket: &Handle<KIND>,
 ) -> io::Result<F::Address> {
-    let found = door::call("peername", || Ok(getpeername(socket.get()?)?))?;
+    let found = record::call("peername", || Ok(getpeername(socket.get()?)?))?;
     F::address(found).ok_or_else(|| ErrorKind::AddrNotAvailable.into())
 }

@@ -9,8 +9,8 @@ use listenfd::ListenFd;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::socket_acceptconn;
 
-use crate::door::{self, Handle};
 use crate::listener::{Listener, TcpListener};
+use crate::record::{self, Handle};
 use crate::unix::UnixListener;
 
 /// A listener that the process has inherited.
@@ -39,7 +39,7 @@ pub enum Inherited {
 /// a stream socket of one of the two kinds, or does not listen. After an error the inherited
 /// listeners are closed, and other descriptors stay open.
 pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
-    let taken = door::call("inherited", inherited)?.into_iter();
+    let taken = record::call("inherited", inherited)?.into_iter();
     let listener = |(is_unix, socket)| match is_unix {
         false => Inherited::Tcp(Listener::from_socket(socket, u32::MAX)),
         true => Inherited::Unix(Listener::from_socket(socket, u32::MAX)),

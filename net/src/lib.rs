@@ -24,7 +24,7 @@
 //!
 //! # How an operation waits
 //!
-//! Every operation is tried first, and traps only if it would block (`attempt.rs`). A function that
+//! Every operation is tried first, and traps only if it would block (`try_io.rs`). A function that
 //! can wait is a plain function that returns a future, so that the log names the line of its
 //! caller. The exceptions are [`http`], [`serve`](serve()) and [`WriteDeadline`]. They wait on
 //! behalf of a phase of the connection rather than of one call. For example, reading a body may
@@ -35,13 +35,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
-mod attempt;
 mod back_off;
 mod buffer;
 mod copy;
 mod datagram_socket;
 mod descriptors;
-mod door;
 mod family;
 mod frames;
 pub mod guide {
@@ -71,6 +69,7 @@ mod min_rate;
 pub mod pipe;
 pub mod process;
 mod rate_meter;
+mod record;
 mod resolve;
 mod serve;
 mod socket;
@@ -78,6 +77,7 @@ pub mod stream;
 mod stream_socket;
 mod tcp;
 mod throttle;
+mod try_io;
 mod unix;
 pub mod web;
 mod write_deadline;

@@ -18,14 +18,14 @@ use traps::connection_deadline;
 use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
 
-use crate::attempt::{attempt, now, polls, tell, until_done};
 use crate::back_off::{BackOff, Trouble};
-use crate::door::{self, Attempt, Handle};
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
+use crate::record::{self, Handle, TryIo};
 use crate::resolve::{ToAddress, failed, ip_address};
 use crate::socket::{FLAGS, tcp_socket};
 use crate::stream_socket::StreamSocket;
+use crate::try_io::{note_site, now, polls, try_io, until_done};
 
 /// Options of a new listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Listener<Inet> {
     /// Returns the errors of [`Listener::bind`].
     pub fn bind_with(address: impl ToAddress, options: Options) -> io::Result<TcpListener> {
         let address = address.to_address();
-        let listening = |known| door::call("listen", || Ok(listen(known, options)?.into()));
+        let listening = |known| record::call("listen", || Ok(listen(known, options)?.into()));
         let socket = ip_address(&address).and_then(listening);
         let socket = socket.map_err(|error| failed(format!("listen on {address}"), error))?;
         Ok(Listener::from_socket(socket, options.backlog))
@@ -104,7 +104,7 @@ impl Listener<Inet> {
     ///
     /// Returns the system's error.
     pub fn share_port(&self) -> io::Result<()> {
-        door::call("reuseport", || SockRef::from(&self.io.get()?).set_reuse_port(true))
+        record::call("reuseport", || SockRef::from(&self.io.get()?).set_reuse_port(true))
     }
 }
 
@@ -172,13 +172,13 @@ impl<F: Family> Listener<F> {
 
     async fn accept_by<T>(
         &mut self,
-        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
+        accept: impl Fn(&Io<Handle<'l'>>) -> TryIo<T>,
         site: Site,
     ) -> io::Result<T> {
         loop {
             let io = &self.io;
             let wait = || io.ready(Direction::Read, site);
-            tell(site);
+            note_site(site);
             match until_done(false, site, wait, || accept(io)).await {
                 Ok(accepted) => {
                     self.back_off.accepted();
@@ -248,7 +248,7 @@ impl<F: Family> Listener<F> {
 
     async fn accept_late<T>(
         &mut self,
-        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
+        accept: impl Fn(&Io<Handle<'l'>>) -> TryIo<T>,
         site: Site,
     ) -> io::Result<Option<T>> {
         match until_begun(self.accept_by(&accept, site)).await {
@@ -260,7 +260,7 @@ impl<F: Family> Listener<F> {
     /// Accepts a connection from the backlog. Returns `None` if the backlog is empty.
     async fn accept_waiting<T>(
         &mut self,
-        accept: impl Fn(&Io<Handle<'l'>>) -> Attempt<T>,
+        accept: impl Fn(&Io<Handle<'l'>>) -> TryIo<T>,
         site: Site,
     ) -> io::Result<Option<T>> {
         // Retry only a few times: connections in the backlog must not delay the shutdown for long.
@@ -296,7 +296,7 @@ fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> 
 fn most_backlog() -> Option<u32> {
     let read = || std::fs::read_to_string("/proc/sys/net/core/somaxconn");
     let most = || read()?.trim().parse().map_err(io::Error::other);
-    door::call("somaxconn", most).ok().and_then(|most: u64| most.try_into().ok())
+    record::call("somaxconn", most).ok().and_then(|most: u64| most.try_into().ok())
 }
 
 /// Accepts a connection. If the process has no free descriptor, accept(2) fails before it looks at
@@ -314,17 +314,17 @@ fn accept_one<T>(
 
 /// Accepts a connection in non-blocking mode, with one system call.
 #[inline]
-fn accept_stream<F: Family>(io: &Io<Handle<'l'>>) -> Attempt<StreamSocket<F>> {
-    let accept = || attempt(|| accept_one(io, |fd| accept_with(fd, FLAGS)));
-    let accepted = door::attempted("accept", || Some(accept()?.map(Handle::from)))?;
+fn accept_stream<F: Family>(io: &Io<Handle<'l'>>) -> TryIo<StreamSocket<F>> {
+    let accept = || try_io(|| accept_one(io, |fd| accept_with(fd, FLAGS)));
+    let accepted = record::try_io("accept", || Some(accept()?.map(Handle::from)))?;
     Some(accepted.map(|socket| StreamSocket::from_socket(socket).accepted_by(io)))
 }
 
 /// Accepts a connection, and returns it with the address of its peer.
-fn accept_from<F: Family>(io: &Io<Handle<'l'>>) -> Attempt<(StreamSocket<F>, F::Address)> {
-    let accept = || attempt(|| accept_one(io, |fd| acceptfrom_with(fd, FLAGS)));
+fn accept_from<F: Family>(io: &Io<Handle<'l'>>) -> TryIo<(StreamSocket<F>, F::Address)> {
+    let accept = || try_io(|| accept_one(io, |fd| acceptfrom_with(fd, FLAGS)));
     let known = |(socket, peer)| (Handle::from(socket), peer);
-    let accepted = door::attempted("accept", || Some(accept()?.map(known)))?;
+    let accepted = record::try_io("accept", || Some(accept()?.map(known)))?;
     Some(accepted.map(|(socket, peer)| {
         let stream = StreamSocket::from_socket(socket).accepted_by(io);
         (stream, F::address(peer).expect("a peer is of the listener's family"))

@@ -14,9 +14,9 @@ use traps::Site;
 use traps::WaitQueue;
 use traps::internal::liberty::{Liberty, draw};
 
-use crate::attempt::until_done;
 use crate::halves::Split;
 use crate::stream::Stream;
+use crate::try_io::until_done;
 
 /// Makes a pipe and returns its two ends: each end reads what the other one writes. Each direction
 /// holds at most `capacity` bytes (at least one), and a writer blocks while the direction is full.
@@ -128,13 +128,13 @@ fn shortened(bytes: usize) -> usize {
     bytes - draw(Liberty::Lengths, bytes.saturating_sub(1) as u64) as usize
 }
 
-/// Repeats `attempt` until it returns `Some`, and waits in the queue `line` before each retry.
+/// Repeats `try_io` until it returns `Some`, and waits in the queue `line` before each retry.
 fn operation<T>(
     line: &WaitQueue,
     site: Site,
-    attempt: impl FnMut() -> Option<io::Result<T>>,
+    try_io: impl FnMut() -> Option<io::Result<T>>,
 ) -> impl Future<Output = io::Result<T>> {
-    until_done(false, site, move || line.wait_from(site), attempt)
+    until_done(false, site, move || line.wait_from(site), try_io)
 }
 
 impl PipeEnd {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use traps::internal::take_budget;
 use traps::{ConnectionDeadline, Guard, Interruptible, Kind, Time, yield_now};
 
-use crate::attempt::now;
 use crate::min_rate::MinRate;
 use crate::stream::Stream;
+use crate::try_io::now;
 
 /// The number of retries, within the longest wait, of a write that found no room.
 const TRIES: u32 = 8;

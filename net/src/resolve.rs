@@ -8,7 +8,7 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
 use traps::Interruptible;
 
-use crate::door;
+use crate::record;
 
 /// An address or a name, with a port: a text such as `localhost:80`, `[::1]:80` or
 /// `[fe80::1%eth0]:80`, a [`SocketAddr`], or a pair of a host and a port.
@@ -85,7 +85,7 @@ pub fn resolve<A: ToAddress>(
         let found = match (known, lookup) {
             (Ok(known), _) => return Ok(vec![known]),
             (_, Some(job)) => match job.await {
-                Ok(found) => door::call("resolve", || found),
+                Ok(found) => record::call("resolve", || found),
                 Err(error) => Err(error.into()),
             },
             (_, None) => Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT")),
@@ -104,7 +104,7 @@ pub(crate) fn ip_address(text: &str) -> io::Result<SocketAddr> {
     }
     let zoned = host_and_port(text).filter(|(host, _)| host.contains('%') && is_v6(host));
     let (host, port) = zoned.ok_or_else(wrong)?;
-    let found = door::call("resolve", || (host, port).to_socket_addrs().map(Vec::from_iter))?;
+    let found = record::call("resolve", || (host, port).to_socket_addrs().map(Vec::from_iter))?;
     found.first().copied().ok_or_else(wrong)
 }
 

@@ -19,8 +19,8 @@ use traps::internal::{budget_from, take_budget, tape};
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::{Budget, is_traced};
 
-use crate::attempt::{attempt, for_one_call, is_any, until_done};
-use crate::door::{self, Attempt, Handle, read as read_by};
+use crate::record::{self, Handle, TryIo, read as read_by};
+use crate::try_io::{for_one_call, is_any, try_io, until_done};
 
 /// A socket, and what is known about its buffers. The socket has no duplicate unless it was
 /// [lent](Socket::lent). One part of the program reads the socket and another part writes it;
@@ -141,7 +141,7 @@ pub(crate) fn receive(
     }
     let Socket { fd, drained, urgent, .. } = &**io;
     let live =
-        |buf: &mut [u8]| attempt(|| recv(fd.get()?, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
+        |buf: &mut [u8]| try_io(|| recv(fd.get()?, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
     // A tape or the log is on.
     let done = if is_traced() {
         told(io, Direction::Read, site, || read_by(buf, live))
@@ -165,8 +165,8 @@ fn told(
     io: &Io<Socket>,
     direction: Direction,
     site: Option<Site>,
-    operation: impl FnOnce() -> Attempt<usize>,
-) -> Attempt<usize> {
+    operation: impl FnOnce() -> TryIo<usize>,
+) -> TryIo<usize> {
     site.into_iter().for_each(tape::at);
     let done = operation();
     if let Some(Ok(n)) = done {
@@ -223,7 +223,7 @@ impl<'a> Readable<'a> {
         *self = match self {
             Readable::New(io, site) if take_budget() => {
                 let peek = || recv(io.fd.get()?, &mut [0], RecvFlags::PEEK).map(drop);
-                if let Some(looked) = door::attempted("peek", || attempt(peek)) {
+                if let Some(looked) = record::try_io("peek", || try_io(peek)) {
                     return Poll::Ready(looked);
                 }
                 Readable::Wait(ready_to_read(io, site))
@@ -272,9 +272,9 @@ fn transmit_by(
     operation: impl Fn(&Handle<'c'>) -> Result<usize, Errno>,
 ) -> Option<io::Result<usize>> {
     let Socket { fd, written, full, .. } = &**io;
-    let live = || attempt(|| operation(fd));
+    let live = || try_io(|| operation(fd));
     let done = match is_traced() {
-        true => told(io, Direction::Write, site, || door::sent(slices, live)),
+        true => told(io, Direction::Write, site, || record::sent(slices, live)),
         false => live(),
     };
     if let Some(Ok(n)) = done {
@@ -302,7 +302,7 @@ pub(crate) fn write_all(
     site: Site,
 ) -> impl Future<Output = io::Result<()>> {
     let waits_first = io.full.get() && !bytes.is_empty();
-    let attempt = move || {
+    let try_io = move || {
         if bytes.is_empty() {
             return Some(Ok(()));
         }
@@ -316,7 +316,7 @@ pub(crate) fn write_all(
             Err(error) => Some(Err(error)),
         }
     };
-    until_done(waits_first, site, move || room_to_write(io, site), attempt)
+    until_done(waits_first, site, move || room_to_write(io, site), try_io)
 }
 
 /// Writes some of the slices, in order, with one system call, and waits until there is room.
@@ -326,8 +326,8 @@ pub(crate) async fn write(
     site: Site,
 ) -> io::Result<usize> {
     let slices = for_one_call(slices);
-    let attempt = || transmit_by(io, slices, Some(site), |socket| writev(socket.get()?, slices));
-    until_done(0 < size(slices) && io.full.get(), site, || room_to_write(io, site), attempt).await
+    let try_io = || transmit_by(io, slices, Some(site), |socket| writev(socket.get()?, slices));
+    until_done(0 < size(slices) && io.full.get(), site, || room_to_write(io, site), try_io).await
 }
 
 /// The means of a socket to send a file without reading it. See
@@ -341,7 +341,7 @@ pub struct FileSender<'s>(pub(crate) &'s Io<Socket>);
 impl FileSender<'_> {
     /// Writes some of `bytes`, and lets the system wait for those of the file, so that both can be
     /// in one packet. Returns `None` if there is no room.
-    pub(crate) fn send_before(&self, bytes: &[u8]) -> Attempt<usize> {
+    pub(crate) fn send_before(&self, bytes: &[u8]) -> TryIo<usize> {
         let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
         let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, flags);
         if self.0.full.get() {
@@ -354,7 +354,7 @@ impl FileSender<'_> {
     /// Returns a duplicate of the socket, for one [`send_file`].
     pub(crate) fn duplicate(&self) -> io::Result<Handle<'c'>> {
         self.0.lent();
-        door::call("duplicate", || Ok(self.0.fd.get()?.try_clone_to_owned()?.into()))
+        record::call("duplicate", || Ok(self.0.fd.get()?.try_clone_to_owned()?.into()))
     }
 
     /// Records the result of a [`send_file`] of `asked` bytes from `at`.
@@ -363,7 +363,7 @@ impl FileSender<'_> {
         (at, asked): (u64, usize),
         sent: io::Result<usize>,
     ) -> io::Result<usize> {
-        let n = door::sent_file((at, asked), || sent)?;
+        let n = record::sent_file((at, asked), || sent)?;
         // If the file was too short instead, the read of its next piece reports it.
         self.0.full.set(n < asked);
         self.0.written.set(self.0.written.get() + n as u64);
@@ -407,7 +407,7 @@ pub(crate) fn send_file(
 pub(crate) fn shutdown(io: &Io<Socket>, how: Shutdown) -> io::Result<()> {
     io.drained.set(false);
     io.full.set(false);
-    door::call("shutdown", || SockRef::from(&io.fd.get()?).shutdown(how))
+    record::call("shutdown", || SockRef::from(&io.fd.get()?).shutdown(how))
 }
 
 /// Waits until the peer has closed its side, or the connection has failed.
@@ -430,7 +430,7 @@ pub(crate) fn has_failed(io: &Io<Socket>) -> bool {
 /// Waits until all written bytes have been sent.
 pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
     // From now on the system reports room only when every written byte has been sent.
-    match door::call("notsent", || SockRef::from(&io.fd.get()?).set_tcp_notsent_lowat(1)) {
+    match record::call("notsent", || SockRef::from(&io.fd.get()?).set_tcp_notsent_lowat(1)) {
         // Not TCP, so written bytes reach the peer at once.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => return Ok(()),
         set => set?,

@@ -15,8 +15,8 @@ use traps::Site;
 use traps::internal::take_budget;
 use traps::io::{Io, Source};
 
-use crate::door::{self, Handle};
 use crate::family::{Family, Inet, local_addr, peer_addr};
+use crate::record::{self, Handle};
 use crate::socket::{self, FileSender, Readable, Socket};
 use crate::stream::Stream;
 
@@ -158,7 +158,7 @@ impl<F: Family> StreamSocket<F> {
     ///
     /// Returns the system's error.
     pub fn set_buffer_sizes(&self, receive: usize, send: usize) -> io::Result<()> {
-        door::call("buffers", || {
+        record::call("buffers", || {
             let fd = self.io.fd.get()?;
             SockRef::from(&fd).set_recv_buffer_size(receive)?;
             SockRef::from(&fd).set_send_buffer_size(send)
@@ -200,7 +200,7 @@ impl<F: Family> Stream for StreamSocket<F> {
     fn reset(&mut self) -> io::Result<()> {
         // A close with a linger time of zero discards the unsent bytes and resets the connection.
         let zero = Some(Duration::ZERO);
-        door::call("linger", || SockRef::from(&self.io.fd.get()?).set_linger(zero))
+        record::call("linger", || SockRef::from(&self.io.fd.get()?).set_linger(zero))
     }
 
     #[track_caller]

@@ -10,9 +10,9 @@ use socket2::SockRef;
 use traps::Site;
 use traps::io::Direction;
 
-use crate::door;
 use crate::family::Inet;
 use crate::happy_eyeballs::first;
+use crate::record;
 use crate::resolve::{ToAddress, failed, resolve};
 use crate::socket::tcp_socket;
 use crate::stream_socket::StreamSocket;
@@ -67,15 +67,16 @@ impl StreamSocket<Inet> {
     ///
     /// Returns the system's error.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        door::call("nodelay", || SockRef::from(&self.io.fd.get()?).set_tcp_nodelay(nodelay))
+        record::call("nodelay", || SockRef::from(&self.io.fd.get()?).set_tcp_nodelay(nodelay))
     }
 }
 
 /// Begins to connect, waits until the system has decided, and returns the result.
 async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
-    let stream = TcpStream::from_socket(door::call("socket", || Ok(tcp_socket(address)?.into()))?);
+    let stream =
+        TcpStream::from_socket(record::call("socket", || Ok(tcp_socket(address)?.into()))?);
     let connect = || SockRef::from(&stream.io.fd.get()?).connect(&address.into());
-    let begun = door::call("connect", connect);
+    let begun = record::call("connect", connect);
     match begun.as_ref().map_err(Errno::from_io_error) {
         Err(Some(Errno::INPROGRESS | Errno::INTR)) => {}
         _ => return begun.map(|()| stream),
@@ -83,7 +84,7 @@ async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
     loop {
         stream.io.ready(Direction::Write, site).await?;
         // The result is the error of the connection, so that the record stores it as an error.
-        door::call("connected", || {
+        record::call("connected", || {
             SockRef::from(&stream.io.fd.get()?).take_error()?.map_or(Ok(()), Err)
         })?;
         // Readiness can be spurious. Only a connected socket has a peer address.

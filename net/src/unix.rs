@@ -14,15 +14,15 @@ use rustix::net::{
 };
 use traps::internal::sleep_from;
 
-use crate::attempt::{attempt, until_done};
 use crate::datagram_socket::DatagramSocket;
-use crate::door::{self, Handle};
 use crate::family::Unix;
 use crate::limits::BACK_OFF_FIRST;
 use crate::listener::{Listener, Options};
+use crate::record::{self, Handle};
 use crate::resolve::failed;
 use crate::socket::{FLAGS, bound};
 use crate::stream_socket::StreamSocket;
+use crate::try_io::{try_io, until_done};
 
 /// A Unix connection. In every path here, a first byte of zero marks an abstract name, which is not
 /// in the file system.
@@ -55,8 +55,8 @@ impl StreamSocket<Unix> {
             let address = address(path.as_ref()).map_err(|error| named(error.into()))?;
             let socket = socket(SocketType::STREAM).map_err(named)?;
             let wait = || sleep_from(BACK_OFF_FIRST, site);
-            let connect = || attempt(|| connect(socket.get()?, &address));
-            let connect = || door::attempted("connect", connect);
+            let connect = || try_io(|| connect(socket.get()?, &address));
+            let connect = || record::try_io("connect", connect);
             until_done(false, site, wait, connect).await.map_err(named)?;
             Ok(StreamSocket::from_socket(socket))
         }
@@ -88,7 +88,7 @@ impl Listener<Unix> {
             listen(&fd, backlog.cast_signed())?;
             Ok(fd.into())
         };
-        let socket = door::call("listen", listening);
+        let socket = record::call("listen", listening);
         let socket = socket.map_err(|error| named("listen on", path, error))?;
         Ok(Listener::from_socket(socket, backlog))
     }
@@ -105,7 +105,7 @@ impl DatagramSocket<Unix> {
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         let path = path.as_ref();
         let bound = || Ok(bound(SocketType::DGRAM, &address(path)?)?.into());
-        let socket = door::call("bind", bound);
+        let socket = record::call("bind", bound);
         socket.map(DatagramSocket::from_socket).map_err(|error| named("bind", path, error))
     }
 
@@ -138,7 +138,7 @@ impl DatagramSocket<Unix> {
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let connect = || Ok(connect(self.io.get()?, &address(path)?)?);
-        let connected = door::call("connect", connect);
+        let connected = record::call("connect", connect);
         connected.map_err(|error| named("connect to", path, error))
     }
 
@@ -163,12 +163,12 @@ impl DatagramSocket<Unix> {
 
 /// Makes a socket of this type.
 fn socket<const KIND: char>(kind: SocketType) -> io::Result<Handle<KIND>> {
-    door::call("socket", || Ok(socket_with(AddressFamily::UNIX, kind, FLAGS, None)?.into()))
+    record::call("socket", || Ok(socket_with(AddressFamily::UNIX, kind, FLAGS, None)?.into()))
 }
 
 /// Makes two sockets that are connected with each other.
 fn pair<const KIND: char>(kind: SocketType) -> io::Result<(Handle<KIND>, Handle<KIND>)> {
-    door::call("pair", || {
+    record::call("pair", || {
         let (a, b) = socketpair(AddressFamily::UNIX, kind, FLAGS, None)?;
         Ok((a.into(), b.into()))
     })

@@ -21,8 +21,8 @@ use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
 use super::persists::Next;
 use super::transport::Transport;
-use crate::door::Handle;
 use crate::limits::{DISCARDED, GATHER};
+use crate::record::Handle;
 use crate::stream::Stream;
 
 // ---- Responses ----------------------------------------------------------------------------------

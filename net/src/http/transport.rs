@@ -27,10 +27,10 @@ use super::connections::{Entry, State};
 use super::limits::{Conn, Deadlines};
 use super::memory::Room;
 use super::phase::{Expired, Over, Phase};
-use crate::door::Handle;
 use crate::limits::{GATHER, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;
 use crate::rate_meter::{RateMeter, flush_within, guard, is_timeout, write_until_stalled};
+use crate::record::Handle;
 use crate::stream::{Stream, look};
 
 /// The time since the last read.

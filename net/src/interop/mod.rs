@@ -104,13 +104,13 @@ impl<S: TwoWay> Compat<S> {
         Rc::into_inner(self.stream).expect("nobody but the waits shares it")
     }
 
-    /// Repeats `attempt` until it does not return `None`, with a wait before each retry. Takes one
+    /// Repeats `try_io` until it does not return `None`, with a wait before each retry. Takes one
     /// operation from the budget.
     fn poll(
         &mut self,
         direction: Direction,
         cx: &mut Context<'_>,
-        mut attempt: impl FnMut(&S) -> Option<io::Result<usize>>,
+        mut try_io: impl FnMut(&S) -> Option<io::Result<usize>>,
     ) -> Polled<usize> {
         let Compat { stream, reading, writing, site } = self;
         let (wait, site) = (if direction == Direction::Read { reading } else { writing }, *site);
@@ -123,7 +123,7 @@ impl<S: TwoWay> Compat<S> {
                 *wait = None;
                 ended.or_else(|error| if is_over(&error) { Ok(()) } else { Err(error) })?;
             }
-            if let Some(done) = attempt(stream) {
+            if let Some(done) = try_io(stream) {
                 return Poll::Ready(done);
             }
             let stream = stream.clone();

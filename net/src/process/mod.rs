@@ -25,7 +25,7 @@ use traps::internal::{keep_statuses, take_pending_from};
 use traps::io::{Direction, Io};
 use traps::{Interruptible, Signal, branch};
 
-use crate::door::{self, Handle};
+use crate::record::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
 
 pub use pipe::Pipe;
@@ -105,7 +105,7 @@ impl Process {
     /// for the new process.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
         let mut child = None;
-        let (id, (end, pipes)) = door::call("spawn", || {
+        let (id, (end, pipes)) = record::call("spawn", || {
             keep_statuses()?;
             // After the program has started, the pidfd needs a descriptor. So reserve one first.
             let place = pidfd_open(getpid(), PidfdFlags::empty())?;
@@ -208,7 +208,7 @@ impl Process {
     /// process, or has set `SIGCHLD` to be ignored in the meantime.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let wait = || Ok(self.child.get()?.try_wait()?.map(|status| status.into_raw() as u64));
-        let raw = door::call("exit", wait)?;
+        let raw = record::call("exit", wait)?;
         Ok(raw.map(|raw| ExitStatus::from_raw(raw as i32)))
     }
 
@@ -219,7 +219,7 @@ impl Process {
     ///
     /// Returns the system's error, if the process belongs to another user now.
     pub fn kill(&mut self) -> io::Result<()> {
-        door::call("kill", || self.child.signal(rustix::process::Signal::KILL))
+        record::call("kill", || self.child.signal(rustix::process::Signal::KILL))
     }
 
     /// Sends a signal to the process; [`Signal::Terminate`] asks it to end. Does nothing if the
@@ -235,7 +235,7 @@ impl Process {
             Signal::User1 => rustix::process::Signal::USR1,
             Signal::Terminate => rustix::process::Signal::TERM,
         };
-        door::call("signal", || self.child.signal(signal))
+        record::call("signal", || self.child.signal(signal))
     }
 
     /// Writes `input` and closes the standard input, collects the piped outputs, and waits for the

@@ -10,9 +10,9 @@ use rustix::io::{ioctl_fionbio, read, writev};
 use traps::Site;
 use traps::io::{Direction, Io};
 
-use crate::attempt::{attempt, for_one_call, is_any, tell, until_done};
-use crate::door::{self, Attempt, Handle};
+use crate::record::{self, Handle, TryIo};
 use crate::stream::Stream;
+use crate::try_io::{for_one_call, is_any, note_site, try_io, until_done};
 
 /// Our end of a pipe that a process reads or writes: a [`Stream`] in one direction. In the other
 /// direction, the system fails with EBADF.
@@ -35,20 +35,20 @@ impl Pipe {
 
     pub(super) fn from_handle(handle: Handle<'p'>) -> io::Result<Pipe> {
         // This sets the mode of our end only. The end of the process stays as it is.
-        door::call("nonblocking", || Ok(ioctl_fionbio(handle.get()?, true)?))?;
+        record::call("nonblocking", || Ok(ioctl_fionbio(handle.get()?, true)?))?;
         Ok(Pipe(Some(Io::new(handle))))
     }
 
-    /// Repeats `attempt` until it does not return `None`.
+    /// Repeats `try_io` until it does not return `None`.
     async fn until_done(
         &self,
         direction: Direction,
         site: Site,
-        mut attempt: impl FnMut(&Handle<'p'>) -> Attempt<usize>,
+        mut try_io: impl FnMut(&Handle<'p'>) -> TryIo<usize>,
     ) -> io::Result<usize> {
         let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
-        tell(site);
-        until_done(false, site, || io.ready(direction, site), || attempt(io)).await
+        note_site(site);
+        until_done(false, site, || io.ready(direction, site), || try_io(io)).await
     }
 
     /// Logs the number of bytes moved in one direction.
@@ -88,11 +88,11 @@ impl Stream for Pipe {
 }
 
 /// Reads the bytes that have arrived. Returns `None` if there are none.
-pub(crate) fn read_from(pipe: &Handle<'p'>, buf: &mut [u8]) -> Attempt<usize> {
-    door::read(buf, |buf| attempt(|| read(pipe.get()?, &mut *buf)))
+pub(crate) fn read_from(pipe: &Handle<'p'>, buf: &mut [u8]) -> TryIo<usize> {
+    record::read(buf, |buf| try_io(|| read(pipe.get()?, &mut *buf)))
 }
 
 /// Writes as many bytes as there is room for. Returns `None` if there is no room.
-pub(crate) fn write_to(pipe: &Handle<'p'>, bufs: &[IoSlice<'_>]) -> Attempt<usize> {
-    door::sent(bufs, || attempt(|| writev(pipe.get()?, bufs)))
+pub(crate) fn write_to(pipe: &Handle<'p'>, bufs: &[IoSlice<'_>]) -> TryIo<usize> {
+    record::sent(bufs, || try_io(|| writev(pipe.get()?, bufs)))
 }

@@ -21,10 +21,10 @@ use traps::threads::Limiter;
 use traps::{Time, wall_clock};
 
 use super::conditions::{FileState, Verdict, judge};
-use crate::door::{self, Handle, Told};
 use crate::http::memory::Growing;
 use crate::http::{Request, Response};
 use crate::limits::{FILE_JOB, FILE_PIECE, LARGEST_FILE_PIECE, READ_BUFFER};
+use crate::record::{self, Handle, Recorded};
 use crate::resolve::failed;
 use crate::socket::send_file;
 use crate::stream::Stream;
@@ -92,7 +92,7 @@ struct Facts {
     nanos: u64,
 }
 
-impl Told for Facts {
+impl Recorded for Facts {
     fn put(&self, words: &mut Words) {
         words.word(&format!("{} {} {}", self.len, self.changed, self.nanos));
     }
@@ -111,7 +111,7 @@ impl Files {
     pub fn open(directory: &Path, limiter: Limiter) -> io::Result<Files> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || Ok(openat(CWD, directory, flags, Mode::empty())?.into());
-        let opened = door::call("directory", open);
+        let opened = record::call("directory", open);
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
         };
@@ -161,7 +161,7 @@ impl Files {
         let kind = kind(&String::from_utf8_lossy(steps.last().map_or(&[], Vec::as_slice)));
         let directory = self.directory.clone();
         let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await?;
-        let (file, metadata) = match door::call("file", || opened) {
+        let (file, metadata) = match record::call("file", || opened) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(nothing()),
             Err(error) => return self.refuse(request, name, error),
@@ -324,7 +324,7 @@ impl Download {
     fn has_read(&mut self, read: io::Result<usize>) -> io::Result<usize> {
         // In a replay the job has read nothing.
         self.buffer.0.resize(self.next(self.size), 0);
-        match door::read(&mut self.buffer.0, |_| Some(read)).unwrap_or(Ok(0)) {
+        match record::read(&mut self.buffer.0, |_| Some(read)).unwrap_or(Ok(0)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
             Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it became shorter")),
             read => read,

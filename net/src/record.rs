@@ -1,10 +1,10 @@
 //! The record/replay boundary: every system call whose result the program can observe is made here.
 //!
-//! Each function here is a *door*: it first consults the tape of the thread. Without a tape it
-//! makes the system call. With a tape that records, it also writes down the result of the call, the
-//! bytes that were read, and a hash of the bytes that were sent. With a tape that plays, it makes
-//! no system call, because the record has the result. Then no descriptor exists either, and a
-//! [`Handle`] is empty. So a system call made elsewhere fails with `EBADF`, and changes nothing.
+//! Each function here first consults the tape of the thread. Without a tape it makes the system
+//! call. With a tape that records, it also writes down the result of the call, the bytes that were
+//! read, and a hash of the bytes that were sent. With a tape that plays, it makes no system call,
+//! because the record has the result. Then no descriptor exists either, and a [`Handle`] is empty.
+//! So a system call made elsewhere fails with `EBADF`, and changes nothing.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -18,7 +18,7 @@ use traps::internal::tape::{self, Answer, Words, escaped, input, unescaped};
 use traps::io::{Descriptor, Source};
 
 /// The result of an attempt: `None` if the operation would block.
-pub(crate) type Attempt<T> = Option<io::Result<T>>;
+pub(crate) type TryIo<T> = Option<io::Result<T>>;
 
 /// The number of sent bytes that a report shows.
 const MOST_SHOWN: usize = 100;
@@ -66,24 +66,24 @@ impl<const KIND: char> Source for Handle<KIND> {
 }
 
 /// A value that a record can have.
-pub(crate) trait Told {
+pub(crate) trait Recorded {
     fn put(&self, words: &mut Words);
     fn get(answer: &mut Answer<'_>) -> Self;
 }
 
-impl<const KIND: char> Told for Handle<KIND> {
+impl<const KIND: char> Recorded for Handle<KIND> {
     fn put(&self, _: &mut Words) {}
     fn get(_: &mut Answer<'_>) -> Handle<KIND> {
         Handle::EMPTY
     }
 }
 
-impl Told for () {
+impl Recorded for () {
     fn put(&self, _: &mut Words) {}
     fn get(_: &mut Answer<'_>) {}
 }
 
-impl Told for u64 {
+impl Recorded for u64 {
     fn put(&self, words: &mut Words) {
         words.number(*self);
     }
@@ -92,7 +92,7 @@ impl Told for u64 {
     }
 }
 
-impl Told for bool {
+impl Recorded for bool {
     fn put(&self, words: &mut Words) {
         words.number(u64::from(*self));
     }
@@ -101,7 +101,7 @@ impl Told for bool {
     }
 }
 
-impl<A: Told, B: Told> Told for (A, B) {
+impl<A: Recorded, B: Recorded> Recorded for (A, B) {
     fn put(&self, words: &mut Words) {
         self.0.put(words);
         self.1.put(words);
@@ -111,7 +111,7 @@ impl<A: Told, B: Told> Told for (A, B) {
     }
 }
 
-impl<T: Told> Told for Option<T> {
+impl<T: Recorded> Recorded for Option<T> {
     fn put(&self, words: &mut Words) {
         match self {
             None => words.word("none"),
@@ -123,7 +123,7 @@ impl<T: Told> Told for Option<T> {
     }
 }
 
-impl<T: Told, const N: usize> Told for [T; N] {
+impl<T: Recorded, const N: usize> Recorded for [T; N] {
     fn put(&self, words: &mut Words) {
         self.iter().for_each(|value| value.put(words));
     }
@@ -132,7 +132,7 @@ impl<T: Told, const N: usize> Told for [T; N] {
     }
 }
 
-impl<T: Told> Told for Vec<T> {
+impl<T: Recorded> Recorded for Vec<T> {
     fn put(&self, words: &mut Words) {
         self.iter().for_each(|value| value.put(words));
     }
@@ -145,7 +145,7 @@ impl<T: Told> Told for Vec<T> {
     }
 }
 
-impl Told for SocketAddr {
+impl Recorded for SocketAddr {
     fn put(&self, words: &mut Words) {
         words.word(&self.to_string());
     }
@@ -157,7 +157,7 @@ impl Told for SocketAddr {
 
 /// An IP address, or `unix:` and the name of a Unix address, as in sockaddr_un: a path, a zero and
 /// an abstract name, or nothing.
-impl Told for SocketAddrAny {
+impl Recorded for SocketAddrAny {
     fn put(&self, words: &mut Words) {
         if let Ok(address) = SocketAddr::try_from(self.clone()) {
             return address.put(words);
@@ -188,7 +188,7 @@ impl Told for SocketAddrAny {
 }
 
 /// Makes a system call that does not block.
-pub(crate) fn call<T: Told>(
+pub(crate) fn call<T: Recorded>(
     kind: &'static str,
     live: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
@@ -196,20 +196,17 @@ pub(crate) fn call<T: Told>(
 }
 
 /// Makes an attempt that returns `None` if it would block.
-pub(crate) fn attempted<T: Told>(
-    kind: &'static str,
-    live: impl FnOnce() -> Attempt<T>,
-) -> Attempt<T> {
-    attempted_with(kind, live, T::put, T::get)
+pub(crate) fn try_io<T: Recorded>(kind: &'static str, live: impl FnOnce() -> TryIo<T>) -> TryIo<T> {
+    try_io_with(kind, live, T::put, T::get)
 }
 
-fn attempted_with<T>(
+fn try_io_with<T>(
     kind: &'static str,
-    live: impl FnOnce() -> Attempt<T>,
+    live: impl FnOnce() -> TryIo<T>,
     put: impl FnOnce(&T, &mut Words),
     get: impl FnOnce(&mut Answer<'_>) -> T,
-) -> Attempt<T> {
-    let put = |done: &Attempt<T>, words: &mut Words| match done {
+) -> TryIo<T> {
+    let put = |done: &TryIo<T>, words: &mut Words| match done {
         None => words.word("wait"),
         Some(done) => words.result(done, put),
     };
@@ -217,11 +214,11 @@ fn attempted_with<T>(
 }
 
 /// Makes an attempt that reads into `buf`, and returns the number of bytes with another value.
-pub(crate) fn received<T: Told>(
+pub(crate) fn received<T: Recorded>(
     kind: &'static str,
     buf: &mut [u8],
-    live: impl FnOnce(&mut [u8]) -> Attempt<(usize, T)>,
-) -> Attempt<(usize, T)> {
+    live: impl FnOnce(&mut [u8]) -> TryIo<(usize, T)>,
+) -> TryIo<(usize, T)> {
     let buf = RefCell::new(buf);
     let live = || live(&mut buf.borrow_mut());
     let put = |(n, more): &(usize, T), words: &mut Words| {
@@ -242,23 +239,17 @@ pub(crate) fn received<T: Told>(
         // The run continues up to the next line of its log.
         (n.min(buf.len()), more)
     };
-    attempted_with(kind, live, put, get)
+    try_io_with(kind, live, put, get)
 }
 
 /// Makes an attempt that reads into `buf`.
-pub(crate) fn read(
-    buf: &mut [u8],
-    live: impl FnOnce(&mut [u8]) -> Attempt<usize>,
-) -> Attempt<usize> {
+pub(crate) fn read(buf: &mut [u8], live: impl FnOnce(&mut [u8]) -> TryIo<usize>) -> TryIo<usize> {
     let live = |buf: &mut [u8]| live(buf).map(|done| done.map(|n| (n, ())));
     received("read", buf, live).map(|done| done.map(|(n, ())| n))
 }
 
 /// Makes an attempt that sends `slices`.
-pub(crate) fn sent(
-    slices: &[IoSlice<'_>],
-    live: impl FnOnce() -> Attempt<usize>,
-) -> Attempt<usize> {
+pub(crate) fn sent(slices: &[IoSlice<'_>], live: impl FnOnce() -> TryIo<usize>) -> TryIo<usize> {
     let hash = |n: usize| match slices {
         [one] => tape::hash(&one[..n.min(one.len())]),
         several => {
@@ -281,7 +272,7 @@ pub(crate) fn sent(
         }
         n.min(all)
     };
-    attempted_with("send", live, put, get)
+    try_io_with("send", live, put, get)
 }
 
 /// Takes the result of a job that sent bytes of a file, which the program does not see: `asked`
@@ -388,7 +379,7 @@ mod tests {
                 });
                 all.push(format!("{done:?} {:?}", done.as_ref().map(|_| buf)));
             }
-            let handle = attempted("accept", || Some(Ok(Handle::<'c'>::EMPTY)));
+            let handle = try_io("accept", || Some(Ok(Handle::<'c'>::EMPTY)));
             all.push(format!("{:?}", handle.unwrap().unwrap().get().map(|_| ())));
             all
         };

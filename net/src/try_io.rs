@@ -13,12 +13,12 @@ use traps::Site;
 use traps::internal::{budget_from, take_budget, tape};
 use traps::is_traced;
 
-use crate::door::{self, Handle};
+use crate::record::{self, Handle};
 
 /// Runs `operation`, again after each `EINTR`. Returns `None` if `operation` would block
 /// (`EAGAIN`).
 #[inline(always)]
-pub(crate) fn attempt<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Option<io::Result<T>> {
+pub(crate) fn try_io<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Option<io::Result<T>> {
     loop {
         match operation() {
             Err(Errno::AGAIN) => return None,
@@ -45,22 +45,22 @@ pub(crate) fn is_any<const KIND: char>(
     handle: &Handle<KIND>,
     flags: PollFlags,
 ) -> io::Result<bool> {
-    door::call("poll", || Ok(polls(handle.get()?, flags)?))
+    record::call("poll", || Ok(polls(handle.get()?, flags)?))
 }
 
-/// Polls a descriptor as [`is_any`] does, within another system call that has a door.
+/// Polls a descriptor as [`is_any`] does, within another recorded system call.
 pub(crate) fn polls(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(&descriptor, flags)], Some(&Timespec::default()))? > 0)
 }
 
-/// Tells the tape the call site of an operation, for the report of a divergence.
-pub(crate) fn tell(site: Site) {
+/// Notes the call site of an operation on the tape, for the report of a divergence.
+pub(crate) fn note_site(site: Site) {
     if is_traced() {
         tape::at(site);
     }
 }
 
-/// Repeats `attempt` until it does not return `None`, and waits before each retry. If `waits_first`
+/// Repeats `try_io` until it does not return `None`, and waits before each retry. If `waits_first`
 /// is set, the caller knows that the first attempt would find nothing, so the function waits first.
 /// Takes one operation from the budget.
 ///
@@ -73,7 +73,7 @@ pub(crate) fn until_done<T, W, U, E>(
     waits_first: bool,
     site: Site,
     mut wait: impl FnMut() -> W,
-    mut attempt: impl FnMut() -> Option<io::Result<T>>,
+    mut try_io: impl FnMut() -> Option<io::Result<T>>,
 ) -> impl Future<Output = io::Result<T>>
 where
     W: Future<Output = Result<U, E>> + Unpin,
@@ -94,7 +94,7 @@ where
                 ready!(Pin::new(waiting.get_or_insert_with(&mut wait)).poll(cx))?;
                 waiting = None;
             }
-            if let Some(done) = attempt() {
+            if let Some(done) = try_io() {
                 return Poll::Ready(done);
             }
             waits = true;
