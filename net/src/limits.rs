@@ -62,7 +62,7 @@ pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The largest number of refused connections that the server keeps so that their clients can read
 /// the reason.
-pub(crate) const TURNED_AWAY: usize = 1024;
+pub(crate) const REFUSED_CONNECTIONS: usize = 1024;
 
 /// The time that a new connection has to send its first byte once the server drains, because its
 /// first request may be under way.

@@ -95,7 +95,7 @@ use super::place::Place;
 use super::request::{Body, Request};
 use super::request_head::RequestParts;
 use super::transport::Transport;
-use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, TURNED_AWAY};
+use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, REFUSED_CONNECTIONS};
 use crate::rate_meter::is_timeout;
 use crate::stream::Stream;
 
@@ -130,17 +130,17 @@ pub async fn serve_connection<S: Stream, H: Handler>(
 /// # Errors
 ///
 /// As for [`serve_connection`](super::serve_connection).
-pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
+pub async fn reject<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
     refuse(Connection::new(stream, Place::new(config))).await
 }
 
-/// Answers a connection with 503 and closes it, as [`turn_away`] does.
+/// Answers a connection with 503 and closes it, as [`reject`] does.
 pub(super) async fn refuse<S, C>(mut connection: Connection<S, C>) -> io::Result<()>
 where
     S: Stream,
     C: Deref<Target = Config>,
 {
-    connection.place.config.open.refuse(&connection.place.entry, TURNED_AWAY);
+    connection.place.config.open.refuse(&connection.place.entry, REFUSED_CONNECTIONS);
     connection.place.make_deadline().await;
     let Connection { stream, peer, place: Place { entry, config } } = &mut connection;
     let mut busy = Busy::new((stream, peer.as_deref().copied()), entry, config);

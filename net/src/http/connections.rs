@@ -14,7 +14,7 @@ use traps::{ConnectionDeadline, Time};
 use super::limits::Caps;
 use super::persists::Why;
 use super::queues::{Queue, Queues};
-use crate::limits::{DRAIN_WAIT, FIRST_BYTE, SLOW, TURNED_AWAY};
+use crate::limits::{DRAIN_WAIT, FIRST_BYTE, REFUSED_CONNECTIONS, SLOW};
 
 /// The state of a connection. The head of `connection` draws the states, and lists what ends each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -332,7 +332,7 @@ impl Connections {
         });
         // In a drain, these waits have little time left.
         let entry = cut.filter(|_| !self.is_draining())?;
-        self.refuse(&entry, TURNED_AWAY);
+        self.refuse(&entry, REFUSED_CONNECTIONS);
         entry.leaves.set(true);
         entry.deadline().fire();
         Some(entry)

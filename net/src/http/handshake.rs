@@ -14,7 +14,7 @@ use super::config::Config;
 use super::connection::Connection;
 use super::connections::State;
 use super::place::Place;
-use crate::limits::{FIRST_BYTE, TURNED_AWAY};
+use crate::limits::{FIRST_BYTE, REFUSED_CONNECTIONS};
 use crate::rate_meter::{guard, is_timeout};
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
@@ -30,7 +30,7 @@ pub(super) async fn handshake<S: Stream, C: Deref<Target = Config>>(
     place.make_deadline().await;
     let Place { entry, config } = &place;
     if state == State::FULL {
-        config.open.refuse(entry, TURNED_AWAY);
+        config.open.refuse(entry, REFUSED_CONNECTIONS);
     } else {
         config.open.enter(entry, state);
     }

@@ -50,7 +50,7 @@ use crate::stream::Stream;
 pub use access_log::Exchange;
 pub use answer::{ErrorPage, InvalidHeader, Rejection, Response};
 pub use config::Config;
-pub use connection::{Handler, serve_connection, turn_away};
+pub use connection::{Handler, reject, serve_connection};
 pub use head::{Method, Version};
 pub use limits::{Deadlines, Limits};
 pub use request::{Answer, Request};

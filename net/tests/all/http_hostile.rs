@@ -10,7 +10,7 @@ use http_support::hostile::{Enemy, comes_and_goes, idle, round, slow_body, slow_
 use http_support::{Act, App, deadlines, kernel_with_caps, limits, talk, talk_with};
 use kernel::{Counters, Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Deadlines, Handler, Request, Response, serve_connection, turn_away};
+use net::http::{Config, Deadlines, Handler, Request, Response, reject, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use traps::{Time, clock, sleep, spawn, yield_now};
 
@@ -289,7 +289,7 @@ async fn refuse_in_turn(config: &Config, times: u32, span: Duration) {
     for _ in 0..times {
         let (server, mut client) = duplex(1000);
         client.shutdown().unwrap();
-        turn_away(server, config).await.unwrap();
+        reject(server, config).await.unwrap();
         let (server, mut client) = duplex(1000);
         client.shutdown().unwrap();
         serve_connection(server, &App, config).await.unwrap();
@@ -354,14 +354,14 @@ fn hits_in(line: &str) -> u64 {
 
 /// Turns one connection away. Returns the result of `client` with the other end, and the time at
 /// which that was over.
-fn turned_away<T>(capacity: usize, client: impl AsyncFnOnce(PipeEnd) -> T) -> (T, Time) {
+fn rejected<T>(capacity: usize, client: impl AsyncFnOnce(PipeEnd) -> T) -> (T, Time) {
     let mut kernel = Kernel::new(Sim::new());
     let (server, end) = duplex(capacity);
     let seen = kernel.run(async {
         let config = Rc::new(Config::default());
         let serve = async {
             // A reset by either side is an error of the connection.
-            let _ = turn_away(server, &config).await;
+            let _ = reject(server, &config).await;
             clock().await
         };
         let (over, seen) = traps::join(serve, client(end)).await;
@@ -386,7 +386,7 @@ async fn read_all(client: &mut PipeEnd) -> String {
 fn d27_who_is_turned_away_reads_why_however_narrow_the_way() {
     for capacity in [1, 17, 1 << 16] {
         let (text, over) =
-            turned_away(capacity, async |mut client: PipeEnd| read_all(&mut client).await);
+            rejected(capacity, async |mut client: PipeEnd| read_all(&mut client).await);
         assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
         assert!(text.contains("\r\nRetry-After: 1\r\n"), "{text}");
         assert!(text.contains("\r\nConnection: close\r\n"), "{text}");
@@ -404,9 +404,9 @@ fn d27_who_is_turned_away_is_left_whatever_it_does() {
     };
     // If the client reads nothing, the deadline of a write ends it. If it reads but does not close,
     // the deadline of the lingering does.
-    assert_eq!(turned_away(10, silent).1, Time::ZERO + 30 * SECOND);
-    assert_eq!(turned_away(1 << 16, silent).1, Time::ZERO + 2 * SECOND);
-    let (sent, over) = turned_away(1000, async |mut client: PipeEnd| {
+    assert_eq!(rejected(10, silent).1, Time::ZERO + 30 * SECOND);
+    assert_eq!(rejected(1 << 16, silent).1, Time::ZERO + 2 * SECOND);
+    let (sent, over) = rejected(1000, async |mut client: PipeEnd| {
         let mut sent = 0;
         while let Ok(n) = client.write(&[b'x'; 500]).await {
             sent += n;
