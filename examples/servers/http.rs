@@ -121,7 +121,7 @@ impl Handler for App {
             Route::File => match &self.files {
                 Some(files) => {
                     let name = request.raw_param("name").unwrap_or_default().to_owned();
-                    Box::pin(async move { files.answer(request, &name).await }).await
+                    Box::pin(async move { files.respond(request, &name).await }).await
                 }
                 None => Ok(Response::new(404).with_text("Start the server with --files DIR\n")),
             },

@@ -113,7 +113,7 @@ impl Chunks {
     }
 
     /// Makes a chunk parser for a client, which must accept what a server refuses (RFC 9112, 5.2).
-    pub(crate) fn of_an_answer() -> Chunks {
+    pub(crate) fn of_a_response() -> Chunks {
         Chunks { folds: true, ..Chunks::new() }
     }
 

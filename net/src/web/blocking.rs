@@ -152,7 +152,7 @@ where
         self
     }
 
-    async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+    async fn respond<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let page = request.error_page();
         let admit = || self.limit.as_ref().map(|limit| limit.try_admit_with(page)).transpose();
         // If there is no room, do not read the body. Take no place yet, because the client may send
@@ -184,7 +184,7 @@ where
         &self,
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>> {
-        self.answer(request)
+        self.respond(request)
     }
 }
 

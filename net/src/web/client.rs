@@ -379,7 +379,7 @@ fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, BodyEnd, bool), Stop> 
     let body = match (chunked, length) {
         _ if no_body || status < 200 || matches!(status, 204 | 304) => BodyEnd::End,
         (true, Some(_)) => return Err(TWO_LENGTHS.into()),
-        (true, None) => BodyEnd::Chunks(Chunks::of_an_answer()),
+        (true, None) => BodyEnd::Chunks(Chunks::of_a_response()),
         (false, Some(length)) => BodyEnd::Length(length),
         (false, None) => BodyEnd::UntilClose,
     };

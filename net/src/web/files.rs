@@ -70,7 +70,7 @@ const NO_FILE: &str = "there is no such file\n";
 ///             return Ok(response);
 ///         }
 ///         let name = request.raw_param("name").unwrap_or_default().to_owned();
-///         self.files.answer(request, &name).await
+///         self.files.respond(request, &name).await
 ///     }
 /// }
 /// ```
@@ -131,7 +131,7 @@ impl Files {
         self
     }
 
-    /// Answers a GET or a HEAD with the file of this name. The name is percent-decoded here, so it
+    /// Responds to a GET or a HEAD with the file of this name. The name is percent-decoded here, so it
     /// is the [`raw_param`](crate::http::RequestHead::raw_param) of a route.
     ///
     /// The status is 404 if the file does not exist or the process has no permission to read it,
@@ -150,7 +150,7 @@ impl Files {
     /// # Panics
     ///
     /// Panics if a response has already begun.
-    pub async fn answer<S: Stream>(
+    pub async fn respond<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
         name: &str,
@@ -174,8 +174,8 @@ impl Files {
             Verdict::NotModified => return told(Response::new(304), &state),
             Verdict::Failed => return Ok(page(412, "the file is in another state\n")),
             Verdict::NoSuchPart => {
-                let answer = page(416, "the file has no such part\n");
-                return Ok(answer.header("Content-Range", format!("bytes */{}", state.len))?);
+                let response = page(416, "the file has no such part\n");
+                return Ok(response.header("Content-Range", format!("bytes */{}", state.len))?);
             }
         };
         let mut response = told(Response::new(status), &state)?
@@ -201,16 +201,16 @@ impl Files {
         error: io::Error,
     ) -> io::Result<Response> {
         let page = request.error_page();
-        let answer = match Errno::from_io_error(&error) {
+        let response = match Errno::from_io_error(&error) {
             Some(Errno::ACCESS | Errno::PERM) => Some(page(404, NO_FILE)),
             _ if is_shortage(&error) => Some(page(503, "too busy, ask again later\n").ask_again()),
             _ => None,
         };
         let error = failed(format!("open {name}{}", whom(request)), error);
-        let Some(answer) = answer else { return Err(error) };
+        let Some(response) = response else { return Err(error) };
         // Clients can cause it at will.
         self.warnings.warn(error, request.now());
-        Ok(answer)
+        Ok(response)
     }
 
     async fn send<S: Stream>(

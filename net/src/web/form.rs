@@ -22,8 +22,8 @@ impl Form {
     /// ```
     /// use net::web::Form;
     ///
-    /// let answer = Form::Text.error(503, "/task: primary instance required\n");
-    /// assert_eq!(answer.status(), 503);
+    /// let response = Form::Text.error(503, "/task: primary instance required\n");
+    /// assert_eq!(response.status(), 503);
     /// ```
     ///
     /// # Panics

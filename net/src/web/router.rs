@@ -226,8 +226,8 @@ impl<T> Path<T> {
         if method == Method::Options {
             return options(&self.allow);
         }
-        let answer = self.form.error(405, "the method is not allowed here\n");
-        allowing(answer, &self.allow)
+        let response = self.form.error(405, "the method is not allowed here\n");
+        allowing(response, &self.allow)
     }
 }
 
@@ -257,8 +257,8 @@ fn allow(methods: impl Iterator<Item = Method>) -> String {
     names.join(", ")
 }
 
-fn allowing(answer: Response, allow: &str) -> Response {
-    answer.header("Allow", allow).expect("names of methods are a field's value")
+fn allowing(response: Response, allow: &str) -> Response {
+    response.header("Allow", allow).expect("names of methods are a field's value")
 }
 
 fn options(allow: &str) -> Response {

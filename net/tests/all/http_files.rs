@@ -34,7 +34,7 @@ impl Handler for App {
             return Ok(answer);
         }
         let name = request.raw_param("name").unwrap().to_owned();
-        self.files.answer(request, &name).await
+        self.files.respond(request, &name).await
     }
 }
 

@@ -46,7 +46,7 @@ impl Handler for App {
             Route::Task => self.task.handle(request).await,
             Route::File => {
                 let name = request.raw_param("name").unwrap().to_owned();
-                self.files.answer(request, &name).await
+                self.files.respond(request, &name).await
             }
             Route::Events => {
                 let mut events = Events::start(request).await?;

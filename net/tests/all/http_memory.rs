@@ -719,7 +719,7 @@ fn a_download_counts_and_a_slow_client_gives_way_to_a_body() {
             &self,
             request: &mut Request<'_, S>,
         ) -> std::io::Result<Response> {
-            self.0.answer(request, "large").await
+            self.0.respond(request, "large").await
         }
     }
 
