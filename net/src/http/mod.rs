@@ -12,11 +12,11 @@
 //!   `chunked` decodes;
 //! - `answer` has the response, and writes it.
 //!
-//! Below these is `transport`, the stream of a busy connection with its waits for the peer.
-//! `config` has what all connections of a server share. `connections` lists the open connections,
-//! and chooses the one that closes for a new one; `queues` has their order. `memory` bounds the
-//! bodies and responses in memory. `limits` has the limits and the deadlines. `server` accepts, and
-//! `handshake` makes the stream, for example by TLS.
+//! Below these is `transport`, the stream of a busy connection with its waits for the peer, and
+//! `input`, its input buffer. `config` has what all connections of a server share. `connections`
+//! lists the open connections, and chooses the one that closes for a new one; `queues` has their
+//! order. `memory` bounds the bodies and responses in memory. `limits` has the limits and the
+//! deadlines. `server` accepts, and `handshake` makes the stream, for example by TLS.
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
@@ -33,6 +33,7 @@ mod date;
 mod fuzz_tests;
 mod handshake;
 pub(crate) mod head;
+mod input;
 mod limits;
 pub(crate) mod memory;
 mod persists;

@@ -1,7 +1,7 @@
 //! A request as its handler sees it: the head, the body in pieces, and the streamed response.
 //!
-//! A body has a length, or it comes in chunks, which `chunked` decodes. This module reads and writes
-//! through the transport. It must not decide whether the connection continues.
+//! A body has a length, or it comes in chunks, which `chunked` decodes. This module reads and
+//! writes through the transport. It must not decide whether the connection continues.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
-use super::config::Input;
 use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, values};
+use super::input::Input;
 
 /// The header section of a request, and its route.
 ///
 /// A [`Request`](super::Request) dereferences to its head, and so does an
-/// [`OwnedRequest`](crate::web::OwnedRequest). A function that needs no body takes a `&RequestHead`,
-/// and so it needs no type parameter for the stream:
+/// [`OwnedRequest`](crate::web::OwnedRequest). A function that needs no body takes a
+/// `&RequestHead`, and so it needs no type parameter for the stream:
 ///
 /// ```
 /// use std::io;

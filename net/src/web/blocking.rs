@@ -106,14 +106,14 @@ impl fmt::Debug for ConcurrencyLimit {
 /// A handler that may block: a function from a whole request to a response. It runs on a worker
 /// thread, within a [`Limiter`].
 ///
-/// If there is a [concurrency limit](Blocking::behind), the handler first checks on the kernel's thread
-/// whether it has room. If not, the client is refused before any of the body is read. Then the
-/// handler reads the body, takes a place, and asks for a thread. If the last place was taken in the
-/// meantime, the client is refused here, and no thread is used. A thread keeps its token and its
-/// place until its work has ended, even if the connection is gone. The wait for the thread counts
-/// as time of the handler ([`Deadlines::handler`](crate::http::Deadlines::handler)). When that time
-/// is over, the client gets 503. A panic becomes a 500, as in any handler. Costs two allocations
-/// and a copy of the header section.
+/// If there is a [concurrency limit](Blocking::behind), the handler first checks on the kernel's
+/// thread whether it has room. If not, the client is refused before any of the body is read. Then
+/// the handler reads the body, takes a place, and asks for a thread. If the last place was taken in
+/// the meantime, the client is refused here, and no thread is used. A thread keeps its token and
+/// its place until its work has ended, even if the connection is gone. The wait for the thread
+/// counts as time of the handler ([`Deadlines::handler`](crate::http::Deadlines::handler)). When
+/// that time is over, the client gets 503. A panic becomes a 500, as in any handler. Costs two
+/// allocations and a copy of the header section.
 ///
 /// ```
 /// use net::http::Response;

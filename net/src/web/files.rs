@@ -131,8 +131,8 @@ impl Files {
         self
     }
 
-    /// Responds to a GET or a HEAD with the file of this name. The name is percent-decoded here, so it
-    /// is the [`raw_param`](crate::http::RequestHead::raw_param) of a route.
+    /// Responds to a GET or a HEAD with the file of this name. The name is percent-decoded here, so
+    /// it is the [`raw_param`](crate::http::RequestHead::raw_param) of a route.
     ///
     /// The status is 404 if the file does not exist or the process has no permission to read it,
     /// and 503 if descriptors or memory have run out. The client's conditions and range can lead to
