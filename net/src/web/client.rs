@@ -295,9 +295,9 @@ impl<S: Stream> ClientResponse<'_, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`ClientResponse::read_chunk`], and `InvalidData` if the rest is longer
-    /// than `most` bytes. Such a body, or an interrupt, loses the bytes that were already read.
-    /// Every later read then returns an error, as for a [request](crate::http::Request).
+    /// Returns the errors of [`ClientResponse::read_chunk`], and `InvalidData` if the rest is
+    /// longer than `most` bytes. Such a body, or an interrupt, loses the bytes that were already
+    /// read. Every later read then returns an error, as for a [request](crate::http::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let mut body = Vec::new();
