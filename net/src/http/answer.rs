@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use traps::{Interruptible, budget};
 
 use super::config::Config;
-use super::connections::UntilClose;
+use super::connections::{Entry, UntilClose};
 use super::date::Date;
 use super::head::{Head, Refusal, TEXT, TOKEN, Version, run};
 use super::memory::free;
@@ -416,6 +416,7 @@ const NOTHING: Streamed = Streamed::Nothing(DISCARDED);
 /// A writer of the response to one request.
 pub(crate) struct Writer<'r, S> {
     pub(crate) transport: &'r RefCell<Transport<S>>,
+    pub(crate) entry: &'r Entry,
     pub(crate) config: &'r Config,
     pub(crate) streamed: Streamed,
     /// The head of a streamed response, until it joins the gathered bytes.
@@ -436,16 +437,17 @@ pub(crate) struct Writer<'r, S> {
 impl<'r, S: Stream> Writer<'r, S> {
     pub(crate) fn new(
         transport: &'r RefCell<Transport<S>>,
+        entry: &'r Entry,
         config: &'r Config,
-        leaves: bool,
         expects: bool,
     ) -> Writer<'r, S> {
         Writer {
             transport,
+            entry,
             config,
             streamed: Streamed::No,
             kept: Vec::new(),
-            leaves,
+            leaves: entry.leaves.get(),
             next: Next::Continue,
             expects,
             error_page: text_page,
@@ -534,7 +536,7 @@ impl<S: Stream> Writer<'_, S> {
     }
 
     fn set_until_close(&self, state: UntilClose) {
-        self.transport.borrow().entry.until_close.set(state);
+        self.entry.until_close.set(state);
     }
 
     /// Gathers a whole response, except a body that is too large to copy. Returns whether the body
@@ -568,7 +570,7 @@ impl<S: Stream> Writer<'_, S> {
 
     /// Refreshes the cached date, before a head is written.
     fn refresh_date(&self) {
-        self.config.refresh_date(self.transport.borrow().entry.now());
+        self.config.refresh_date(self.entry.now());
     }
 
     /// Whether the gathered bytes must be written before more is gathered.

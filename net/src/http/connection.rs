@@ -321,10 +321,9 @@ impl<S: Stream> Busy<'_, S> {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         self.count_request();
-        let leaves = self.entry.leaves.get();
         let end = {
             let parts = &mut self.buffers.request;
-            let mut request = Request::new(parts, &self.transport, self.config, leaves);
+            let mut request = Request::new(parts, &self.transport, self.entry, self.config);
             let outcome = handle(handler, &mut request, self.entry).await;
             let end = match request.answer_to(outcome, handler) {
                 Ok(Some(response)) => {
@@ -888,7 +887,7 @@ impl<S: Stream> Busy<'_, S> {
         let no_body = refusal != NO_LINE && self.buffers.request.input.asks_for_none();
         self.buffers.request.head = Head { no_body, ..Head::REFUSED };
         let head = &mut self.buffers.request;
-        let mut request = Request::new(head, &self.transport, self.config, false);
+        let mut request = Request::new(head, &self.transport, self.entry, self.config);
         let finished = request.finish(&Response::from(refusal)).await;
         request.end();
         drop(request);

@@ -15,6 +15,7 @@ use traps::{Time, budget};
 use super::answer::{ErrorPage, Rejection, Response, Streamed, Writer};
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
+use super::connections::Entry;
 use super::head::{Framing, Refusal, body_too_long, values};
 use super::memory::Growing;
 use super::persists::{Allows, Asks, Next, Rest, Says, persists};
@@ -122,21 +123,21 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.writer.transport.borrow().entry.now()
+        self.writer.entry.now()
     }
 
     pub(super) fn new(
         head: &'r mut RequestHead,
         transport: &'r RefCell<Transport<S>>,
+        entry: &'r Entry,
         config: &'r Config,
-        leaves: bool,
     ) -> Request<'r, S> {
         let body = match head.head.framing {
             Framing::Length(0) => Body::End,
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
-        let writer = Writer::new(transport, config, leaves, head.head.expects);
+        let writer = Writer::new(transport, entry, config, head.head.expects);
         let meter = RateMeter::default();
         let parts = RequestParts::new(head);
         Request { parts, writer, body, meter, read: 0, held: 0 }
@@ -423,16 +424,16 @@ impl<'r, S: Stream> Request<'r, S> {
     /// response is written (`tells`), because the head has promised the rest to the client.
     #[inline(always)]
     pub(super) fn decide(&mut self, response: Says, rest: Rest, tells: bool) {
-        // No byte of another request has arrived after this one.
-        let is_alone = !matches!(self.body, Body::End) || self.parts.input.is_empty();
-        let Writer { config, transport, leaves, .. } = self.writer;
+        let Writer { entry, config, leaves, .. } = self.writer;
+        // Whether no byte of another request has arrived after this one.
+        let is_alone = || !matches!(self.body, Body::End) || self.parts.input.is_empty();
         let server = Allows {
-            is_last: transport.borrow().entry.requests() >= config.limits.requests,
+            is_last: entry.requests() >= config.limits.requests,
             leaves,
-            drains: tells && config.is_draining() && is_alone,
+            drains: tells && config.is_draining() && is_alone(),
         };
-        let next = persists(Asks { wants: self.parts.head.keep_alive, rest }, response, server);
-        if self.writer.next == Next::Continue || next != Next::Continue {
+        let request = Asks { wants: self.parts.head.keep_alive, rest };
+        if let next @ Next::Close(_) = persists(request, response, server) {
             self.writer.next = next;
         }
     }
