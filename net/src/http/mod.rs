@@ -10,13 +10,16 @@
 //! - `head` parses the head;
 //! - `request_head` and `request` are what the handler sees, the second with the body, whose chunks
 //!   `chunked` decodes;
-//! - `answer` has the response, and writes it.
+//! - `answer` has the response, and writes it;
+//! - `persists` decides whether the connection continues.
 //!
 //! Below these is `transport`, the stream of a busy connection with its waits for the peer, and
-//! `input`, its input buffer. `config` has what all connections of a server share. `connections`
-//! lists the open connections, and chooses the one that closes for a new one; `queues` has their
-//! order. `memory` bounds the bodies and responses in memory. `limits` has the limits and the
-//! deadlines. `server` accepts, and `handshake` makes the stream, for example by TLS.
+//! `input`, its input buffer; `phase` has the consequences of a wait that ended without the peer.
+//! `config` has what all connections of a server share. `connections` lists the open connections,
+//! and chooses the one that closes for a new one; `queues` has their order, and `place` is the part
+//! of one connection in it. `memory` bounds the bodies and responses in memory. `access_log`
+//! reports the responses. `limits` has the limits and the deadlines. `server` accepts, and
+//! `handshake` makes the stream, for example by TLS.
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
