@@ -822,8 +822,8 @@ impl<S: Stream> Request<'_, S> {
         }
     }
 
-    /// Ends the request, and reports it to the access log once the stream has taken the response, or
-    /// takes no more.
+    /// Ends the request. The access log reports it once the stream has taken the response, or takes
+    /// no more.
     pub(super) fn end(&mut self) {
         let Writer { config, transport, .. } = &self.writer;
         let Transport { log, out, .. } = &mut *transport.borrow_mut();
