@@ -14,7 +14,7 @@ use crate::buffer::BufReader;
 use crate::http::Version;
 use crate::http::answer::write_number;
 use crate::http::chunked::{Chunks, Piece};
-use crate::http::head::{self, HeadLines, Refusal, Stop, check, list, values};
+use crate::http::head::{self, HeadLines, Refusal, Stop, check, list, values, wants_more};
 use crate::http::request::none_lost;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
@@ -383,7 +383,7 @@ fn parse_head(head: &[u8], no_body: bool) -> Result<(u16, BodyEnd, bool), Stop> 
         (false, Some(length)) => BodyEnd::Length(length),
         (false, None) => BodyEnd::UntilClose,
     };
-    let keeps = version == Version::Http11 || keep_alive;
-    let keep = keeps && !close && !matches!(body, BodyEnd::UntilClose);
+    let is_delimited = !matches!(body, BodyEnd::UntilClose);
+    let keep = is_delimited && wants_more(version, close, keep_alive);
     Ok((status, body, keep))
 }
