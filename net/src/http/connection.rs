@@ -53,49 +53,47 @@
 //!
 //! | status | why | where |
 //! |---|---|---|
-//! | 100 | the client waits for permission to send its body, and the handler reads it | `answer` |
+//! | 100 | the client waits for permission to send its body, and the handler reads it | `writer` |
 //! | 400 | the head or the body breaks a rule, or breaks off | here, `head`, `request` |
 //! | 408 | the head or the body takes too long, and no response has begun to go out | here, `request` |
 //! | 413 | the body is too long | `head`, `request` |
 //! | 414, 431 | the request line, or the head, is too long | `head` |
 //! | 417 | an expectation other than `100-continue` | `head` |
 //! | 421 | a target with `https` | `head` |
-//! | 500 | the handler failed or panicked, and its response has not begun to go out | `answer` |
+//! | 500 | the handler failed or panicked, and its response has not begun to go out | `respond` |
 //! | 501 | an unknown method or transfer coding | `head` |
-//! | 503 | too many connections, now or after a request has begun; a head that is not whole at the end of the grace of a drain; a request that the end of the drain cuts off; no memory for a body or a long head; a handler that took too long | here, `request`, `answer` |
+//! | 503 | too many connections, now or after a request has begun; a head that is not whole at the end of the grace of a drain; a request that the end of the drain cuts off; no memory for a body or a long head; a handler that took too long | here, `request`, `respond` |
 //! | 505 | a version other than 1.x | `head` |
 //!
 //! All other statuses are the handlers'. Of the handlers in this crate, the router sends 404, 405
 //! and 204 (`router`), files send 206, 304, 404, 412, 416 and 503 (`files`), and a gate sends 503
 //! (`blocking`).
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::internal::into_panic_message;
-use traps::{Interruptible, Kind, Time, note, note_warning, shield};
+use traps::{Time, note, shield};
 
-use super::access_log::AccessLog;
-use super::answer::{BodyField, Gone, Rejection, Response, Streamed, Writer};
-use super::config::{Buffers, Config};
-use super::connections::{Entry, State, UntilClose};
-use super::head::{FULL, Head, Refusal, STOPS, Stop, check, is_worth_parsing, parse};
-use super::persists::{Next, Rest, Says, Why};
+use super::buffers::Buffers;
+use super::config::Config;
+use super::grammar::head::{FULL, Head, Refusal, STOPS, Stop, check, is_worth_parsing, parse};
+use super::guard::access_log::AccessLog;
+use super::guard::connections::{Entry, State, UntilClose};
+use super::guard::place::Place;
+use super::handler::{Handler, handle};
+use super::persists::Why;
 use super::phase::{Expired, Phase};
-use super::place::Place;
-use super::request::{Body, Request};
-use super::request_head::RequestParts;
+use super::request::Request;
+use super::response::Response;
 use super::transport::Transport;
-use crate::limits::{EMPTY_LINES, FIRST_BYTE, LEFT, LINGER, READ_BUFFER, REFUSED_CONNECTIONS};
+use crate::limits::{EMPTY_LINES, FIRST_BYTE, LINGER, READ_BUFFER, REFUSED_CONNECTIONS};
 use crate::rate_meter::is_timeout;
 use crate::stream::Stream;
 
@@ -491,386 +489,6 @@ impl<S: Stream> Busy<'_, S> {
         }
         Box::pin(self.refuse(refusal, why)).await
     }
-}
-
-// ---- Handler ------------------------------------------------------------------------------------
-
-/// A handler of requests.
-///
-/// ```
-/// use std::io;
-/// use net::Stream;
-/// use net::http::{Handler, Method, Request, Response};
-///
-/// struct Hello;
-///
-/// impl Handler for Hello {
-///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-///         match (request.method(), request.path()) {
-///             (Method::Get, "/") => Ok(Response::text("Hello\n")),
-///             (_, "/") => Ok(Response::method_not_allowed("GET, HEAD")?),
-///             _ => Ok(Response::new(404).with_text("not here\n")),
-///         }
-///     }
-/// }
-/// ```
-pub trait Handler {
-    /// Answers one request. The server throws away the part of the body that the handler does not
-    /// read.
-    ///
-    /// A handler must pass on an error of reading the body or writing the response. Such an error
-    /// belongs to the connection and is not logged. Any other error leads to a response with 500,
-    /// or breaks off a response that has begun to go out. Like a panic, it has a `warn` line, `a
-    /// handler failed: ...`. So if any client can cause a failure, respond with 400 or 404, not
-    /// with an error. A timeout that the handler sets itself and passes on counts as a failure too.
-    /// An interrupt from further out ends the connection.
-    ///
-    /// If the client leaves, or [`Deadlines::handler`](super::Deadlines::handler) passes, the
-    /// handler is cancelled: its wait ends with an interrupt, so that it can still clean up. Put
-    /// code that must not be interrupted into a [shield](traps::shield()).
-    fn handle<S: Stream>(
-        &self,
-        request: &mut Request<'_, S>,
-    ) -> impl Future<Output = io::Result<Response>>;
-
-    /// Returns the response to send in place of `response`, which the server has made for this
-    /// handler: the refusal of a body that breaks a rule or a limit, a
-    /// [`Rejection`](super::Rejection), or the response to an error, a panic or a deadline. So a
-    /// handler around others can add fields to all responses. The default returns `response`.
-    ///
-    /// The server asks the outermost handler, after its [`handle`](Handler::handle) has ended
-    /// without a response. It asks no handler about a request that is refused by its header
-    /// section, or that the end of a drain cuts off.
-    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
-        let _ = request;
-        response
-    }
-}
-
-impl<H: Handler> Handler for &H {
-    fn handle<S: Stream>(
-        &self,
-        request: &mut Request<'_, S>,
-    ) -> impl Future<Output = io::Result<Response>> {
-        (**self).handle(request)
-    }
-
-    fn instead(&self, request: &RequestParts<'_>, response: Response) -> Response {
-        (**self).instead(request, response)
-    }
-}
-
-/// Runs the handler of a request. While the handler waits for something other than this client:
-///
-/// - Earlier responses go out.
-/// - The deadline of the handler runs. It starts again after each read from the client and each
-///   write to it. While the handler waits for the client, the deadline of that wait runs instead.
-/// - The connection checks whether the client closes. Once the client has left, the handler has the
-///   time `LEFT` to finish, because the client may only have closed its sending side.
-///
-/// When the time of a handler is over, the deadline of the connection cancels it by an interrupt of
-/// its wait. A panic becomes an error, with a line in the log. By then everything that the handler
-/// owned has been dropped, including its borrows of the transport, so the connection can still
-/// respond.
-pub(super) async fn handle<S: Stream, H: Handler>(
-    handler: &H,
-    request: &mut Request<'_, S>,
-    entry: &Entry,
-) -> io::Result<Response> {
-    let (transport, config) = (request.writer.transport, request.writer.config);
-    let mut work = pin!(handler.handle(request));
-    // Most handlers need no wait.
-    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
-        return outcome;
-    }
-    let mut watch = Watch { config, entry, seen: None, left: false };
-    Box::pin(async {
-        loop {
-            watch.until_woken(transport).await;
-            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
-                return watch.end(outcome);
-            }
-        }
-    })
-    .await
-}
-
-/// Polls the future of a handler once, and turns a panic into an error.
-fn poll_once<W>(mut work: Pin<&mut W>) -> impl Future<Output = Poll<W::Output>>
-where
-    W: Future<Output = io::Result<Response>>,
-{
-    poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
-        Poll::Ready(polled.unwrap_or_else(|panic| {
-            note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
-            Poll::Ready(Err(io::Error::other(Gone::Panicked)))
-        }))
-    })
-}
-
-/// The work of the connection while a handler waits: the handler's deadline, and the watch on the
-/// client.
-struct Watch<'w> {
-    config: &'w Config,
-    entry: &'w Entry,
-    /// The count of moves when the deadline was armed. `None` if it does not limit the handler now.
-    seen: Option<u32>,
-    /// Whether the client has left.
-    left: bool,
-}
-
-#[allow(clippy::await_holding_refcell_ref, reason = "it is given back before the handler runs")]
-impl Watch<'_> {
-    /// Waits until the task of the connection is woken, for any reason.
-    async fn until_woken<S: Stream>(&mut self, transport: &RefCell<Transport<S>>) {
-        let Ok(mut transport) = transport.try_borrow_mut() else {
-            // The handler waits for the client.
-            self.seen = None;
-            return pause().await;
-        };
-        if self.seen.replace(transport.moves) != Some(transport.moves) {
-            self.arm();
-        }
-        transport.flush_beside(self.config).await;
-        if self.left || self.config.half_close {
-            drop(transport);
-            return pause().await;
-        }
-        // An interrupt of the handler must not end this wait.
-        let mut closed = pin!(shield(transport.closed()));
-        let mut is_woken = false;
-        let left = poll_fn(|cx| match closed.as_mut().poll(cx) {
-            // A stream that fails is closed, too.
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if is_woken => Poll::Ready(false),
-            Poll::Pending => {
-                is_woken = true;
-                Poll::Pending
-            }
-        });
-        if left.await {
-            self.left = true;
-            self.entry.leaves.set(true);
-            self.arm();
-        }
-    }
-
-    /// Arms the deadline of the connection with the time that the handler has.
-    fn arm(&self) {
-        let span = self.config.deadlines.handler;
-        let span = if self.left { span.min(LEFT) } else { span };
-        self.entry.deadline().phase("handler");
-        self.entry.deadline().arm(self.entry.now() + span);
-    }
-
-    /// Disarms the deadline. Returns the result of the handler, or the reason why it has none.
-    fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
-        let is_over = self.seen.is_some() && self.entry.deadline().fired();
-        self.entry.deadline().disarm();
-        let gone = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
-        match outcome {
-            Err(error) if is_cancelled(&error) => Err(error),
-            Ok(_) | Err(_) if is_over && self.left => gone(Gone::Left),
-            Err(_) if is_over => gone(Gone::Late),
-            outcome => outcome,
-        }
-    }
-}
-
-fn is_cancelled(error: &io::Error) -> bool {
-    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::Cancelled)
-}
-
-/// Waits until the task is woken.
-async fn pause() {
-    let mut is_woken = false;
-    poll_fn(
-        |_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending },
-    )
-    .await;
-}
-
-// ---- Response -----------------------------------------------------------------------------------
-
-#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
-impl<S: Stream> Request<'_, S> {
-    /// The response to send after a handler ended with `outcome`. `None` if a streamed response has
-    /// broken off, so that the connection closes.
-    #[inline(always)]
-    pub(super) fn answer_to<H: Handler>(
-        &mut self,
-        outcome: io::Result<Response>,
-        handler: &H,
-    ) -> io::Result<Option<Response>> {
-        match outcome {
-            Ok(response) => {
-                self.writer.reopen();
-                Ok(match self.writer.streamed {
-                    Streamed::No => Some(response),
-                    Streamed::Done => Some(Response::sent()),
-                    // The response broke off, and the client can detect that, or is lost.
-                    _ => None,
-                })
-            }
-            Err(error) => self.answer_to_failure(error, handler),
-        }
-    }
-
-    /// The response to send after a handler failed, if one can still be sent. The handler sees it
-    /// first.
-    #[cold]
-    fn answer_to_failure<H: Handler>(
-        &mut self,
-        error: io::Error,
-        handler: &H,
-    ) -> io::Result<Option<Response>> {
-        if is_from_outside(&error) {
-            self.cut_off();
-            return Err(error);
-        }
-        let is_open = self.writer.reopen();
-        let (gone, refusal) = (Gone::of(&error), self.refusal());
-        match (self.writer.streamed, gone) {
-            (Streamed::Lost, _) => return Err(error),
-            (_, Some(Gone::Left)) => {
-                self.writer.streamed = Streamed::Lost;
-                return Ok(None);
-            }
-            (_, Some(Gone::Late)) => {
-                let Writer { config, transport, .. } = &self.writer;
-                let limit = format!("{:?}", config.deadlines.handler);
-                transport.borrow().hit(config, "handler_wait", limit);
-            }
-            // The request was HEAD; the handler may have failed only because its body was refused.
-            (Streamed::Nothing(left), None) if refusal.is_none() && is_unwanted(&error) => {
-                return Ok((left == 0).then(Response::sent));
-            }
-            _ => {}
-        }
-        // Do not log failures that a client can cause at will. `Gone` was logged when it occurred.
-        let is_refused = refusal.is_some() || is_open && Rejection::of(&error).is_some();
-        if !is_refused && gone.is_none() {
-            note_warning(format!("a handler failed: {error}"));
-        }
-        Ok(is_open.then(|| handler.instead(&self.parts, self.page(&error))))
-    }
-
-    /// Makes the response that reports the failure of a handler.
-    fn page(&self, error: &io::Error) -> Response {
-        let page = self.error_page();
-        if let Some(Refusal { status, why, .. }) = self.refusal() {
-            let page = page(status, why);
-            return if status == 503 { page.ask_again() } else { page };
-        }
-        match (Gone::of(error), Rejection::of(error)) {
-            (Some(Gone::Late), _) => {
-                page(503, "the answer took too long\n").ask_again().and_close()
-            }
-            (_, Some(rejection)) => rejection.response(page),
-            _ => page(500, "something went wrong\n").and_close(),
-        }
-    }
-
-    /// Gathers the response, unless it was streamed, and reads the rest of the body. Returns the
-    /// next state.
-    pub(super) async fn finish(&mut self, response: &Response) -> io::Result<State> {
-        let says = Says { closes: response.close, is_unbounded: false };
-        let is_whole = self.writer.streamed == Streamed::No;
-        self.decide(says, self.rest(true), is_whole);
-        if is_whole {
-            if self.writer.is_full() {
-                self.writer.flush_gathered().await?;
-            }
-            let (field, body) = self.framed(response);
-            if !self.writer.gather_answer(response, field, self.head.version, body) {
-                if let Cow::Owned(body) = &response.body {
-                    let Writer { transport, config, .. } = &self.writer;
-                    transport.borrow_mut().count_response(body.len() as u64, config);
-                }
-                self.writer.write_large(body).await?;
-            }
-        }
-        if self.writer.next == Next::Continue && !matches!(self.body, Body::End) {
-            let rest = Box::pin(self.drain()).await?;
-            self.decide(says, rest, false);
-        }
-        Ok(match self.writer.next {
-            Next::Continue => State::Head,
-            Next::Close(why) => State::Closing(why),
-        })
-    }
-
-    /// The next state after a response that broke off. The client may still be sending.
-    pub(super) fn after_break(&mut self) -> State {
-        State::Closing(match (self.writer.streamed, self.body) {
-            (Streamed::Lost, _) => Why::Lost,
-            (Streamed::Cut, _) => Why::Cut,
-            (_, Body::End) if !self.head.keep_alive => Why::Asked,
-            _ => Why::Failed,
-        })
-    }
-
-    /// Ends the request because the server or the task ends. If no response has begun to go out,
-    /// gathers a 503 that asks the client to try again.
-    fn cut_off(&mut self) {
-        if self.writer.reopen() {
-            let response = Response::from(STOPS);
-            self.decide(Says { closes: true, is_unbounded: false }, self.rest(true), true);
-            let (field, body) = self.framed(&response);
-            self.writer.gather_answer(&response, field, self.head.version, body);
-        }
-    }
-
-    /// Ends the request. The access log reports it once the stream has taken the response, or takes
-    /// no more.
-    pub(super) fn end(&mut self) {
-        let Writer { config, transport, .. } = &self.writer;
-        let Transport { log, out, .. } = &mut *transport.borrow_mut();
-        if let Some(log) = log {
-            let line = self.input.first_line(config.limits.request_line);
-            if log.finish(line, out.len()) {
-                log.report(&config.on_answer);
-            }
-        }
-        self.input.finish();
-    }
-
-    /// The framing field of the response, and the body to send after the head.
-    #[inline]
-    fn framed<'a>(&self, response: &'a Response) -> (BodyField, &'a [u8]) {
-        if !response.has_body() {
-            return (response.no_body_field(), &[]);
-        }
-        let body = &response.body[..];
-        let field = BodyField::Length(body.len() as u64);
-        (field, if self.head.no_body { &[] } else { body })
-    }
-
-    /// Reads the rest of the body and throws it away, unless it is too long or refused.
-    async fn drain(&mut self) -> io::Result<Rest> {
-        let most = self.read.saturating_add(self.writer.config.limits.drain);
-        loop {
-            match self.next_piece().await {
-                Ok(Some(_)) if self.read <= most => {}
-                Ok(None) => return Ok(Rest::Read),
-                Ok(Some(_)) => return Ok(Rest::Long),
-                Err(_) if self.refusal().is_some() => return Ok(Rest::Broken),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-/// Whether `error` may be the result of writing a body that the client does not want.
-fn is_unwanted(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Unsupported)
-}
-
-/// Whether an interrupt from outside the connection ended the handler. A timeout that the handler
-/// set itself, or the cancellation of another task, does not count: it is a failure of the handler.
-fn is_from_outside(error: &io::Error) -> bool {
-    error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
 
 // ---- Linger -------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::chunked::{Chunks, Piece};
 use super::config::Config;
-use super::head::{Head, HeadLines, Span, Stop, parse, values};
+use super::grammar::chunked::{Chunks, Piece};
+use super::grammar::head::{Head, HeadLines, Span, Stop, parse, values};
 use super::limits::Deadlines;
 use super::limits::Limits;
 

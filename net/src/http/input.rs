@@ -2,7 +2,7 @@
 //!
 //! This module must not read or wait. The caller reads into the room.
 
-use super::head::Span;
+use super::grammar::head::Span;
 use crate::limits::READ_BUFFER;
 
 /// The smallest room, in bytes, that makes a read worth a system call.

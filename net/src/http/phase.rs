@@ -4,7 +4,7 @@
 use std::fmt::{self, Display};
 use std::io;
 
-use super::head::{CROWDED, Refusal, STOPS};
+use super::grammar::head::{CROWDED, Refusal, STOPS};
 use super::limits::{Deadlines, Limits};
 use crate::limits::DRAIN_WAIT;
 

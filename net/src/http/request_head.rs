@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
-use super::head::{Framing, Head, Method, Span, Version, param, query_pairs, values};
+use super::grammar::head::{Framing, Head, Method, Span, Version, param, query_pairs, values};
 use super::input::Input;
 
 /// The header section of a request, and its route.

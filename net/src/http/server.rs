@@ -12,11 +12,12 @@ use traps::shutdown::{has_begun, hold};
 use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
-use super::connection::{Connection, Handler, live, refuse};
-use super::connections::State;
+use super::connection::{Connection, live, refuse};
+use super::guard::caps::Conn;
+use super::guard::connections::State;
+use super::guard::place::Place;
+use super::handler::Handler;
 use super::handshake::handshake;
-use super::limits::Conn;
-use super::place::Place;
 use crate::listener::TcpListener;
 use crate::stream::Stream;
 use crate::tcp::TcpStream;
@@ -248,10 +249,10 @@ mod tests {
     use traps::shutdown::begun;
     use traps::{Time, clock, shield, sleep};
 
-    use super::super::answer::Response;
     use super::super::connection::busy;
-    use super::super::connections::Entry;
+    use super::super::guard::connections::Entry;
     use super::super::request::Request;
+    use super::super::response::Response;
     use super::*;
     use crate::pipe::{PipeEnd, duplex};
 

@@ -21,11 +21,12 @@ use std::task::{Context, Poll};
 use traps::internal::take_budget;
 use traps::{Time, yield_now};
 
-use super::access_log::AccessLog;
 use super::config::Config;
-use super::connections::{Entry, State};
-use super::limits::{Conn, Deadlines};
-use super::memory::Room;
+use super::guard::access_log::AccessLog;
+use super::guard::caps::Conn;
+use super::guard::connections::{Entry, State};
+use super::guard::memory::Room;
+use super::limits::Deadlines;
 use super::phase::{Expired, Over, Phase};
 use crate::limits::{GATHER, OPERATION, PIECE, READ_BUFFER};
 use crate::min_rate::MinRate;

@@ -12,10 +12,10 @@ use traps::Interruptible;
 use super::client_request::ClientRequest;
 use crate::buffer::BufReader;
 use crate::http::Version;
-use crate::http::answer::write_number;
-use crate::http::chunked::{Chunks, Piece};
-use crate::http::head::{self, HeadLines, Refusal, Stop, check, list, values, wants_more};
+use crate::http::grammar::chunked::{Chunks, Piece};
+use crate::http::grammar::head::{self, HeadLines, Refusal, Stop, check, list, values, wants_more};
 use crate::http::request::none_lost;
+use crate::http::response::write_number;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
 

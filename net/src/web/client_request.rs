@@ -1,7 +1,7 @@
 //! Requests of a client. This module must not use a stream.
 
-use crate::http::head::is_host_field;
-use crate::http::head::{TOKEN, run};
+use crate::http::grammar::head::is_host_field;
+use crate::http::grammar::head::{TOKEN, run};
 use crate::http::{InvalidHeader, Response};
 
 /// A request to be sent.

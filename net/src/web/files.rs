@@ -21,7 +21,7 @@ use traps::threads::Limiter;
 use traps::{Time, wall_clock};
 
 use super::conditions::{FileState, Verdict, judge};
-use crate::http::memory::Growing;
+use crate::http::guard::memory::Growing;
 use crate::http::{Request, Response};
 use crate::limits::{FILE_JOB, FILE_PIECE, LARGEST_FILE_PIECE, READ_BUFFER};
 use crate::record::{self, Handle, Recorded};

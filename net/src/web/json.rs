@@ -5,7 +5,7 @@ use std::io;
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-use crate::http::memory::Growing;
+use crate::http::guard::memory::Growing;
 use crate::http::{Rejection, Request, Response};
 use crate::stream::Stream;
 

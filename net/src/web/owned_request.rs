@@ -5,7 +5,7 @@
 use std::io;
 use std::ops::Deref;
 
-use crate::http::memory::Growing;
+use crate::http::guard::memory::Growing;
 use crate::http::{Request, RequestHead};
 use crate::stream::Stream;
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 use traps::shutdown::Hold;
 use traps::{ConnectionDeadline, Time};
 
-use super::limits::Caps;
-use super::persists::Why;
-use super::queues::{Queue, Queues};
+use crate::http::guard::caps::Caps;
+use crate::http::guard::queues::{Queue, Queues};
+use crate::http::persists::Why;
 use crate::limits::{DRAIN_WAIT, FIRST_BYTE, REFUSED_CONNECTIONS, SLOW};
 
 /// The state of a connection. The head of `connection` draws the states, and lists what ends each.
@@ -477,7 +477,8 @@ mod tests {
 
     #[test]
     fn the_drawing_at_the_head_of_connection_has_the_states_of_the_type() {
-        let drawn = include_str!("connection.rs").split("```").nth(1).expect("there is a drawing");
+        let drawn =
+            include_str!("../connection.rs").split("```").nth(1).expect("there is a drawing");
         let words = drawn.split(|c: char| !c.is_ascii_alphabetic());
         let is_state = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
         let drawn: BTreeSet<&str> = words.filter(is_state).collect();

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-use super::limits::Limits;
+use crate::http::limits::Limits;
 use crate::limits::FIELDS;
 
 /// A method that the server knows. Any other method is answered with 501.

@@ -2,7 +2,7 @@
 //!
 //! Pure functions over bytes. They must not read, write or wait.
 
-use super::head::{Refusal, TEXT, TOKEN, check, is};
+use crate::http::grammar::head::{Refusal, TEXT, TOKEN, check, is};
 use crate::limits::{DIGITS, EXTENSIONS, PER_EXTENSION, TRAILERS};
 
 const LONG_EXTENSIONS: Refusal = {

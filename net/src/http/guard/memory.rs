@@ -44,8 +44,8 @@ use std::time::Duration;
 
 use traps::{Either, Interruptible, Time, WaitQueue, ignore_at, race};
 
-use super::connections::Entry;
-use super::limits::Limits;
+use crate::http::guard::connections::Entry;
+use crate::http::limits::Limits;
 use crate::limits::{LEFT, SLOW};
 use crate::rate_meter::{Slowness, guard, is_timeout};
 use crate::stream::Stream;
