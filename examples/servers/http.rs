@@ -238,7 +238,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: AdmissionLimit) -> io::
     let listener = place.listen()?;
     let mut config = flags.config();
     if flags.access_log {
-        config.on_answer(|answer| {
+        config.on_exchange(|answer| {
             log::info!(target: ACCESS, "{}", access::line(answer, &access_time()));
         });
     }

@@ -8,7 +8,7 @@ use traps::{Time, wall_clock};
 
 use super::buffers::Pool;
 use super::grammar::date::Date;
-use super::guard::access_log::{Exchange, OnAnswer};
+use super::guard::access_log::{Exchange, OnExchange};
 use super::guard::connections::Connections;
 use super::guard::memory::Memory;
 use super::limits::{Deadlines, Limits};
@@ -30,7 +30,7 @@ pub struct Config {
     /// handler of its request after a quarter of a second. The two cases look alike until something
     /// is sent.
     pub half_close: bool,
-    pub(crate) on_answer: OnAnswer,
+    pub(crate) on_exchange: OnExchange,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) memory: Rc<Memory>,
@@ -47,8 +47,8 @@ impl Config {
     /// Calls `tell` for every response, for an access log, when the stream has taken the whole
     /// response or takes no more. If the stream has taken none of the response, the status is 499.
     /// `tell` runs in the task of the connection, so it must not block.
-    pub fn on_answer(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
-        self.on_answer = OnAnswer(Some(Box::new(tell)));
+    pub fn on_exchange(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
+        self.on_exchange = OnExchange(Some(Box::new(tell)));
     }
 
     /// Begins to close all connections, for a server that stops. Idle connections close at once.

@@ -160,7 +160,7 @@ pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
 
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     pub(super) fn new(stream: S, place: Place<C>) -> Connection<S, C> {
-        let peer = place.config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
+        let peer = place.config.on_exchange.0.as_ref().and_then(|_| stream.peer_addr());
         Connection::accepted((stream, peer), place)
     }
 
@@ -394,7 +394,7 @@ impl<'c, S: Stream> Busy<'c, S> {
     ) -> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
-        let log = config.on_answer.0.is_some().then(|| Box::new(AccessLog::new(peer)));
+        let log = config.on_exchange.0.is_some().then(|| Box::new(AccessLog::new(peer)));
         let transport = RefCell::new(Transport::new(stream, entry.clone(), (out, log), config));
         Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
     }

@@ -469,11 +469,11 @@ fn invalid(refusal: Refusal) -> io::Error {
 
 // ---- Streamed responses -------------------------------------------------------------------------
 
-/// A streamed response, while it is being written. Return the result of [`Answer::finish`] from the
-/// handler. If the `Answer` is dropped, the response breaks off and the connection closes.
+/// A streamed response, while it is being written. Return the result of [`BodyWriter::finish`] from
+/// the handler. If the `BodyWriter` is dropped, the response breaks off and the connection closes.
 #[derive(Debug)]
 #[must_use = "an answer that is not finished breaks off"]
-pub struct Answer<'a, 'r, S> {
+pub struct BodyWriter<'a, 'r, S> {
     request: &'a mut Request<'r, S>,
 }
 
@@ -490,13 +490,13 @@ impl<'r, S: Stream> Request<'r, S> {
     /// # Errors
     ///
     /// Returns an error if the stream has failed, for example while the body was read. The head
-    /// goes out with the first piece of the body, [`Answer::flush`] or the end. Until then, if the
-    /// handler fails or the body of the request breaks a rule, the client still gets a status.
+    /// goes out with the first piece of the body, [`BodyWriter::flush`] or the end. Until then, if
+    /// the handler fails or the body of the request breaks a rule, the client still gets a status.
     ///
     /// # Panics
     ///
     /// If a response has begun already.
-    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
+    pub async fn start(&mut self, response: Response) -> io::Result<BodyWriter<'_, 'r, S>> {
         self.writer.check()?;
         // A client sends no body after a final head, and a refusal needs none.
         if response.status() < 400 {
@@ -507,11 +507,11 @@ impl<'r, S: Stream> Request<'r, S> {
         let is_unbounded = streamed == Streamed::UntilClose;
         self.decide(Says { closes: response.close, is_unbounded }, self.rest(false), true);
         self.writer.start(&response, &self.parts.head, (streamed, field));
-        Ok(Answer { request: self })
+        Ok(BodyWriter { request: self })
     }
 }
 
-impl<'r, S: Stream> Answer<'_, 'r, S> {
+impl<'r, S: Stream> BodyWriter<'_, 'r, S> {
     /// Writes a piece of the body. Small pieces are gathered until the task waits.
     ///
     /// Blocks while the peer does not read, which is the back-pressure. An interrupt before a small
@@ -530,7 +530,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`].
+    /// As for [`BodyWriter::write`].
     pub async fn flush(&mut self) -> io::Result<()> {
         self.request.writer.flush().await
     }
@@ -540,7 +540,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`] and [`Request::read_chunk`].
+    /// As for [`BodyWriter::write`] and [`Request::read_chunk`].
     pub async fn forward(&mut self) -> io::Result<bool> {
         none_lost(self.request.held)?;
         // Flush first, because an interrupt after the piece was taken would lose it.

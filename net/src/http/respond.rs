@@ -152,7 +152,7 @@ impl<S: Stream> Request<'_, S> {
         if let Some(log) = log {
             let line = self.input.first_line(config.limits.request_line);
             if log.finish(line, out.len()) {
-                log.report(&config.on_answer);
+                log.report(&config.on_exchange);
             }
         }
         self.input.finish();

@@ -206,7 +206,7 @@ where
     // cannot hold it up.
     let (mut late, mut served) = (listener.backlog().max(1), 0_u64);
     while late > 0
-        && let Some(accepted) = listener.accept_known(config.on_answer.0.is_some()).await?
+        && let Some(accepted) = listener.accept_known(config.on_exchange.0.is_some()).await?
     {
         if has_begun() {
             late -= 1;

@@ -120,7 +120,7 @@ impl<S: Stream> Transport<S> {
 
     /// Reports all ended responses to the access log.
     pub(crate) fn report(&mut self, config: &Config) {
-        self.log.iter_mut().for_each(|log| log.report(&config.on_answer));
+        self.log.iter_mut().for_each(|log| log.report(&config.on_exchange));
     }
 
     /// The address of the peer.

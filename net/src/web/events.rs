@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use traps::{Either, race, sleep};
 
-use crate::http::{Answer, Request, Response};
+use crate::http::{BodyWriter, Request, Response};
 use crate::stream::Stream;
 
 /// An event, in the form that a browser's `EventSource` reads.
@@ -115,7 +115,7 @@ impl<'e> Event<'e> {
 /// ```
 #[must_use = "an answer that is not finished breaks off"]
 pub struct Events<'a, 'r, S> {
-    answer: Answer<'a, 'r, S>,
+    answer: BodyWriter<'a, 'r, S>,
     wanted: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Request::start`] and [`Answer::flush`].
+    /// Returns the errors of [`Request::start`] and [`BodyWriter::flush`].
     ///
     /// # Panics
     ///
@@ -171,7 +171,7 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Event::text`] and [`Answer::write`], and `Unsupported` for HEAD.
+    /// Returns the errors of [`Event::text`] and [`BodyWriter::write`], and `Unsupported` for HEAD.
     pub async fn send(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.check()?;
         let text = event.text()?;
@@ -186,8 +186,9 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Answer::write`], and `Unsupported` for HEAD. In these cases `work`
-    /// is dropped. An interrupt also reaches `work`. If that ends `work`, its output is returned.
+    /// Returns the errors of [`BodyWriter::write`], and `Unsupported` for HEAD. In these cases
+    /// `work` is dropped. An interrupt also reaches `work`. If that ends `work`, its output is
+    /// returned.
     pub async fn during<T>(
         &mut self,
         every: Duration,
@@ -213,7 +214,7 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Answer::finish`].
+    /// Returns the errors of [`BodyWriter::finish`].
     pub fn finish(self) -> io::Result<Response> {
         self.answer.finish()
     }

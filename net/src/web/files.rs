@@ -138,14 +138,14 @@ impl Files {
     /// and 503 if descriptors or memory have run out. The client's conditions and range can lead to
     /// 304, 412, 416 or 206. If the permission is missing or a resource has run out, the log has a
     /// `warn` line with the name, the peer and the reason, at most one a second. Blocks until a
-    /// thread is free, and then like [`Answer::write`](crate::http::Answer::write).
+    /// thread is free, and then like [`BodyWriter::write`](crate::http::BodyWriter::write).
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Answer::write`](crate::http::Answer::write), and those of opening
-    /// and reading the file, with its name and the peer. It is also an error if the file has become
-    /// shorter. In these cases the response breaks off, and the log has a line for the failed
-    /// handler.
+    /// Returns the errors of [`BodyWriter::write`](crate::http::BodyWriter::write), and those of
+    /// opening and reading the file, with its name and the peer. It is also an error if the file
+    /// has become shorter. In these cases the response breaks off, and the log has a line for the
+    /// failed handler.
     ///
     /// # Panics
     ///

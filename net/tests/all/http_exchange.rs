@@ -18,7 +18,7 @@ use traps::sync::Event;
 fn told(mut config: Config, acts: &[Act<'_>]) -> Vec<String> {
     let told = Rc::new(RefCell::new(Vec::new()));
     let log = told.clone();
-    config.on_answer(move |exchange: &Exchange<'_>| {
+    config.on_exchange(move |exchange: &Exchange<'_>| {
         let Exchange { peer, request_line, status, length } = exchange;
         assert_eq!(*peer, None, "a pipe has no address");
         let line = String::from_utf8_lossy(request_line);
@@ -104,7 +104,7 @@ fn of_one_that_leaves(text: &str, capacity: usize, stays: Option<Duration>) -> (
     let (told, handled) = (Rc::new(RefCell::new(Vec::new())), Rc::default());
     let log = told.clone();
     let mut config = Config::default();
-    config.on_answer(move |exchange: &Exchange<'_>| {
+    config.on_exchange(move |exchange: &Exchange<'_>| {
         let Exchange { request_line, status, length, .. } = exchange;
         let line = String::from_utf8_lossy(request_line);
         log.borrow_mut().push(format!("{line} {status} {length}"));
@@ -175,7 +175,7 @@ fn a_client_that_resets_at_once_is_told_with_its_address() {
     let (log, is_told) = (told.clone(), Rc::new(Event::new()));
     let mut config = Config::default();
     let tell = is_told.clone();
-    config.on_answer(move |exchange: &Exchange<'_>| {
+    config.on_exchange(move |exchange: &Exchange<'_>| {
         let Exchange { peer, status, length, .. } = exchange;
         log.borrow_mut().push((peer.unwrap(), *status, *length));
         tell.set();
@@ -205,7 +205,7 @@ fn responses_to_long_request_lines_are_out_before_many_more_are_answered() {
     let (ours, most) = (handled.clone(), kept.clone());
     let told = Cell::new(0);
     let mut config = Config::default();
-    config.on_answer(move |_: &Exchange<'_>| {
+    config.on_exchange(move |_: &Exchange<'_>| {
         most.set(most.get().max(ours.get() - told.get()));
         told.set(told.get() + 1);
     });

@@ -528,7 +528,7 @@ fn served_with(mut config: Config, home: &Path, body: impl AsyncFnOnce(&Served))
     let (jobs, warnings) = (jobs(&mut kernel), warnings(&mut kernel));
     let (limiter, log) = (Limiter::new("files", 2), Rc::new(RefCell::new(Vec::new())));
     let told = log.clone();
-    config.on_answer(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
+    config.on_exchange(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
     let (app, config) = (Rc::new(app(home, &limiter)), Rc::new(config));
     let served = Served { app, config, limiter, jobs, warnings, log };
     let ran = kernel.run(traps::timeout_after(testing::child::LIMIT, async {
@@ -688,7 +688,7 @@ fn a_replay_sends_a_file_that_is_neither_in_the_record_nor_on_the_disk() {
         bound(listener.local_addr().unwrap());
         let (log, mut config) = (Rc::new(RefCell::new(Vec::new())), Config::default());
         let told = log.clone();
-        config.on_answer(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
+        config.on_exchange(move |it: &Exchange<'_>| told.borrow_mut().push((it.status, it.length)));
         let app = app(&home, &Limiter::new("files", 2));
         let (stream, _) = listener.accept().await.unwrap();
         serve_connection(stream, &app, &config).await.unwrap();

@@ -238,7 +238,7 @@ fn a_client_that_reads_no_response_is_not_told_that_its_next_head_took_too_long(
     let (mut kernel, caps) = http_support::kernel_with_caps();
     let heard = Rc::new(RefCell::new(Vec::new()));
     let (mut config, told) = (Config::default(), heard.clone());
-    config.on_answer(move |answer| told.borrow_mut().push(answer.request_line.to_vec()));
+    config.on_exchange(move |answer| told.borrow_mut().push(answer.request_line.to_vec()));
     kernel
         .run(async {
             let (server, mut client) = duplex(64);

@@ -12,13 +12,13 @@ use crate::limits::GATHER;
 
 /// The function that reports each response, if there is one.
 #[derive(Default)]
-pub(crate) struct OnAnswer(pub(crate) Option<Box<Tell>>);
+pub(crate) struct OnExchange(pub(crate) Option<Box<Tell>>);
 
 type Tell = dyn Fn(&Exchange<'_>);
 
-impl fmt::Debug for OnAnswer {
+impl fmt::Debug for OnExchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "OnAnswer" } else { "None" })
+        f.write_str(if self.0.is_some() { "OnExchange" } else { "None" })
     }
 }
 
@@ -118,7 +118,7 @@ impl AccessLog {
     }
 
     /// Reports all ended responses. Bytes that the stream has not taken by now count as lost.
-    pub(crate) fn report(&mut self, on_answer: &OnAnswer) {
+    pub(crate) fn report(&mut self, on_exchange: &OnExchange) {
         let AccessLog { peer, taken, lines, answers, .. } = self;
         let (peer, mut rest) = (*peer, &lines[..]);
         for Answered { line, status, length, bytes } in answers.drain(..) {
@@ -129,7 +129,7 @@ impl AccessLog {
                 left => (status, length.saturating_sub(left)),
             };
             let exchange = Exchange { peer, request_line, status, length };
-            on_answer.0.iter().for_each(|tell| tell(&exchange));
+            on_exchange.0.iter().for_each(|tell| tell(&exchange));
         }
         lines.clear();
     }
