@@ -4,6 +4,26 @@
 //! [`Response`] that it returns, in order, until the connection ends. [`serve`] does this for all
 //! connections of a listener.
 //!
+//! This is a hardened handler. A plain one is in step 12 of the course
+//! (`examples/course/step_12/http.rs`): 80 lines that read a head, call a function and write its
+//! response. What it does not have is this, each against a fault or an attack:
+//!
+//! | hardening | against | in |
+//! |---|---|---|
+//! | one strict grammar; a message that can be read in two ways is refused | request smuggling through a proxy | `grammar` |
+//! | a bound on each part of a head, on chunk sizes, extensions and trailers | a head without an end | `grammar`, `limits` |
+//! | a deadline for each wait, and a least rate for bodies and responses | a client that sends or reads a byte a minute | `transport`, `phase` |
+//! | the bodies and large responses of all clients share one account | many clients with a large body each | `guard::memory` |
+//! | a bound on connections; above it the one that costs most for least gives way | a flood of connections | `guard::connections` |
+//! | a busy client gives way after some pipelined requests | one client that starves the others | `connection` |
+//! | a look at the client while its handler works | work for clients that have left | `handler` |
+//! | the rest of a body is read or the connection closes, by one decision | the next request read out of a body | `persists`, `respond` |
+//! | a wait for the client before the close | a response that a reset destroys before it is read | `connection` |
+//! | a reset if a response broke off | half a response taken for a whole one | `connection` |
+//! | a panic or an error of a handler is a response | one bad request that ends the server | `handler`, `respond` |
+//! | a line a second for what clients can cause | a log that fills the disk | `guard::caps` |
+//! | a drain: what was sent before the end is answered | requests lost at each deployment | `guard::connections`, `persists` |
+//!
 //! To read the source, begin with `connection`: the life of a connection, state by state, and every
 //! status that the server sends by itself. Then follow a request:
 //!
@@ -53,7 +73,7 @@ pub use grammar::head::{Method, Version};
 pub use guard::access_log::Exchange;
 pub use handler::Handler;
 pub use limits::{Deadlines, Limits};
-pub use request::{Answer, Request};
+pub use request::{BodyWriter, Request};
 pub use request_head::{RequestHead, RequestParts};
 pub use response::{ErrorPage, InvalidHeader, Rejection, Response};
 pub use server::{serve, serve_wrapped};
