@@ -12,8 +12,8 @@ use std::ops::Deref;
 
 use super::config::Config;
 use super::connection::Connection;
-use super::guard::connections::State;
 use super::guard::place::Place;
+use super::state::State;
 use crate::limits::{FIRST_BYTE, REFUSED_CONNECTIONS};
 use crate::rate_meter::{guard, is_timeout};
 use crate::stream::Stream;

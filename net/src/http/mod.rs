@@ -24,8 +24,8 @@
 //! | a line a second for what clients can cause | a log that fills the disk | `guard::caps` |
 //! | a drain: what was sent before the end is answered | requests lost at each deployment | `guard::connections`, `persists` |
 //!
-//! To read the source, begin with `connection`: the life of a connection, state by state, and every
-//! status that the server sends by itself. Then follow a request:
+//! To read the source, begin with `state`, the states of a connection, and `connection`, its life
+//! from state to state, with every status that the server sends by itself. Then follow a request:
 //!
 //! - `grammar` parses the head, and decodes a chunked body;
 //! - `request_head` and `request` are what the handler sees, the second with the body;
@@ -61,6 +61,7 @@ mod request_head;
 mod respond;
 pub(crate) mod response;
 mod server;
+mod state;
 mod transport;
 mod writer;
 

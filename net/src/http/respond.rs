@@ -6,11 +6,11 @@ use std::io;
 use traps::{Interruptible, note_warning};
 
 use super::grammar::head::{Refusal, STOPS};
-use super::guard::connections::State;
 use super::handler::Handler;
 use super::persists::{Next, Rest, Says, Why};
 use super::request::{Body, Request};
 use super::response::{BodyField, Gone, Rejection, Response};
+use super::state::State;
 use super::transport::Transport;
 use super::writer::{Streamed, Writer};
 use crate::stream::Stream;
