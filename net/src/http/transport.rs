@@ -357,7 +357,7 @@ impl<S: Stream> Transport<S> {
         let last = || until.min(config.open.bound(State::Room, begun));
         let grown = waiter.grow(stream, (&config.limits, config.half_close), last).await;
         drop((waiter, shown));
-        if !grown? {
+        if !grown? || self.entry.gives_way() {
             let over = if self.entry.gives_way() { Over::Seat } else { Over::Memory };
             return Err(self.expire(Phase::Body, over, config));
         }
@@ -395,6 +395,11 @@ impl<S: Stream> Transport<S> {
                 return Err(self.expire(phase, over, config));
             }
             waited => waited?,
+        }
+        // The server may have chosen this connection to give way in the turn in which the bytes
+        // came. Its place is then another's.
+        if matches!(phase, Phase::Head | Phase::Body) && self.entry.gives_way() {
+            return Err(self.expire(phase, Over::Seat, config));
         }
         self.drained = false;
         Ok(())

@@ -435,12 +435,47 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use kernel::{Kernel, Sim};
-    use traps::{connection_deadline, sleep};
+    use traps::{connection_deadline, sleep, spawn};
 
     use super::*;
+    use crate::http::{Config, Handler, Request, Response, serve_connection};
+    use crate::pipe::duplex;
+    use crate::stream::Stream;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    struct Hello;
+
+    impl Handler for Hello {
+        async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+            Ok(Response::text("hello"))
+        }
+    }
+
+    #[test]
+    fn bytes_of_the_turn_in_which_a_place_is_given_away_come_too_late() {
+        let response = Kernel::new(Sim::new()).run(async {
+            let config = Rc::new(Config::default());
+            let (mut client, server) = duplex(1024);
+            let shared = config.clone();
+            let serving = async move { serve_connection(server, &Hello, &shared).await };
+            let mut serving = spawn("server", serving).await;
+            client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            sleep(SECOND).await.unwrap();
+            // The server's wait has its bytes, but its task has not run.
+            client.write_all(b"Host: a\r\n\r\n").await.unwrap();
+            config.open.make_room(SECOND);
+            let mut response = Vec::new();
+            client.shutdown().unwrap();
+            client.read_to_end(&mut response, 1024).await.unwrap();
+            serving.join().await.unwrap().unwrap();
+            String::from_utf8(response).unwrap()
+        });
+        assert!(response.as_deref().unwrap().starts_with("HTTP/1.1 503 "), "{response:?}");
+    }
 
     fn on_sim(test: impl AsyncFnOnce(&Connections)) {
         let mut kernel = Kernel::new(Sim::new());
