@@ -34,10 +34,10 @@
 //! | Head, Partial | the rest of a head that has begun; the peer to take the responses before it | The head is whole: Request, or 503 and Closing if the grace of a drain is over. Nothing is here: New before the first request, Idle after it. With part of a head read: 408 at `deadlines.head`, 503 at the end of the grace, 503 if the server needs the place for another connection, and 400 if the peer closes. Before its first byte, all these: Closing without a response. No room in memory for a long head, or a body waits for room: 503. A rule or a limit: the status below. After such a refusal: Closing. If the last look finds nothing: Closing. `deadlines.write`: Closed |
 //! | New, Idle | the first byte of a request | A byte, or the peer's end: Head. New: `deadlines.head`, in a drain `FIRST_BYTE`. Idle: `deadlines.idle`, in a drain at once. Then one last look in Head. The server needs the place for another connection: Leaving |
 //! | Leaving | the next run of its task | One last look in Head |
-//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. An error or a panic: 500. Then Closing. The client has been gone for `LEFT`: Closing, no response |
+//! | Request, in its handler | what the handler waits for | The handler returns a response. `deadlines.handler`: 503. A `Rejection`: its status, and Head or Closing. Any other error or a panic: 500. Then Closing. The client has been gone for `LEFT`: Closing, no response |
 //! | Request, Body and Room | a piece of the body, for the handler or to be thrown away; room in memory for it | The piece. `deadlines.body`, `body_rate`, `body_whole`, in a drain `DRAIN_WAIT`: 408. The peer's end: 400. Too long: 413. No room in memory, or other bodies wait for its room and it is slow: 503. The server needs the place for another connection: 503. Then Closing. If the body is thrown away, the response of the handler is still sent |
 //! | Request, Write | the peer to take what was written | All is gathered: Head or Closing, as `persists` decides. Head comes after a turn for other tasks if `limits.pipelined` requests came together. `deadlines.write`, `write_rate`, `body_whole`, in a drain `DRAIN_WAIT`, other bodies wait for its room and it is slow, or the server needs the place for another connection: Closed |
-//! | Closing | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. A response that broke off and must be reset: Closed at once. Without a request, and after a short response to a client that asked to close or is gone, skip the second wait if no input has arrived. If the server needs its place: Closed |
+//! | Closing | the peer to have everything, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`, or too many bytes: Closed. A response that broke off and must be reset: Closed at once. Without a request, and after a short response to a client that asked to close or is gone, skip the second wait if no input has arrived. If the peer has closed its side, skip both. If the server needs the place of a connection that gave way or came above the limit: Closed |
 //!
 //! New, Idle and Leaving have the stream and an entry in the server's list, and nothing else. The
 //! other states have a pair of buffers from a pool, and one allocation. A request may also have
@@ -99,7 +99,7 @@ use crate::rate_meter::is_timeout;
 use crate::stream::Stream;
 
 /// Serves one connection until the peer, a deadline or a response closes it. Must run in a separate
-/// task, because a deadline interrupts all waits of its task.
+/// task, because its deadline interrupts whatever that task waits for.
 ///
 /// Pipelined requests are answered in order, and their responses are gathered into one write. While
 /// the connection waits for a request it owns no buffer.
@@ -215,6 +215,7 @@ where
             let place = Box::new_uninit();
             match Box::into_pin(Box::write(place, busy(&mut connection, &*handler))).await {
                 Ok(State::Closed) => break Ok(()),
+                // New or Idle.
                 Ok(_) => {}
                 // It is already in the log.
                 Err(error) if Expired::is(&error) => break Ok(()),
@@ -224,7 +225,7 @@ where
                 if !is_timeout(&error) {
                     break Err(error);
                 }
-                // A byte may have arrived in the meantime, so check once more.
+                // Close, unless a byte has arrived in the meantime. `busy` looks once more.
                 connection.place.entry.leaves.set(true);
             }
         };
@@ -240,13 +241,13 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
         let deadline = entry.deadline();
         let span = match (entry.has_asked(), config.is_draining()) {
             (true, false) => config.deadlines.idle,
-            // The drain has begun since the last check.
+            // The drain has begun since `busy` has looked.
             (true, true) => Duration::ZERO,
             (false, false) => config.deadlines.head,
             (false, true) => config.deadlines.head.min(FIRST_BYTE),
         };
         let until = match deadline.until() {
-            // The last wait ended without a byte.
+            // The last wait ended without a byte, or was a handshake.
             until if !entry.has_asked() && until != Time::NEVER => until,
             _ => deadline.now() + span,
         };
@@ -277,7 +278,10 @@ where
     end
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "others only try to borrow it")]
+#[allow(
+    clippy::await_holding_refcell_ref,
+    reason = "only the watch runs meanwhile, and tries to borrow it"
+)]
 impl<S: Stream> Busy<'_, S> {
     /// Moves the connection from state to state, until it has no input or is over.
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
@@ -315,7 +319,7 @@ impl<S: Stream> Busy<'_, S> {
     /// Answers the request in hand. Returns the next state.
     async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<State> {
         self.config.open.enter(self.entry, State::Request);
-        // The peer does not read the earlier responses, so it will not read this one.
+        // The connection has failed, so no response can arrive.
         if self.transport.get_mut().has_failed() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -331,6 +335,8 @@ impl<S: Stream> Busy<'_, S> {
                     end
                 }
                 Ok(None) => Ok(request.after_break()),
+                // The server or the task ends. Send the 503 that was gathered, if that needs no
+                // wait.
                 Err(error) => {
                     self.transport.borrow_mut().flush_beside(self.config).await;
                     Err(error)
@@ -502,7 +508,7 @@ impl<S: Stream> Busy<'_, S> {
         if let Some(cap) = refusal.cap {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
         }
-        // Keep the bytes of the request, for the log.
+        // Do not take the bytes of the request: its first line is for the log.
         let no_body = refusal != NO_LINE && self.buffers.request.input.asks_for_none();
         self.buffers.request.head = Head { no_body, ..Head::REFUSED };
         let head = &mut self.buffers.request;
@@ -510,6 +516,8 @@ impl<S: Stream> Busy<'_, S> {
         let finished = request.finish(&Response::from(refusal)).await;
         request.end();
         drop(request);
+        // The room of a long head.
+        self.transport.get_mut().let_go();
         finished?;
         self.linger(why).await
     }
@@ -518,7 +526,8 @@ impl<S: Stream> Busy<'_, S> {
     /// is closed with unread input, or that gets more input after it was closed.
     ///
     /// So wait until the peer has everything, and then until it stops sending, each under a
-    /// deadline. Skip this if little was written and nothing has arrived.
+    /// deadline. A peer that has closed its side needs neither. `send_rest` says which peers need
+    /// no second wait.
     async fn linger(&mut self, why: Why) -> io::Result<State> {
         // A connection that gives way no longer counts as served.
         let why = if self.entry.gives_way() { Why::Full } else { why };
@@ -529,8 +538,8 @@ impl<S: Stream> Busy<'_, S> {
         if !is_to_be_reset && self.send_rest(why).await? {
             self.transport.get_mut().shutdown()?;
             self.entry.let_go();
-            // In a shield, because this is the clean-up of the connection, and no hold delays the
-            // shutdown for it.
+            // In a shield, because no hold delays the shutdown for this clean-up, and the shutdown
+            // would cancel it.
             shield(self.discard(why)).await?;
         }
         Ok(State::Closed)
@@ -539,6 +548,7 @@ impl<S: Stream> Busy<'_, S> {
     /// Sends everything to the peer. Returns whether the peer may still be sending.
     async fn send_rest(&mut self, why: Why) -> io::Result<bool> {
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.request.input);
+        // Before the flush, which may take time.
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
         transport.send_end(self.config).await?;
@@ -549,8 +559,8 @@ impl<S: Stream> Busy<'_, S> {
         let is_brief = match why {
             Why::Ended => return Ok(false),
             Why::Silent => true,
-            // Any other client may already be sending its next request.
             Why::Asked | Why::Cut | Why::Lost => !much,
+            // The client may already be sending its next request.
             _ => false,
         };
         if !is_brief || !input.is_empty() {

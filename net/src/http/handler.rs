@@ -90,7 +90,8 @@ impl<H: Handler> Handler for &H {
 /// - The deadline of the handler runs. It starts again after each read from the client and each
 ///   write to it. While the handler waits for the client, the deadline of that wait runs instead.
 /// - The connection checks whether the client closes. Once the client has left, the handler has the
-///   time `LEFT` to finish, because the client may only have closed its sending side.
+///   time `LEFT` from its last write to finish, because the client may only have closed its sending
+///   side.
 ///
 /// When the time of a handler is over, the deadline of the connection cancels it by an interrupt of
 /// its wait. A panic becomes an error, with a line in the log. By then everything that the handler
@@ -161,7 +162,7 @@ impl Watch<'_> {
             drop(transport);
             return pause().await;
         }
-        // An interrupt of the handler must not end this wait.
+        // An interrupt must not end this wait: the next poll of the handler takes it.
         let mut closed = pin!(shield(transport.closed()));
         let mut is_woken = false;
         let left = poll_fn(|cx| match closed.as_mut().poll(cx) {
@@ -188,7 +189,8 @@ impl Watch<'_> {
         self.entry.deadline().arm(self.entry.now() + span);
     }
 
-    /// Disarms the deadline. Returns the result of the handler, or the reason why it has none.
+    /// Disarms the deadline. Returns the result of the handler, or the reason why it has none. A
+    /// response that comes after the client's time is dropped.
     fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
         let is_over = self.seen.is_some() && self.entry.deadline().fired();
         self.entry.deadline().disarm();

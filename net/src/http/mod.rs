@@ -6,16 +6,16 @@
 //!
 //! This is a hardened handler. A plain one is in step 12 of the course
 //! (`examples/course/step_12/http.rs`): 80 lines that read a head, call a function and write its
-//! response. What it does not have is this, each against a fault or an attack:
+//! response. It lacks these protections:
 //!
 //! | hardening | against | in |
 //! |---|---|---|
 //! | one strict grammar; a message that can be read in two ways is refused | request smuggling through a proxy | `grammar` |
 //! | a bound on each part of a head, on chunk sizes, extensions and trailers | a head without an end | `grammar`, `limits` |
-//! | a deadline for each wait, and a least rate for bodies and responses | a client that sends or reads a byte a minute | `transport`, `phase` |
+//! | a deadline for each wait, and a minimum rate for bodies and responses | a client that sends or reads a byte a minute | `transport`, `phase` |
 //! | the bodies and large responses of all clients share one account | many clients with a large body each | `guard::memory` |
-//! | a bound on connections; above it the one that costs most for least gives way | a flood of connections | `guard::connections` |
-//! | a busy client gives way after some pipelined requests | one client that starves the others | `connection` |
+//! | a bound on connections; above it, the connection that has waited longest closes | a flood of connections | `guard::connections` |
+//! | a client yields to the others after some pipelined requests | one client that starves the others | `connection` |
 //! | a look at the client while its handler works | work for clients that have left | `handler` |
 //! | the rest of a body is read or the connection closes, by one decision | the next request read out of a body | `persists`, `respond` |
 //! | a wait for the client before the close | a response that a reset destroys before it is read | `connection` |

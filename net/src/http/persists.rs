@@ -1,4 +1,4 @@
-//! Decides whether a connection continues after a response. No other function does.
+//! Decides whether a connection continues after a whole response. No other function does.
 //!
 //! [`persists`] is a pure function of what the request, the response and the server say. The
 //! connection asks it before a head is written, because the head tells the client, and again when
@@ -12,7 +12,8 @@ pub(crate) enum Next {
     Close(Why),
 }
 
-/// The reason why a connection closes. If several reasons hold, the first one counts. [`persists`]
+/// The reason why a connection closes. If several reasons hold when it is asked for, the first one
+/// counts. [`persists`]
 /// returns those up to `Drain`. The others are for a connection without a request, or without a
 /// whole response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(crate) enum Why {
     Leaves,
     /// The server stops, and no other request has arrived.
     Drain,
-    /// No request arrived in time.
+    /// Nothing arrived until the last look: in time, in a drain, or before the place was needed.
     Silent,
     /// The client closed its side, and no whole request was left.
     Ended,
@@ -46,9 +47,9 @@ pub(crate) enum Why {
     Refused,
     /// The connection is over the limit, or had to give way. It gets 503 if it can.
     Full,
-    /// The handler failed after its response had begun.
+    /// The handler failed after its response had begun, or did not finish it.
     Failed,
-    /// The handler dropped a part of its response, and the client can detect that.
+    /// The handler dropped the write of a piece half-way.
     Cut,
     /// The client is gone, or took too long.
     Lost,
@@ -69,7 +70,7 @@ pub(crate) enum Rest {
 /// The part of the request in the decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asks {
-    /// Whether the client wants the connection to continue, as `wants_more` computes it.
+    /// Whether the client wants the connection to continue (`wants_more` in `grammar::head`).
     pub(crate) wants: bool,
     pub(crate) rest: Rest,
 }
@@ -88,7 +89,7 @@ pub(crate) struct Allows {
     /// Whether the request is the last that the limit allows.
     pub(crate) is_last: bool,
     pub(crate) leaves: bool,
-    /// Whether the server stops, and no byte of another request has arrived.
+    /// Whether the server stops, and no byte of another request is in the input.
     pub(crate) drains: bool,
 }
 

@@ -31,7 +31,7 @@ impl<S: Stream> Request<'_, S> {
                 Ok(match self.writer.streamed {
                     Streamed::No => Some(response),
                     Streamed::Done => Some(Response::sent()),
-                    // The response broke off, and the client can detect that, or is lost.
+                    // The response is unfinished or cut, or the client is lost.
                     _ => None,
                 })
             }
@@ -39,8 +39,8 @@ impl<S: Stream> Request<'_, S> {
         }
     }
 
-    /// The response to send after a handler failed, if one can still be sent. The handler sees it
-    /// first.
+    /// The response to send after a handler failed, if one can still be sent. The handler may
+    /// replace it ([`Handler::instead`]).
     #[cold]
     fn answer_to_failure<H: Handler>(
         &mut self,
@@ -64,7 +64,7 @@ impl<S: Stream> Request<'_, S> {
                 let limit = format!("{:?}", config.deadlines.handler);
                 transport.borrow().hit(config, "handler_wait", limit);
             }
-            // The request was HEAD; the handler may have failed only because its body was refused.
+            // The response has no body; the handler may have failed only because it wrote one.
             (Streamed::Nothing(left), None) if refusal.is_none() && is_unwanted(&error) => {
                 return Ok((left == 0).then(Response::sent));
             }

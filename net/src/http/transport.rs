@@ -580,6 +580,8 @@ impl<S: Stream> Transport<S> {
     /// job that sends the file, or an empty handle if there is none.
     pub(crate) async fn lend(&mut self, config: &Config) -> io::Result<Handle<'c'>> {
         self.take_time();
+        // A job that is abandoned may still send.
+        self.entry.much.set(true);
         let Transport { stream, out, .. } = self;
         let sent =
             stream.file_sender().filter(|_| !out.is_empty()).and_then(|it| it.send_before(out));
