@@ -587,8 +587,11 @@ impl<S: Stream> Transport<S> {
             stream.file_sender().filter(|_| !out.is_empty()).and_then(|it| it.send_before(out));
         if let Some(n) = sent.transpose()? {
             self.written(n);
+            weigh(n);
         }
         self.flush(config).await?;
+        // The responses before this one have gone out.
+        self.report(config);
         let duplicate = self.stream.file_sender().map(|it| it.duplicate());
         Ok(duplicate.and_then(Result::ok).unwrap_or(Handle::EMPTY))
     }

@@ -45,6 +45,24 @@ pub(crate) enum Streamed {
 /// The beginning of a streamed response that has no body.
 const NOTHING: Streamed = Streamed::Nothing(DISCARDED);
 
+/// The duplicate of the socket that a job has. A job that is abandoned keeps it and could go on
+/// sending after the connection is gone, so the drop of this value ends the stream.
+struct Lent<'t, S: Stream> {
+    transport: &'t RefCell<Transport<S>>,
+    is_back: bool,
+}
+
+impl<S: Stream> Drop for Lent<'_, S> {
+    fn drop(&mut self) {
+        if !self.is_back
+            && let Ok(mut transport) = self.transport.try_borrow_mut()
+        {
+            // The peer finds that the response is shorter than its length.
+            let _ = transport.shutdown();
+        }
+    }
+}
+
 /// A writer of the response to one request.
 pub(crate) struct Writer<'r, S> {
     pub(crate) transport: &'r RefCell<Transport<S>>,
@@ -255,7 +273,9 @@ impl<S: Stream> Writer<'_, S> {
         let socket = lent.map_err(|error| self.lose(error))?;
         // As in `write_large`: if the job is abandoned, it is not known how much it sends.
         let before = std::mem::replace(&mut self.streamed, Streamed::Cut);
+        let mut lent = Lent { transport: self.transport, is_back: false };
         let (value, sent) = job(socket).await?;
+        lent.is_back = true;
         self.streamed = before;
         let mut transport = self.transport.borrow_mut();
         let sent = transport.sent_file(part, sent);
@@ -353,4 +373,50 @@ impl<S: Stream> Writer<'_, S> {
 fn wrong_length(what: &str) -> io::Error {
     let why = format!("{what} was written than the length that was announced");
     io::Error::new(ErrorKind::InvalidInput, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use kernel::{Kernel, Sim};
+    use traps::{Time, clock, sleep, spawn, timeout_after};
+
+    use super::*;
+    use crate::http::{Config, Handler, Request, serve_connection};
+    use crate::pipe::duplex;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    struct Abandons;
+
+    impl Handler for Abandons {
+        async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+            let mut body = request.start(Response::new(200).with_length(10)).await?;
+            let job = async |_| -> io::Result<((), io::Result<usize>)> { pending().await };
+            let sent = body.request().writer.send_file((0, 10), job);
+            assert!(timeout_after(SECOND, sent).await.is_err());
+            sleep(9 * SECOND).await?;
+            Err(io::Error::other("the file was not sent"))
+        }
+    }
+
+    #[test]
+    fn a_stream_ends_as_soon_as_a_job_that_may_still_send_is_abandoned() {
+        let (text, at) = Kernel::new(Sim::new())
+            .run(async {
+                let (mut client, server) = duplex(1024);
+                let serving =
+                    async move { serve_connection(server, &Abandons, &Config::default()).await };
+                let _serving = spawn("server", serving).await;
+                client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+                let mut text = String::new();
+                client.read_to_string(&mut text, 1024).await.unwrap();
+                (text, clock().await)
+            })
+            .unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("\r\n\r\n"), "{text}");
+        assert_eq!(at, Time::ZERO + SECOND);
+    }
 }

@@ -589,6 +589,20 @@ fn a_socket_gets_the_bytes_of_each_file_and_of_each_part_and_then_the_next_respo
 }
 
 #[test]
+fn the_response_before_a_file_is_reported_before_the_file_is_sent() {
+    let home = directory("files_reported");
+    pattern(&home, 16 << 20);
+    served(&home, async |served| {
+        let (mut client, conn) = served.serve().await;
+        let requests = get("GET /a.txt") + &get("GET /large");
+        client.write_all(requests.as_bytes()).await.unwrap();
+        served.is_stalled().await;
+        assert_eq!(served.log.take(), [(200, 10)]);
+        drop((client, conn));
+    });
+}
+
+#[test]
 fn a_client_that_does_not_read_holds_no_thread_and_no_large_buffer() {
     let home = directory("files_unread");
     let bytes = pattern(&home, 16 << 20);

@@ -37,7 +37,8 @@ pub struct Exchange<'a> {
     /// response.
     pub status: u16,
     /// The number of bytes of the body that the stream has taken, without the framing of chunks.
-    /// For a chunked response that breaks off, the count may be a few bytes low.
+    /// For a chunked response that breaks off, the count may be a few bytes low. For a file that is
+    /// abandoned while the system sends it, it may be 4 MiB low.
     pub length: u64,
 }
 
