@@ -215,6 +215,7 @@ impl<'r, S: Stream> Request<'r, S> {
     /// Reads the rest of a body with a length straight into `body`. This saves a copy, and a read
     /// can take more than the input holds.
     async fn read_rest(&mut self, body: &mut Vec<u8>, most: u64) -> io::Result<()> {
+        self.writer.go_on(false).await?;
         while let Body::Length(left) = self.body {
             budget().await?;
             self.check_fault()?;

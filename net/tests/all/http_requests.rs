@@ -528,3 +528,33 @@ fn no_client_is_told_to_go_on_when_its_response_has_begun() {
     assert_eq!(seen.statuses(), [403], "{}", seen.text);
     assert!(seen.text.ends_with("\r\n\r\nno"), "{}", seen.text);
 }
+
+#[test]
+fn a_client_that_sends_much_of_its_body_with_the_head_still_gets_100_before_the_rest() {
+    struct Length;
+
+    impl Handler for Length {
+        async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+            let body = request.body_to_vec(1 << 20).await?;
+            Ok(Response::text(body.len().to_string()))
+        }
+    }
+
+    let text = Kernel::new(Sim::new()).run(async {
+        let (mut client, server) = duplex(1 << 16);
+        let serving = async move { serve_connection(server, &Length, &Config::default()).await };
+        let _serving = spawn("server", serving).await;
+        let head =
+            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 30000\r\n\r\n";
+        client.write_all(&[head.as_bytes(), &[b'x'; 10_000]].concat()).await.unwrap();
+        let mut start = [0; 25];
+        client.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 100 Continue\r\n\r\n");
+        client.write_all(&[b'x'; 20_000]).await.unwrap();
+        client.shutdown().unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text, 1 << 10).await.unwrap();
+        text
+    });
+    assert!(text.as_deref().unwrap().ends_with("\r\n\r\n30000"), "{text:?}");
+}
