@@ -40,7 +40,6 @@ use super::input::Input;
 ///     }
 /// }
 /// ```
-#[derive(Clone)]
 pub struct RequestHead {
     pub(crate) head: Head,
     /// The bytes of the head. For a [`Request`](super::Request), the bytes after it too.

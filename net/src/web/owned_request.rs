@@ -10,7 +10,7 @@ use crate::http::{Request, RequestHead};
 use crate::stream::Stream;
 
 /// A request that owns its header section and its body. It dereferences to its [`RequestHead`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct OwnedRequest {
     head: RequestHead,
     body: Growing,
@@ -34,6 +34,12 @@ impl OwnedRequest {
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body.0
+    }
+}
+
+impl Clone for OwnedRequest {
+    fn clone(&self) -> OwnedRequest {
+        OwnedRequest { head: self.head.copied(), body: self.body.clone() }
     }
 }
 
