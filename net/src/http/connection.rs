@@ -472,11 +472,17 @@ impl<S: Stream> Busy<'_, S> {
     async fn read_on(&mut self) -> io::Result<State> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.request.input);
-        let looks = input.is_empty() && *empty_lines == 0;
+        if input.is_empty() && *empty_lines == 0 {
+            return Ok(match transport.look(input.room(0)).await? {
+                None => State::Closing(Why::Silent),
+                Some(0) => State::Closing(Why::Ended),
+                Some(n) => {
+                    input.filled(n);
+                    State::Head
+                }
+            });
+        }
         let read = async {
-            if looks {
-                return transport.look(input.room(0)).await.map(Option::unwrap_or_default);
-            }
             let size = input.size_with_room(config.limits.head);
             if size > READ_BUFFER {
                 transport.hold_head(size, config)?;
