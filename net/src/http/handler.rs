@@ -216,3 +216,14 @@ async fn pause() {
     )
     .await;
 }
+
+/// The handler of tests in this crate.
+#[cfg(test)]
+pub(super) struct Hello;
+
+#[cfg(test)]
+impl Handler for Hello {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        Ok(Response::text("hello"))
+    }
+}

@@ -251,20 +251,13 @@ mod tests {
 
     use super::super::connection::busy;
     use super::super::guard::connections::Entry;
+    use super::super::handler::Hello;
     use super::super::request::Request;
     use super::super::response::Response;
     use super::*;
     use crate::pipe::{PipeEnd, duplex};
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    struct Hello;
-
-    impl Handler for Hello {
-        async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
-            Ok(Response::text("hello"))
-        }
-    }
 
     /// Returns the size of the future that a function makes of its arguments.
     fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {

@@ -435,25 +435,16 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use kernel::{Kernel, Sim};
     use traps::{connection_deadline, sleep, spawn};
 
     use super::*;
-    use crate::http::{Config, Handler, Request, Response, serve_connection};
+    use crate::http::handler::Hello;
+    use crate::http::{Config, serve_connection};
     use crate::pipe::duplex;
     use crate::stream::Stream;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    struct Hello;
-
-    impl Handler for Hello {
-        async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
-            Ok(Response::text("hello"))
-        }
-    }
 
     #[test]
     fn bytes_of_the_turn_in_which_a_place_is_given_away_come_too_late() {
