@@ -74,7 +74,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -290,29 +289,19 @@ impl<S: Stream> Busy<'_, S> {
             state = match state {
                 State::Head => match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                     Ok(next) => next,
-                    Err(stop) => self.after_stop(stop).await?,
+                    // Boxed, because few requests need these.
+                    Err(Stop::Partial) => Box::pin(self.read_on()).await?,
+                    Err(Stop::Refused(why)) => Box::pin(self.refuse(why, Why::Refused)).await?,
                 },
                 State::Request => self.answer(handler).await?,
                 State::Closing(why) => Box::pin(self.linger(why)).await?,
                 State::New | State::Idle => {
                     self.transport.get_mut().flush(self.config).await?;
-                    match state {
-                        State::New => self.config.open.enter(self.entry, State::New),
-                        _ => self.config.open.enter(self.entry, State::Idle),
-                    }
+                    self.config.open.enter(self.entry, state);
                     return Ok(state);
                 }
                 end => return Ok(end),
             }
-        }
-    }
-
-    /// Reads more of a head, or refuses it. Returns the next state. Boxed, because few requests
-    /// need this.
-    fn after_stop(&mut self, stop: Stop) -> Pin<Box<dyn Future<Output = io::Result<State>> + '_>> {
-        match stop {
-            Stop::Partial => Box::pin(self.read_on()),
-            Stop::Refused(refusal) => Box::pin(self.refuse(refusal, Why::Refused)),
         }
     }
 
@@ -473,13 +462,12 @@ impl<S: Stream> Busy<'_, S> {
         let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.request.input);
         if input.is_empty() && *empty_lines == 0 {
-            return Ok(match transport.look(input.room(0)).await? {
+            let found = transport.look(input.room(0)).await?;
+            input.filled(found.unwrap_or(0));
+            return Ok(match found {
                 None => State::Closing(Why::Silent),
                 Some(0) => State::Closing(Why::Ended),
-                Some(n) => {
-                    input.filled(n);
-                    State::Head
-                }
+                Some(_) => State::Head,
             });
         }
         let read = async {
