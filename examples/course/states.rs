@@ -4,7 +4,7 @@
 //! The programs of steps 7 and 12 talk to the network, so their logs were recorded once. The first
 //! five steps write less than the real kernel; `early.rs` translates their logs into its words.
 
-use trace_tool::model::{Text, Trace};
+use trace_tool::model::Trace;
 use trace_tool::state;
 use trace_tool::style::Paint;
 
@@ -54,8 +54,7 @@ pub fn state(step: u32, line: u64) -> Result<String, String> {
             format!("expected a line from 1 to {} of the log, not {line}", log.events.len())
         })?,
     };
-    let trace = Trace::read(Text::Memory(log.text.clone().into()), |_| {})
-        .map_err(|error| error.to_string())?;
+    let trace = Trace::read(log.text.into_bytes(), |_| {}).map_err(|error| error.to_string())?;
     let place = state::place(&trace, state::At::Line(seq))?;
     Ok(state::state(&trace, place, Paint::of_standard_output()))
 }

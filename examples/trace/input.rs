@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, IsTerminal, Read, Write};
+use std::io::{self, BufReader, ErrorKind, IsTerminal, Read, Seek as _, SeekFrom, Write};
 use std::path::Path;
+use std::process;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
@@ -143,18 +144,41 @@ impl Source {
     /// As [`Source::lines`].
     pub fn whole(self) -> io::Result<Trace> {
         let mut bar = Progress(self.bar, 0);
-        let text = match self.input {
-            Input::File(file, length) => Text::File(file, length),
+        let seen = |size| bar.add(size);
+        let mut trace = match self.input {
+            Input::File(file, length) => Trace::read(Start { file, length }, seen)?,
             Input::Stream(mut stream) => {
                 let mut text = Vec::new();
                 stream.read_to_end(&mut text)?;
-                Text::Memory(text)
+                Trace::read(text, seen)?
             }
         };
-        let mut trace = Trace::read(text, |size| bar.add(size))?;
         bar.0.finish_and_clear();
         report(&mut trace.whole, self.writer);
         if trace.is_empty() { Err(no_line()) } else { Ok(trace) }
+    }
+}
+
+/// The first bytes of a file. What is written after them does not count.
+#[derive(Debug)]
+struct Start {
+    file: File,
+    length: u64,
+}
+
+impl Text for Start {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+        (&self.file).seek(SeekFrom::Start(from))?;
+        (&self.file).read(bytes)
+    }
+
+    fn changed(&self, what: &dyn Display) -> ! {
+        say(format_args!("the log has changed while it was read: {what}"));
+        process::exit(2)
     }
 }
 

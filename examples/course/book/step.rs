@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use course::markup::escaped;
 use course::pages::{self, GIVEN, Mark};
 use course::{labs, states};
-use trace_tool::model::{Text, Trace};
+use trace_tool::model::Trace;
 use trace_tool::{page, sources};
 
 use crate::listing::{count, folded, lines_of_code, listing};
@@ -87,7 +87,7 @@ fn panel(step: u32, line: u64) -> Result<String> {
 
 /// The page that shows the log of a step, with its states.
 pub fn timeline(step: u32) -> Result<Vec<u8>> {
-    let trace = Trace::read(Text::Memory(states::log(step).into_bytes()), |_| {})?;
+    let trace = Trace::read(states::log(step).into_bytes(), |_| {})?;
     let mut html = Vec::new();
     page::page(&trace, &sources::sources(&trace, labs::root())?, &mut html)?;
     Ok(html)

@@ -3,9 +3,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::fmt::{self, Display};
+use std::io::{self, BufReader, Read as _};
 use std::time::Duration;
 
 use kernel::trace::{Event, Seq};
@@ -15,55 +14,48 @@ use traps::Time;
 use super::reading::{Read, plain, read_lines};
 use super::whole::Whole;
 
-/// The text of a log.
-#[derive(Debug)]
-pub enum Text {
-    /// Of standard input.
-    Memory(Vec<u8>),
-    /// The first bytes of a file.
-    File(File, u64),
+/// The text of a log, in memory or in a file. It does not change while the trace is used.
+pub trait Text: fmt::Debug {
+    /// Returns the number of bytes.
+    fn length(&self) -> u64;
+
+    /// Reads bytes of the text from a position on, and returns how many: 0 only if the text has
+    /// become shorter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text cannot be read.
+    fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize>;
+
+    /// Ends the program, because a line that was there before cannot be read again.
+    fn changed(&self, what: &dyn Display) -> ! {
+        panic!("rule: the text of a trace does not change: {what}")
+    }
 }
 
-impl Text {
+impl Text for Vec<u8> {
     fn length(&self) -> u64 {
-        match self {
-            Text::Memory(bytes) => bytes.len() as u64,
-            Text::File(_, length) => *length,
-        }
+        self.len() as u64
     }
 
-    /// Reads into `bytes` from that position, as far as there is text.
-    fn read_at(&self, mut bytes: &mut [u8], mut from: u64) -> io::Result<usize> {
-        let length = self.length();
-        let size = bytes.len().min(length.saturating_sub(from) as usize);
-        match self {
-            Text::Memory(text) => {
-                bytes[..size].copy_from_slice(&text[from as usize..from as usize + size]);
-            }
-            Text::File(file, _) => {
-                bytes = &mut bytes[..size];
-                while !bytes.is_empty() {
-                    let read = file.read_at(bytes, from)?;
-                    if read == 0 {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    from += read as u64;
-                    bytes = &mut bytes[read..];
-                }
-            }
-        }
-        Ok(size)
+    fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+        (&self[from as usize..]).read(bytes)
     }
 }
 
-/// Returns a reader of the text from a position on.
-struct From<'t>(&'t Text, u64);
+/// A reader of a text from a position on.
+struct From<'t>(&'t dyn Text, u64);
 
 impl io::Read for From<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let size = self.0.read_at(bytes, self.1)?;
-        self.1 += size as u64;
-        Ok(size)
+        let left = self.0.length().saturating_sub(self.1);
+        let size = left.min(bytes.len() as u64) as usize;
+        let read = self.0.read_at(&mut bytes[..size], self.1)?;
+        if read == 0 && size > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.1 += read as u64;
+        Ok(read)
     }
 }
 
@@ -149,7 +141,7 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Whether the log has the measured time of each run.
     pub is_timed: bool,
-    text: Text,
+    text: Box<dyn Text>,
     /// A piece of the text that was read last, and where it begins.
     window: RefCell<(u64, Vec<u8>)>,
     /// The kernel and all tasks, in the order of their first lines.
@@ -187,13 +179,13 @@ impl Trace {
     /// # Errors
     ///
     /// Returns the errors of [`read_lines`], and an error if the log has 4,000,000,000 lines.
-    pub fn read(text: Text, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
+    pub fn read(text: impl Text + 'static, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
         let mut trace = Trace {
             header: None,
             whole: Whole::default(),
             spans: Vec::new(),
             is_timed: false,
-            text: Text::Memory(Vec::new()),
+            text: Box::new(Vec::new()),
             window: RefCell::default(),
             tasks: Vec::new(),
             by_number: BTreeMap::new(),
@@ -225,7 +217,7 @@ impl Trace {
         if is_too_long {
             return Err(io::Error::other("a log of so many lines is too long for this command"));
         }
-        trace.text = text;
+        trace.text = Box::new(text);
         let last = trace.len().saturating_sub(1);
         for span in trace.spans.iter_mut().filter(|span| span.to == usize::MAX) {
             let nth = trace.by_number[&span.task] as usize;
@@ -315,18 +307,22 @@ impl Trace {
             if let Some(end) = end.or(is_all.then(|| bytes.len() - from)) {
                 let text = &bytes[from..from + end];
                 let text = plain(text.strip_suffix(b"\r").unwrap_or(text));
-                return trace::line(&text).unwrap_or_else(|error| gone(&error)).into_owned();
+                return trace::line(&text)
+                    .unwrap_or_else(|error| self.text.changed(&error))
+                    .into_owned();
             }
             // The window has lines on both sides of the place. If a line does not fit, the window
             // must be longer.
             let begin = offset - offset % (WINDOW / 2);
             let size = if *start == begin { bytes.len() as u64 * 2 } else { WINDOW };
             *start = begin;
-            bytes.resize(size.max(WINDOW) as usize, 0);
-            match self.text.read_at(bytes, begin) {
-                Ok(size) if size as u64 > offset - begin => bytes.truncate(size),
-                Ok(_) => gone(&"it is shorter than it was"),
-                Err(error) => gone(&error),
+            bytes.clear();
+            let size = size.max(WINDOW);
+            bytes.reserve(size as usize);
+            match From(&*self.text, begin).take(size).read_to_end(bytes) {
+                Ok(size) if size as u64 > offset - begin => {}
+                Ok(_) => self.text.changed(&"it is shorter than it was"),
+                Err(error) => self.text.changed(&error),
             }
         }
     }
@@ -334,7 +330,7 @@ impl Trace {
     /// Passes all lines with their places to a function, in order.
     pub fn each(&self, mut line: impl FnMut(usize, &Line<'_>)) {
         let mut place = 0;
-        let input = BufReader::with_capacity(1 << 16, From(&self.text, 0));
+        let input = BufReader::with_capacity(1 << 16, From(&*self.text, 0));
         let read = read_lines(input, |read| {
             if let Read::Line(each, _) = read {
                 line(place, &each);
@@ -342,8 +338,10 @@ impl Trace {
             }
         });
         match read {
-            Err(error) => gone(&error),
-            Ok(_) if place != self.len() => gone(&"it has another number of lines now"),
+            Err(error) => self.text.changed(&error),
+            Ok(_) if place != self.len() => {
+                self.text.changed(&"it has another number of lines now")
+            }
             Ok(_) => {}
         }
     }
@@ -517,12 +515,6 @@ pub fn long_run(line: &Line<'_>) -> Option<Duration> {
 
 /// How many bytes of the text are read at a time.
 const WINDOW: u64 = 1 << 15;
-
-/// Ends the program, because the log has changed since it was first read.
-fn gone(what: &dyn std::fmt::Display) -> ! {
-    let _ = writeln!(io::stderr(), "trace: the log has changed while it was read: {what}");
-    std::process::exit(2)
-}
 
 /// Whether a line begins a wait.
 pub fn opens(line: &Line<'_>) -> bool {

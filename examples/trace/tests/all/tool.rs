@@ -1,11 +1,10 @@
 //! The tool that reads traces, on the goldens: its answers agree with the traces.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
-use std::io::Read as _;
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -46,7 +45,7 @@ use traps::{
 const PLAIN: Paint = Paint { colors: false, width: None };
 
 fn read(text: &str) -> Trace {
-    Trace::read(Text::Memory(text.into()), |_| {}).unwrap()
+    Trace::read(text.as_bytes().to_vec(), |_| {}).unwrap()
 }
 
 /// All lines of a trace.
@@ -466,7 +465,7 @@ fn name_of(length: usize) -> String {
 
 /// The output of the commands for a text.
 fn said_of(text: &str) {
-    let Ok(trace) = Trace::read(Text::Memory(text.into()), |_| {}) else { return };
+    let Ok(trace) = Trace::read(text.as_bytes().to_vec(), |_| {}) else { return };
     if trace.is_empty() {
         return;
     }
@@ -889,7 +888,7 @@ fn a_bad_line_is_reported_by_its_number_and_the_rest_is_read() {
     assert!(said[0].ends_with("expected a verb from the list, found `spawned`"), "{said:?}");
     assert!(said[1].contains("expected the kernel time"), "{said:?}");
     assert!(trace.len() > 15);
-    let old = Trace::read(Text::Memory(b"#trace v1 clock=real seed=0\n".into()), |_| {});
+    let old = Trace::read(b"#trace v1 clock=real seed=0\n".to_vec(), |_| {});
     let old = old.unwrap_err().to_string();
     assert_eq!(
         old,
@@ -1402,12 +1401,33 @@ fn a_whole_trace_keeps_less_than_its_text() {
         long += &format!("{before}#{seq:06} {after} at=a/file/with/a/long/name.rs:{seq}\n");
     }
     let size = long.len();
-    let input = Text::Memory(long.into());
+    let input = long.into_bytes();
     let mut trace = None;
     let kept = allocation_counter::measure(|| trace = Trace::read(input, |_| {}).ok());
     let (kept, lines) = (kept.bytes_current as usize, trace.unwrap().len());
     assert_eq!(lines, 20_000);
     assert!(kept < 100 * lines && kept < size, "{} bytes a line", kept / lines);
+}
+
+#[test]
+#[should_panic = "rule: the text of a trace does not change: unexpected end of file"]
+fn a_text_that_becomes_shorter_breaks_a_rule() {
+    #[derive(Debug)]
+    struct Cut(Vec<u8>, Rc<Cell<usize>>);
+    impl Text for Cut {
+        fn length(&self) -> u64 {
+            self.0.length()
+        }
+
+        fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+            (&self.0[from as usize..self.1.get()]).read(bytes)
+        }
+    }
+    let text = golden("hello").into_bytes();
+    let left = Rc::new(Cell::new(text.len()));
+    let trace = Trace::read(Cut(text, left.clone()), |_| {}).unwrap();
+    left.set(left.get() - 1);
+    trace.line(trace.len() - 1);
 }
 
 #[test]
