@@ -9,10 +9,12 @@ use std::process;
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
 
-use trace_tool::look::{Writer, is_virtual, whole_lines};
+use trace_tool::look::Writer;
 use trace_tool::model::{Text, Trace};
 use trace_tool::reading::{Read as Each, read_lines};
 use trace_tool::whole::Whole;
+
+use crate::file::{is_virtual, whole_lines, writer};
 
 /// A file of more than this gets a progress bar.
 const LARGE: u64 = 50_000_000;
@@ -56,7 +58,7 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
     if about.is_dir() {
         return Err(named(io::Error::other("it is a directory, expected the file of a trace")));
     }
-    let writer = if about.is_file() { Writer::of(&about) } else { None };
+    let writer = if about.is_file() { writer(&about) } else { None };
     let length = match writer {
         Some(_) => whole_lines(&mut file, about.len()).map_err(named)?,
         None => about.len(),

@@ -1,13 +1,13 @@
 //! Reads traces for you: why a line is there, who waits, what took long, and a picture of it all.
 
+mod file;
 mod input;
 mod keys;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -228,8 +228,7 @@ fn wrong(what: String) -> io::Error {
 /// Whether an output is the input file, under this or another name.
 fn is_input(output: &Path, input: Option<&Path>) -> bool {
     let input = input.filter(|path| *path != Path::new("-")).unwrap_or(Path::new("/dev/stdin"));
-    let file = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
-    file(output).is_some_and(|output| Some(output) == file(input))
+    file::is_same(output, input)
 }
 
 /// Prints a text that may be long, a piece at a time.

@@ -1,10 +1,6 @@
 //! The time of a view of a log: its end, a given time, or now.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use kernel::trace::Span;
 use testing::trace::{Line, span};
@@ -23,74 +19,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The process that has this file open for writing, as far as we are allowed to see.
-    pub fn of(file: &Metadata) -> Option<Writer> {
-        let ago = SystemTime::now().duration_since(file.modified().ok()?).unwrap_or_default();
-        let pids = fs::read_dir("/proc").ok()?.flatten();
-        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let pid = pids.filter(|pid| writes(*pid, file)).min()?;
-        // The log counts in microseconds.
-        let ago = Duration::from_micros(ago.as_micros() as u64);
-        Some(Writer { pid, ago })
-    }
-}
-
-impl Writer {
     /// Describes a log that continues after its last line.
     pub fn in_words(self, last: Time) -> String {
         let Writer { pid, ago } = self;
         let (time, ago) = (last + ago, Span(ago));
         format!("now ({time} s), {ago} after the last event; process {pid} is writing the trace")
     }
-}
-
-/// Whether the process has the file open for writing.
-fn writes(pid: u32, file: &Metadata) -> bool {
-    // The last two bits are the access mode; 0 is read-only.
-    const ACCESS: u32 = 3;
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors.flatten().any(|descriptor| {
-        let is_it = fs::metadata(descriptor.path())
-            .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()));
-        let number = descriptor.file_name();
-        let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(number);
-        is_it
-            && fs::read_to_string(info).is_ok_and(|info| {
-                let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-                let flags = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
-                flags.is_some_and(|flags| flags & ACCESS != 0)
-            })
-    })
-}
-
-/// The length of a file without an incomplete last line.
-///
-/// # Errors
-///
-/// Those of the file.
-pub fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
-    const BACK: u64 = 1 << 16;
-    let from = length.saturating_sub(BACK);
-    let mut end = Vec::new();
-    file.seek(SeekFrom::Start(from))?;
-    Read::by_ref(file).take(length - from).read_to_end(&mut end)?;
-    file.rewind()?;
-    let last = end.iter().rposition(|byte| *byte == b'\n');
-    Ok(last.map_or(length, |last| from + last as u64 + 1))
-}
-
-/// Whether the header of a trace has a virtual clock, so that no time passes by itself.
-///
-/// # Errors
-///
-/// Those of the file.
-pub fn is_virtual(file: &mut File) -> io::Result<bool> {
-    const HEADER: u64 = 64;
-    let mut start = Vec::new();
-    Read::by_ref(file).take(HEADER).read_to_end(&mut start)?;
-    file.rewind()?;
-    let start = String::from_utf8_lossy(&start);
-    Ok(start.lines().next().is_some_and(|header| header.contains(" clock=virtual ")))
 }
 
 /// Parses a time from a user: `3.25`, `3.25s` or `250ms`.

@@ -1,11 +1,14 @@
 //! The trace tool as a user runs it: its exit status, and its output on each stream.
 
 use std::fs;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::{examples, golden};
 use testing::child;
+
+use crate::tool::SERVER;
 
 fn tool(args: &[&str]) -> Output {
     child::output(Command::new(examples::build("trace")).args(args))
@@ -50,6 +53,35 @@ fn check_fails_for_a_log_that_is_not_whole_and_other_commands_warn() {
     let pid = std::process::id();
     assert!(said.ends_with(&format!("; process {pid} is writing the trace\n")), "{said}");
     drop(writer);
+}
+
+#[test]
+fn a_file_is_being_written_while_a_process_has_it_open_for_that() {
+    const CUT: &str = " 5.000000       4  #00";
+    let path = file("written.trace");
+    let idle = || {
+        let ran = tool(&["idle", path.to_str().unwrap()]);
+        let first = text(&ran.stdout).lines().next().unwrap_or_default().to_owned();
+        (first, text(&ran.stderr))
+    };
+    let mut writer = fs::File::create(&path).unwrap();
+    let _reader = fs::File::open(&path).unwrap();
+    writer.write_all(format!("{SERVER}{CUT}").as_bytes()).unwrap();
+    let (first, faults) = idle();
+    let pid = std::process::id();
+    assert!(first.starts_with("Waiting now ("), "{first}");
+    assert!(first.ends_with(&format!("; process {pid} is writing the trace:")), "{first}");
+    assert_eq!(faults, "", "a line that is not whole is not read");
+    writer.set_len(0).unwrap();
+    writer.rewind().unwrap();
+    writer.write_all(SERVER.replace("clock=real", "clock=virtual").as_bytes()).unwrap();
+    let end = "Waiting at the end of the trace (4.000000 s):".to_owned();
+    assert_eq!(idle(), (end.clone(), String::new()), "no time passes by itself");
+    drop(writer);
+    fs::write(&path, format!("{SERVER}{CUT}")).unwrap();
+    let (first, faults) = idle();
+    assert_eq!(first, end, "a reader is no writer");
+    assert!(faults.starts_with("trace: line 27, "), "{faults}");
 }
 
 #[test]

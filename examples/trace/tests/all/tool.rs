@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use testing::trace::{Checker, Line, State as KernelState, check};
 use trace_tool::idle::Idle;
 use trace_tool::life::Shares;
 use trace_tool::locks::{Deadlock, deadlock, links};
-use trace_tool::look::{Look, Writer, is_virtual, time, whole_lines};
+use trace_tool::look::{Look, Writer, time};
 use trace_tool::model::{State, Text, Trace};
 use trace_tool::now::Now;
 use trace_tool::reading::{Read, read_lines};
@@ -1171,7 +1171,7 @@ fn a_page_of_many_lines_is_small() {
 // ---- Line by line -------------------------------------------------------------------------------
 
 /// The lines of a server with three connections: two wait in a phase, and the third has ended.
-const SERVER: &str = "\
+pub const SERVER: &str = "\
 #trace v3 clock=real seed=0 tick=0.3s
  0.000000       1  #0001   2 main     spawn    parent=-
  0.000000       1  #0002   2 main     run      cause=#0001
@@ -1258,24 +1258,6 @@ fn idle_counts_to_now_while_a_process_writes_the_trace_and_says_which_it_did() {
     assert_eq!(late, "expected a time up to 4.000000 s, when it ends, not 16.000000");
     let wrong = time("noon").unwrap_err();
     assert_eq!(wrong, "expected a time of the trace such as 3.25 or 250ms, not `noon`");
-}
-
-#[test]
-fn a_file_is_being_written_while_a_process_has_it_open_for_that() {
-    let path = std::env::temp_dir().join(format!("trace-tool-{}", std::process::id()));
-    let mut writer = fs::File::create(&path).unwrap();
-    writer.write_all(format!("{SERVER} 5.000000       4  #00").as_bytes()).unwrap();
-    let mut reader = fs::File::open(&path).unwrap();
-    let about = reader.metadata().unwrap();
-    assert_eq!(Writer::of(&about).unwrap().pid, std::process::id());
-    let whole = whole_lines(&mut reader, about.len()).unwrap();
-    assert_eq!(whole, SERVER.len() as u64, "a line that is not whole is not read");
-    assert!(!is_virtual(&mut reader).unwrap(), "time goes on in it");
-    drop(writer);
-    fs::write(&path, SERVER.replace("clock=real", "clock=virtual")).unwrap();
-    assert!(is_virtual(&mut fs::File::open(&path).unwrap()).unwrap());
-    assert!(Writer::of(&about).is_none(), "a reader is no writer");
-    fs::remove_file(path).unwrap();
 }
 
 #[test]
