@@ -7,11 +7,13 @@ mod keys;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use crossterm::terminal;
 use testing::trace::{Checker, Line};
 use traps::Time;
 
@@ -129,7 +131,7 @@ enum Command {
         #[command(flatten)]
         input: Input,
         /// What to sort by
-        #[arg(long, value_enum, default_value_t = Order::Id)]
+        #[arg(long, default_value = "id", value_parser = order())]
         sort: Order,
     },
     /// Which tasks have waited longest, for what, and which wait for each other
@@ -206,6 +208,15 @@ enum Command {
 fn event_number(text: &str) -> Result<u64, String> {
     let number = text.trim_start_matches('#').parse();
     number.map_err(|_| format!("expected the number of an event such as 42, not `{text}`"))
+}
+
+/// Parses the name of an order. The help lists all of them.
+fn order() -> impl TypedValueParser<Value = Order> {
+    let names = Order::ALL.map(|(_, name, meaning)| PossibleValue::new(name).help(meaning));
+    PossibleValuesParser::new(names).map(|given| {
+        let order = Order::ALL.into_iter().find(|(_, name, _)| *name == given);
+        order.expect("the parser takes only these names").0
+    })
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -395,8 +406,14 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
     }
 }
 
+/// Colours, if standard output is a terminal, and its width.
+fn paint() -> Paint {
+    let size = if io::stdout().is_terminal() { terminal::size().ok() } else { None };
+    Paint { width: size.map(|(columns, _)| columns.into()), ..Paint::of_standard_output() }
+}
+
 fn main() -> ExitCode {
-    match run(&Cli::parse().command, Paint::of_standard_output()) {
+    match run(&Cli::parse().command, paint()) {
         Ok(code) => code,
         // The reader of the pipe has closed it, which is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,

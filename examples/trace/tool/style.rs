@@ -1,9 +1,9 @@
 //! Colours on a terminal, plain text for a program.
 
-use std::io::IsTerminal;
+use std::env;
+use std::io::{self, IsTerminal as _};
 
 use anstyle::{AnsiColor, Style};
-use crossterm::terminal;
 use testing::trace::Line;
 
 /// The abilities of the reader's screen.
@@ -19,12 +19,11 @@ impl Paint {
     /// No colours, and unlimited columns.
     pub const PLAIN: Paint = Paint { colors: false, width: None };
 
-    /// Colours and a width on a terminal, but no colours if `NO_COLOR` is set.
+    /// Colours on a terminal, unless `NO_COLOR` is set, and unlimited columns: only a terminal
+    /// library knows how many there are.
     pub fn of_standard_output() -> Paint {
-        let is_terminal = std::io::stdout().is_terminal();
-        let size = if is_terminal { terminal::size().ok() } else { None };
-        let colors = is_terminal && std::env::var_os("NO_COLOR").is_none();
-        Paint { colors, width: size.map(|(columns, _)| columns.into()) }
+        let colors = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
+        Paint { colors, width: None }
     }
 
     fn with(self, style: Style, text: &str) -> String {

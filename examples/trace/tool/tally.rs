@@ -22,21 +22,27 @@ const NOT_TIMED: &str = "
    `Kernel::time_the_trace`, or `--timed`, measures each run.
 ";
 
-/// By what `tasks` sorts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// By what `tasks` sorts: [`Order::ALL`] says what each of them means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By number.
     Id,
-    /// By name.
     Name,
-    /// The longest time on the CPU first.
     Run,
-    /// The longest time waiting for the CPU first.
     Ready,
-    /// The longest time blocked first.
     Blocked,
-    /// The most runs first.
     Runs,
+}
+
+impl Order {
+    /// The name that a user gives each order, and its meaning.
+    pub const ALL: [(Order, &str, &str); 6] = [
+        (Order::Id, "id", "By number"),
+        (Order::Name, "name", "By name"),
+        (Order::Run, "run", "The longest time on the CPU first"),
+        (Order::Ready, "ready", "The longest time waiting for the CPU first"),
+        (Order::Blocked, "blocked", "The longest time blocked first"),
+        (Order::Runs, "runs", "The most runs first"),
+    ];
 }
 
 /// A row about a task or a family.
