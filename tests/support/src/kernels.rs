@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use kernel::{Kernel, Machine, Options, Real, Sim};
+#[cfg(unix)]
+use kernel::Real;
+use kernel::{Kernel, Machine, Options, Sim};
 use testing::trace;
 
 pub use crate::tenths;
@@ -102,6 +104,7 @@ pub fn sim() -> Traced<Sim> {
     Traced::new(Sim::new(), Options::new())
 }
 
+#[cfg(unix)]
 pub fn real() -> Traced<Real> {
     Traced::new(Real::new().unwrap(), Options::new())
 }
@@ -115,6 +118,7 @@ pub fn on_sim<F: Future>(main: F) -> (F::Output, String) {
 }
 
 /// Runs a program on the real machine.
+#[cfg(unix)]
 #[track_caller]
 pub fn on_real<F: Future>(main: F) -> (F::Output, String) {
     let mut kernel = real();
