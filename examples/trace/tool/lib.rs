@@ -1,4 +1,7 @@
 //! The tool's model of a trace, and each command as a function that returns text.
+//!
+//! It reads a log from memory or through [`model::Text`], and opens no file except in [`sources`].
+//! So it also runs in a browser.
 
 pub mod chain;
 pub mod changes;
