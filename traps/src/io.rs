@@ -34,7 +34,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -45,11 +46,12 @@ use crate::core::protocol::{Note, Post, Reply, Trap};
 use crate::core::table::{HandleId, Site};
 use crate::core::wait::{self, Call};
 use crate::error::Error;
+use crate::parts::fd::OwnedFd;
 
 pub use crate::core::table::{Descriptor, Direction};
 
-/// A type that an [`Io`] can own. It has a descriptor in non-blocking mode. Files, pipes and
-/// sockets of the standard library implement it.
+/// A type that an [`Io`] can own. It has a descriptor in non-blocking mode. On Unix, files, pipes
+/// and sockets of the standard library implement it. Elsewhere only [`Scripted`] does.
 ///
 /// ```
 /// use std::os::fd::{AsRawFd, OwnedFd};
@@ -102,6 +104,7 @@ pub trait Source: 'static {
     fn note_urgent(&self) {}
 }
 
+#[cfg(unix)]
 macro_rules! source {
     ($($source:ty, $kind:literal;)*) => {$(
         impl Source for $source {
@@ -118,6 +121,7 @@ macro_rules! source {
     )*};
 }
 
+#[cfg(unix)]
 source! {
     OwnedFd, 'f';
     std::fs::File, 'f';
@@ -379,6 +383,7 @@ impl<S: Source> fmt::Debug for Io<S> {
     }
 }
 
+#[cfg(unix)]
 impl<S: Source + AsRawFd> AsRawFd for Io<S> {
     fn as_raw_fd(&self) -> RawFd {
         (**self).as_raw_fd()

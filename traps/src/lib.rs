@@ -102,7 +102,7 @@ pub mod internal {
     pub use crate::interrupts::interrupt::Delivery;
     pub use crate::interrupts::{interrupt, pending, scope, source};
     pub use crate::notes::{Throttle, note_cap};
-    pub use crate::parts::{deadlines, liberty, signals, tape};
+    pub use crate::parts::{deadlines, fd, liberty, signals, tape};
     pub use crate::signal::keep_statuses;
     pub use crate::task::{any_locals, body_without_handle, drop_locals, inherit_locals};
     pub use crate::verbs::{budget_from, sleep_from, spend_budget, take_budget, take_pending_from};
@@ -121,6 +121,22 @@ mod parts {
     pub mod log;
     pub mod signals;
     pub mod tape;
+    pub mod fd {
+        //! Descriptors of the operating system. Systems other than Unix have stand-ins, because
+        //! only scripted descriptors exist there.
+
+        #[cfg(unix)]
+        pub use std::os::fd::{OwnedFd, RawFd};
+
+        /// The number of a descriptor. No descriptor has one.
+        #[cfg(not(unix))]
+        pub type RawFd = i32;
+
+        /// A type without values.
+        #[cfg(not(unix))]
+        #[derive(Debug)]
+        pub enum OwnedFd {}
+    }
 }
 pub mod shutdown;
 mod signal;

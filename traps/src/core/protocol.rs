@@ -25,12 +25,12 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 
 use super::table::{Label, Queue};
 use crate::interrupts::interrupt::Interrupt;
+use crate::parts::fd::OwnedFd;
 use crate::parts::signals::{Refusal, SignalInbox, SignalSet};
 use crate::time::Time;
 

@@ -24,10 +24,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
-use std::os::fd::RawFd;
 use std::panic::Location;
 
 use slab::Slab;
+
+use crate::parts::fd::RawFd;
 
 /// The name of a row of a table: its index and a serial number. The key of a removed row matches
 /// nothing. Serial numbers repeat after 2^32 rows, so a key that is kept longer may name another
