@@ -72,13 +72,15 @@
 //! | `options.rs` | the options of a kernel; its fixed limits |
 //! | `view.rs` | the views of an owner: counters, the task table, quiescence |
 //! | `log/` | events, their text, their causes, and their observers |
-//! | `machine/` | Linux, the simulation, and Linux with a tape; `sys.rs` has all the unsafe code |
+//! | `machine/` | the system, the simulation, a system with a tape; `sys.rs` has all unsafe code |
 //!
 //! The kernel has no priorities, no preemption, no second thread that runs tasks, no hash map, and
 //! no parser of the log.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+// Some of what is shared with the operating system's machine has no other user.
+#![cfg_attr(not(unix), allow(dead_code))]
 
 mod check;
 pub(crate) mod core;
@@ -130,6 +132,7 @@ mod log;
 mod machine;
 mod options;
 mod parts;
+#[cfg(unix)]
 mod record;
 mod services;
 pub mod trace {
@@ -146,11 +149,16 @@ pub mod trace {
 }
 mod view;
 
-pub use kernel::{Kernel, run, run_with};
+pub use kernel::Kernel;
+#[cfg(unix)]
+pub use kernel::{run, run_with};
 pub use log::Activation;
-pub use machine::{JobView, Machine, Real, Sim, SimClock, Taped};
+pub use machine::{JobView, Machine, Sim, SimClock};
+#[cfg(unix)]
+pub use machine::{Real, Taped};
 pub use options::{Options, Policy, RunError};
 pub use parts::sweep::{Injected, TrapSeen};
+#[cfg(unix)]
 pub use record::{Record, recorded_command, recorded_program};
 pub use services::remote::{Remote, RemoteTask};
 pub use services::threads::Orphan;

@@ -70,6 +70,7 @@ use std::io;
 use log::{Level, LevelFilter};
 use traps::Time;
 use traps::internal::table::Ticket;
+use traps::internal::tape;
 
 use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Phase, Seq, Timed};
@@ -103,6 +104,22 @@ pub trait Activation {
 impl<F: FnMut(&Line<'_>)> Activation for F {
     fn event(&mut self, line: &Line<'_>) {
         self(line);
+    }
+}
+
+/// A writer of a trace that also writes into the record, if its flag is set.
+pub(crate) struct Teed<W>(pub(crate) W, pub(crate) bool);
+
+impl<W: io::Write> io::Write for Teed<W> {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        if self.1 {
+            tape::log(lines);
+        }
+        self.0.write_all(lines).map(|()| lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The machine below a kernel: a clock, and a wait for arrivals.
 //!
-//! [`Real`] is Linux, through mio. [`Sim`] is a clock that jumps, and a world that follows a
-//! script. [`Taped`] is Linux with a tape. The kernel above has the same code for all three.
+//! `Real` is the operating system, through mio. [`Sim`] is a clock that jumps, and a world that
+//! follows a script. `Taped` is the operating system with a tape. The kernel above has the same
+//! code for all three. [`Sim`] exists everywhere; the other two exist on Linux, macOS and FreeBSD.
 //!
 //! A machine also gets the jobs, so that a script can run a job instead of a thread.
 
@@ -14,17 +15,56 @@ use traps::internal::protocol::Work;
 use traps::internal::table::{Descriptor, TaskIndex};
 use traps::{Signal, Time};
 
+#[cfg(unix)]
 pub use crate::machine::real::Real;
 pub use crate::machine::sim::{Sim, SimClock};
+#[cfg(unix)]
 pub use crate::machine::taped::Taped;
-pub(crate) use crate::machine::taped::{Teed, command};
+#[cfg(unix)]
+pub(crate) use crate::machine::taped::command;
 
+#[cfg(unix)]
 mod real;
+#[cfg(unix)]
 mod signals;
 mod sim;
+#[cfg(unix)]
 mod sys;
+#[cfg(unix)]
 mod taped;
-pub(crate) use sys::{CpuClock, keep_statuses, survive_file_limit};
+#[cfg(unix)]
+pub(crate) use sys::survive_file_limit;
+pub(crate) use sys::{CpuClock, keep_statuses};
+
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))))]
+compile_error!("expected Linux, macOS or FreeBSD: the machine `Real` is not ported to this Unix");
+
+#[cfg(not(unix))]
+mod sys {
+    //! Stand-ins for a system that is no Unix.
+
+    use std::io;
+    use std::time::Duration;
+
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct CpuClock;
+
+    impl CpuClock {
+        /// Returns `None`: a report of the watchdog then has no CPU time.
+        pub(crate) fn of_this_thread() -> Option<CpuClock> {
+            None
+        }
+
+        pub(crate) fn read(self) -> Option<Duration> {
+            None
+        }
+    }
+
+    /// Does nothing, because this system has no `SIGCHLD`.
+    pub(crate) fn keep_statuses() -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A bell that ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {
@@ -86,7 +126,7 @@ pub struct IoEvent {
 
 /// The machine below a kernel, for code that is generic over it.
 ///
-/// This trait is sealed: only [`Real`], [`Sim`] and [`Taped`] implement it.
+/// This trait is sealed: only [`Sim`] and, on Unix, `Real` and `Taped` implement it.
 ///
 /// ```
 /// use kernel::{Kernel, Machine, Sim};

@@ -1,8 +1,10 @@
-//! Linux, through mio: the poller, the kernel clock, and the environment.
+//! Unix, through mio: the poller, the kernel clock, and the environment.
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -18,12 +20,14 @@ use crate::options::ARRIVALS;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
+#[cfg(target_os = "linux")]
 const TIMER: Token = Token(usize::MAX - 2);
 /// The environment variable that sets the deadline tick in milliseconds, if the options of a kernel
 /// do not.
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
-/// The operating system: epoll, the monotonic clock, and an eventfd as the bell.
+/// The operating system: epoll, the monotonic clock, and an eventfd as the bell. On macOS and the
+/// BSDs, a kqueue is the poller, the timer and the bell.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -47,8 +51,10 @@ pub struct Real {
     signals: Option<Listener>,
     /// The timer for the end of a wait. It is exact to a microsecond; the poller's own timeout is
     /// only exact to a millisecond.
+    #[cfg(target_os = "linux")]
     timer: OwnedFd,
     /// The point in time to which the timer is set, if it is set.
+    #[cfg(target_os = "linux")]
     set_to: Option<Time>,
     /// The deadline tick that the environment sets, if it sets one.
     tick: Option<Duration>,
@@ -73,10 +79,23 @@ impl Real {
         let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
         let poll = Poll::new()?;
         let bell = Arc::new(Waker::new(poll.registry(), BELL)?);
+        #[cfg(target_os = "linux")]
         let timer = sys::timerfd()?;
+        #[cfg(target_os = "linux")]
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let events = Events::with_capacity(ARRIVALS);
-        Ok(Real { poll, events, bell, start, signals: None, timer, set_to: None, tick })
+        Ok(Real {
+            poll,
+            events,
+            bell,
+            start,
+            signals: None,
+            #[cfg(target_os = "linux")]
+            timer,
+            #[cfg(target_os = "linux")]
+            set_to: None,
+            tick,
+        })
     }
 
     /// Makes the next wait end at `point` or earlier. Calls the system only if the timer is set to
@@ -84,6 +103,7 @@ impl Real {
     /// and the timer is set again. This pays for a deadline that is pushed back again and again,
     /// such as 60 s for the next request of a connection: one vain wake-up a minute, instead of a
     /// system call per request.
+    #[cfg(target_os = "linux")]
     fn set_timer(&mut self, point: Time) -> io::Result<()> {
         if self.set_to.is_none_or(|set_to| set_to > point) {
             sys::timerfd_arm(self.timer.as_fd(), point.since(since(self.start)))?;
@@ -146,9 +166,16 @@ impl Driver for Real {
     fn wait(&mut self, until: WaitLimit, arrivals: &mut Arrivals) -> io::Result<()> {
         let timeout = match until {
             WaitLimit::Now => Some(Duration::ZERO),
+            #[cfg(target_os = "linux")]
             WaitLimit::Arrival { by, .. } => {
                 by.map_or(Ok(()), |by| self.set_timer(by))?;
                 None
+            }
+            // A kqueue counts nanoseconds, so it needs no timer. It refuses very long timeouts; a
+            // wait that ends early ends in vain.
+            #[cfg(not(target_os = "linux"))]
+            WaitLimit::Arrival { by, .. } => {
+                by.map(|by| by.since(since(self.start)).min(Duration::from_secs(86_400)))
             }
         };
         match self.poll.poll(&mut self.events, timeout) {
@@ -160,6 +187,7 @@ impl Driver for Real {
         for event in &self.events {
             match event.token() {
                 BELL => arrivals.bell = true,
+                #[cfg(target_os = "linux")]
                 TIMER => self.set_to = None,
                 SIGNALS => arrivals.signals.extend(self.signals.iter().flat_map(Listener::take)),
                 Token(token) => {
@@ -184,7 +212,10 @@ impl Driver for Real {
     fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()> {
         let Descriptor::Real(fd) = descriptor else { return Err(unscripted()) };
         let token = usize::try_from(token).map_err(io::Error::other)?;
-        let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
+        let all = Interest::READABLE | Interest::WRITABLE;
+        // A kqueue does not report urgent data.
+        #[cfg(target_os = "linux")]
+        let all = all | Interest::PRIORITY;
         self.poll.registry().register(&mut SourceFd(&fd), Token(token), all)
     }
 
@@ -222,7 +253,7 @@ impl Driver for Real {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

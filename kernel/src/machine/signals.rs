@@ -104,7 +104,7 @@ pub(super) fn number(signal: Signal) -> i32 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

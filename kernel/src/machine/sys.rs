@@ -8,11 +8,30 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
 use super::signals;
+
+#[cfg(target_os = "linux")]
+use libc::__errno_location as errno;
+#[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+use libc::__error as errno;
+
+/// The cheapest clock. Other systems than Linux have one monotonic clock.
+#[cfg(target_os = "linux")]
+const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC_COARSE;
+#[cfg(not(target_os = "linux"))]
+const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// The event of `poll` for a peer that has closed its side. Apple reports it as `POLLIN`.
+#[cfg(not(target_vendor = "apple"))]
+const CLOSED: libc::c_short = libc::POLLRDHUP;
+#[cfg(target_vendor = "apple")]
+const CLOSED: libc::c_short = 0;
 
 /// Converts the result of a call that returns -1 and sets `errno` if it fails.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -25,11 +44,11 @@ pub(super) fn exact_clock() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Reads the monotonic clock as of about the last tick of the system, in nanoseconds. This is a
-/// load, not a system call. The clock moves in steps of 1 to 10 ms.
+/// Reads the monotonic clock as of about the last tick of the system, in nanoseconds. On Linux this
+/// is a load, not a system call, and the clock moves in steps of 1 to 10 ms.
 #[inline]
 pub(super) fn coarse_clock() -> u64 {
-    read_clock(libc::CLOCK_MONOTONIC_COARSE)
+    read_clock(COARSE)
 }
 
 #[inline]
@@ -52,12 +71,18 @@ impl CpuClock {
 
     /// Returns the clock of this thread, for other threads to read, or `None` if the system has
     /// none.
+    #[cfg(not(target_vendor = "apple"))]
     pub(crate) fn of_this_thread() -> Option<CpuClock> {
         let mut clock = 0;
         // SAFETY: the first argument must be a thread that has not ended: it is the caller. The
         // pointer must be valid for a write of one clockid_t: it is to our own local.
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
         (failed == 0).then_some(CpuClock(clock))
+    }
+
+    #[cfg(target_vendor = "apple")]
+    pub(crate) fn of_this_thread() -> Option<CpuClock> {
+        None
     }
 
     /// Reads the CPU time so far. Returns `None` if the thread has ended.
@@ -71,6 +96,7 @@ impl CpuClock {
 }
 
 /// Makes a timer of the monotonic clock: non-blocking, closed on exec, not armed.
+#[cfg(target_os = "linux")]
 pub(super) fn timerfd() -> io::Result<OwnedFd> {
     let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
     // SAFETY: the call takes integers only.
@@ -81,6 +107,7 @@ pub(super) fn timerfd() -> io::Result<OwnedFd> {
 
 /// Arms a timer to become readable once, `after` from now; zero counts as 1 ns. Arming also makes a
 /// readable timer unreadable, until it expires again.
+#[cfg(target_os = "linux")]
 pub(super) fn timerfd_arm(fd: BorrowedFd<'_>, after: Duration) -> io::Result<()> {
     // For the call, zero means "disarm".
     let after = after.max(Duration::from_nanos(1));
@@ -100,7 +127,7 @@ pub(super) fn timerfd_arm(fd: BorrowedFd<'_>, after: Duration) -> io::Result<()>
 /// Returns whether a descriptor has bytes to read, its peer has closed, or the system cannot tell.
 /// An error alone does not count, because some errors are not cleared by a read.
 pub(super) fn is_readable(fd: RawFd) -> bool {
-    let wanted = libc::POLLIN | libc::POLLRDHUP;
+    let wanted = libc::POLLIN | CLOSED;
     let mut poll = libc::pollfd { fd, events: wanted, revents: 0 };
     // SAFETY: the pointer must be valid for reads and writes of one pollfd: it is to our own local.
     // If the descriptor is not open, the call reports this in `revents`.
@@ -112,11 +139,11 @@ pub(super) fn is_readable(fd: RawFd) -> bool {
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: the pointer must be valid for a read of an int: it is this thread's `errno`, which
     // lives as long as the thread.
-    let errno = unsafe { *libc::__errno_location() };
+    let before = unsafe { *errno() };
     signals::note(signal);
     // SAFETY: as above, for a write; no reference to it exists. The interrupted code finds the
     // value that it left.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { *errno() = before };
 }
 
 /// Sets the handler of `signal` for the process to one that calls [`signals::note`]. Interrupted
@@ -170,7 +197,7 @@ pub(crate) fn survive_file_limit() -> io::Result<()> {
     if action.sa_sigaction == libc::SIG_DFL { handle_signal(libc::SIGXFSZ) } else { Ok(()) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 pub mod tests {
     use super::*;
     use std::os::fd::AsFd;
@@ -180,9 +207,9 @@ pub mod tests {
         assert_eq!(unsafe { libc::raise(signal) }, 0);
     }
 
-    pub fn set_errno(errno: i32) {
+    pub fn set_errno(number: i32) {
         // SAFETY: it is this thread's `errno`, and no reference to it exists.
-        unsafe { *libc::__errno_location() = errno };
+        unsafe { *errno() = number };
     }
 
     pub fn is_readable_now(fd: RawFd) -> bool {

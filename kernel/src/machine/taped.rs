@@ -1,4 +1,5 @@
-//! Linux with a tape: it records the answers of [`Real`], or plays a record in place of them.
+//! The operating system with a tape: it records the answers of [`Real`], or plays a record in
+//! place of them.
 //!
 //! A machine that records asks [`Real`], and writes each answer down. A machine that plays has no
 //! poller, clock, bell or signal handler: the record has all answers. A value is not recorded if no
@@ -8,7 +9,6 @@
 //! a reading that differs, with the number of equal readings before it.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,8 +22,8 @@ use traps::{Signal, Time};
 use super::sealed::Driver;
 use super::{Arrivals, Bell, IoEvent, Real, WaitLimit};
 
-/// Linux with a tape. [`Kernel::record_to`](crate::Kernel::record_to) makes it so that it records,
-/// and [`Kernel::replay`](crate::Kernel::replay) so that it plays a record.
+/// The operating system with a tape. [`Kernel::record_to`](crate::Kernel::record_to) makes it so
+/// that it records, and [`Kernel::replay`](crate::Kernel::replay) so that it plays a record.
 ///
 /// ```
 /// use kernel::{Kernel, Options, recorded_program};
@@ -75,22 +75,6 @@ impl Taped {
         let live = || self.real.as_mut().map_or_else(|| Ok(()), live);
         let put = |done: &io::Result<()>, words: &mut Words| words.result(done, |(), _| ());
         tape::input(kind, live, put, |answer| answer.result(|_| ()))
-    }
-}
-
-/// A writer of a trace that also writes into the record, if its flag is set.
-pub(crate) struct Teed<W>(pub(crate) W, pub(crate) bool);
-
-impl<W: Write> Write for Teed<W> {
-    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        if self.1 {
-            tape::log(lines);
-        }
-        self.0.write_all(lines).map(|()| lines.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 

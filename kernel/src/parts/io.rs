@@ -31,10 +31,10 @@
 //! Why not the obvious way, to register for each wait and to unregister after it: that costs two
 //! system calls per wait. It is [`Policy::Eager`], kept for comparison.
 
-use std::os::fd::OwnedFd;
 use std::{io, mem};
 
 use traps::internal::drop_quietly;
+use traps::internal::fd::OwnedFd;
 use traps::internal::protocol::Reply;
 use traps::internal::table::{Descriptor, Direction, HandleId, TaskIndex, Ticket};
 
