@@ -123,6 +123,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+#[cfg(unix)]
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -175,12 +176,14 @@ pub struct Ran<T> {
 /// # Panics
 ///
 /// Panics in the same cases as [`Setup::replay`].
+#[cfg(unix)]
 #[track_caller]
 pub fn replay<F: Future>(record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
     Setup::new().replay(record, main)
 }
 
 /// The result of a replay.
+#[cfg(unix)]
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replayed<T> {
@@ -253,6 +256,7 @@ impl Setup {
     /// Panics if the file is not a record or was made with other options, and with main's panic.
     /// Panics with the first difference if the program differs from the record, and with the table
     /// of tasks if the record ends before the program does.
+    #[cfg(unix)]
     #[track_caller]
     pub fn replay<F: Future>(self, record: impl AsRef<Path>, main: F) -> Replayed<F::Output> {
         let (record, site) = (record.as_ref(), Location::caller());
