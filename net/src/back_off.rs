@@ -24,13 +24,14 @@ pub(crate) enum Trouble {
 impl Trouble {
     pub(crate) fn of(error: &io::Error) -> Option<Trouble> {
         Some(match Errno::from_io_error(error)? {
+            #[cfg(target_os = "linux")]
+            Errno::NONET => Trouble::Connection,
             // Linux passes a pending network error of the new socket on as its own: see accept(2).
             Errno::CONNABORTED
             | Errno::PERM
             | Errno::PROTO
             | Errno::NOPROTOOPT
             | Errno::OPNOTSUPP
-            | Errno::NONET
             | Errno::NETDOWN
             | Errno::NETUNREACH
             | Errno::HOSTDOWN

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::panic::Location;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketType, connect, recvfrom, send, sendto};
+use rustix::net::{SocketType, connect, recvfrom, send, sendto};
 use socket2::SockRef;
 use traps::Site;
 use traps::ignore_after;
@@ -20,6 +20,7 @@ use crate::limits::BACK_OFF_FIRST;
 use crate::record::{self, Handle};
 use crate::resolve::{ToAddress, failed, ip_address};
 use crate::socket::bound;
+use crate::system;
 use crate::try_io::{note_site, try_io, until_done};
 
 /// A datagram socket of an address family: a [`UdpSocket`] or a
@@ -103,7 +104,7 @@ impl DatagramSocket<Inet> {
         buf: &[u8],
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<usize>> {
-        let send = move |fd: BorrowedFd<'_>| sendto(fd, buf, SendFlags::NOSIGNAL, &address);
+        let send = move |fd: BorrowedFd<'_>| sendto(fd, buf, system::SEND, &address);
         self.send_by(buf, send, Location::caller())
     }
 
@@ -200,7 +201,7 @@ impl<F: Family> DatagramSocket<F> {
     /// waiting to send, and the interrupt that ended the wait. After an error nothing was sent.
     #[track_caller]
     pub fn send(&self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.send_by(buf, |fd| send(fd, buf, SendFlags::NOSIGNAL), Location::caller())
+        self.send_by(buf, |fd| send(fd, buf, system::SEND), Location::caller())
     }
 
     /// Receives a datagram into `buf`. Blocks while there is none. Returns the number of bytes
@@ -235,7 +236,7 @@ impl<F: Family> DatagramSocket<F> {
         note_site(site);
         let io = &self.io;
         let receive = |buf: &mut [u8]| {
-            let received = try_io(|| recvfrom(io.get()?, &mut *buf, RecvFlags::TRUNC));
+            let received = try_io(|| recvfrom(io.get()?, &mut *buf, system::DATAGRAM));
             received.map(|it| it.map(|(n, len, from)| (n, (len as u64, from))))
         };
         let receive = || record::received("receive", buf, receive);

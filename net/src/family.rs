@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 
 use crate::record::{self, Handle};
+use crate::system;
 
 /// A family of socket addresses: [`Inet`] or [`Unix`].
 pub trait Family: fmt::Debug + 'static {
@@ -37,7 +37,7 @@ pub enum Inet {}
 pub enum Unix {}
 
 impl Family for Inet {
-    const SHORT_IS_ALL: bool = true;
+    const SHORT_IS_ALL: bool = system::REPORTS_URGENT;
 
     type Address = SocketAddr;
 
@@ -57,8 +57,8 @@ impl Family for Unix {
         let shown = found.filter(|found| (3..=110).contains(&found.addr_len()));
         let Some(found) = shown else { return net::SocketAddr::from_pathname("").ok() };
         let found = SocketAddrUnix::try_from(found).ok()?;
-        if let Some(name) = found.abstract_name() {
-            return net::SocketAddr::from_abstract_name(name).ok();
+        if let Some(name) = system::abstract_name(&found) {
+            return system::std_abstract(name).ok();
         }
         let path = found.path_bytes()?.split(|byte| *byte == 0).next()?;
         net::SocketAddr::from_pathname(OsStr::from_bytes(path)).ok()

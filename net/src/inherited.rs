@@ -7,10 +7,10 @@ use std::process;
 
 use listenfd::ListenFd;
 use rustix::io::ioctl_fionbio;
-use rustix::net::sockopt::socket_acceptconn;
 
 use crate::listener::{Listener, TcpListener};
 use crate::record::{self, Handle};
+use crate::system;
 use crate::unix::UnixListener;
 
 /// A listener that the process has inherited.
@@ -75,7 +75,7 @@ fn inherited() -> io::Result<Vec<(bool, Handle<'l'>)>> {
 /// Prepares the socket of descriptor `3 + at`. Returns an error if the socket does not listen.
 fn listening(socket: Option<impl Into<OwnedFd>>, at: usize) -> io::Result<Handle<'l'>> {
     let socket = socket.expect("no descriptor is taken twice").into();
-    if !socket_acceptconn(&socket)? {
+    if !system::listens(&socket)? {
         let why = format!("descriptor {} does not listen", 3 + at);
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     }

@@ -75,6 +75,7 @@ mod serve;
 mod socket;
 pub mod stream;
 mod stream_socket;
+mod system;
 mod tcp;
 mod throttle;
 mod try_io;

@@ -23,8 +23,9 @@ use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
 use crate::record::{self, Handle, TryIo};
 use crate::resolve::{ToAddress, failed, ip_address};
-use crate::socket::{FLAGS, tcp_socket};
+use crate::socket::tcp_socket;
 use crate::stream_socket::StreamSocket;
+use crate::system::{self, prepared};
 use crate::try_io::{note_site, now, polls, try_io, until_done};
 
 /// Options of a new listener.
@@ -315,14 +316,18 @@ fn accept_one<T>(
 /// Accepts a connection in non-blocking mode, with one system call.
 #[inline]
 fn accept_stream<F: Family>(io: &Io<Handle<'l'>>) -> TryIo<StreamSocket<F>> {
-    let accept = || try_io(|| accept_one(io, |fd| accept_with(fd, FLAGS)));
+    let accept = || try_io(|| accept_one(io, |fd| prepared(accept_with(fd, system::SOCKET)?)));
     let accepted = record::try_io("accept", || Some(accept()?.map(Handle::from)))?;
     Some(accepted.map(|socket| StreamSocket::from_socket(socket).accepted_by(io)))
 }
 
 /// Accepts a connection, and returns it with the address of its peer.
 fn accept_from<F: Family>(io: &Io<Handle<'l'>>) -> TryIo<(StreamSocket<F>, F::Address)> {
-    let accept = || try_io(|| accept_one(io, |fd| acceptfrom_with(fd, FLAGS)));
+    let accept = |fd: BorrowedFd<'_>| {
+        let (socket, peer) = acceptfrom_with(fd, system::SOCKET)?;
+        Ok((prepared(socket)?, peer))
+    };
+    let accept = || try_io(|| accept_one(io, accept));
     let known = |(socket, peer)| (Handle::from(socket), peer);
     let accepted = record::try_io("accept", || Some(accept()?.map(known)))?;
     Some(accepted.map(|(socket, peer)| {

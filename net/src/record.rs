@@ -17,6 +17,8 @@ use rustix::net::{SocketAddrAny, SocketAddrUnix};
 use traps::internal::tape::{self, Answer, Words, escaped, input, unescaped};
 use traps::io::{Descriptor, Source};
 
+use crate::system;
+
 /// The result of an attempt: `None` if the operation would block.
 pub(crate) type TryIo<T> = Option<io::Result<T>>;
 
@@ -164,7 +166,7 @@ impl Recorded for SocketAddrAny {
         }
         // An address without a name has two bytes, and its conversion would have a name.
         let unix = SocketAddrUnix::try_from(self.clone()).ok().filter(|_| self.addr_len() > 2);
-        let name = unix.as_ref().and_then(|unix| match unix.abstract_name() {
+        let name = unix.as_ref().and_then(|unix| match system::abstract_name(unix) {
             Some(name) => Some([b"\0", name].concat()),
             None => unix.path_bytes()?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec),
         });
@@ -176,14 +178,14 @@ impl Recorded for SocketAddrAny {
             return address.into();
         }
         let Some(name) = word.strip_prefix("unix:") else {
-            return (answer.wrong::<()>(), SocketAddrUnix::new_unnamed().into()).1;
+            return (answer.wrong::<()>(), system::unnamed().into()).1;
         };
         let unix = match &*unescaped(name.as_bytes()) {
             [] => None,
-            [0, name @ ..] => SocketAddrUnix::new_abstract_name(name).ok(),
+            [0, name @ ..] => system::new_abstract(name).ok(),
             path => SocketAddrUnix::new(path).ok(),
         };
-        unix.unwrap_or_else(SocketAddrUnix::new_unnamed).into()
+        unix.unwrap_or_else(system::unnamed).into()
     }
 }
 
@@ -332,8 +334,8 @@ mod tests {
     #[test]
     fn addresses_of_all_families_come_back() {
         let unix = |name: &[u8]| match name {
-            [] => SocketAddrUnix::new_unnamed(),
-            [0, name @ ..] => SocketAddrUnix::new_abstract_name(name).unwrap(),
+            [] => system::unnamed(),
+            [0, name @ ..] => system::new_abstract(name).unwrap(),
             path => SocketAddrUnix::new(path).unwrap(),
         };
         let inet = |text: &str| SocketAddrAny::from(text.parse::<SocketAddr>().unwrap());

@@ -9,17 +9,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::event::PollFlags;
-use rustix::fs::sendfile;
 use rustix::io::{Errno, writev};
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
-use socket2::{Domain, Protocol, SockRef, Type};
+use rustix::net::{RecvFlags, SocketType, bind, recv, send, socket_with};
+use socket2::{Domain, SockRef};
 use traps::Site;
 use traps::internal::{budget_from, take_budget, tape};
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::{Budget, is_traced};
 
 use crate::record::{self, Handle, TryIo, read as read_by};
+use crate::system::{self, prepared};
 use crate::try_io::{for_one_call, is_any, try_io, until_done};
 
 /// A socket, and what is known about its buffers. The socket has no duplicate unless it was
@@ -106,18 +106,15 @@ impl Source for Socket {
 
 /// Makes a TCP socket in non-blocking mode, with `TCP_NODELAY`.
 pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    let socket = system::tcp(Domain::for_address(address))?;
     socket.set_tcp_nodelay(true)?;
     Ok(socket)
 }
 
-/// The flags of every new socket.
-pub(crate) const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-
 /// Makes a socket bound to `address`.
 pub(crate) fn bound(kind: SocketType, address: &impl SocketAddrArg) -> Result<OwnedFd, Errno> {
-    let fd = socket_with(address.as_any().address_family(), kind, FLAGS, None)?;
+    let family = address.as_any().address_family();
+    let fd = prepared(socket_with(family, kind, system::SOCKET, None)?)?;
     bind(&fd, address)?;
     Ok(fd)
 }
@@ -258,7 +255,7 @@ pub(crate) fn transmit(
     bytes: &[u8],
     site: Option<Site>,
 ) -> Option<io::Result<usize>> {
-    let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, SendFlags::NOSIGNAL);
+    let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, system::SEND);
     transmit_by(io, &[IoSlice::new(bytes)], site, send)
 }
 
@@ -342,7 +339,7 @@ impl FileSender<'_> {
     /// Writes some of `bytes`, and lets the system wait for those of the file, so that both can be
     /// in one packet. Returns `None` if there is no room.
     pub(crate) fn send_before(&self, bytes: &[u8]) -> TryIo<usize> {
-        let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+        let flags = system::SEND.union(system::MORE);
         let send = |socket: &Handle<'c'>| send(socket.get()?, bytes, flags);
         if self.0.full.get() {
             None
@@ -389,7 +386,7 @@ pub(crate) fn send_file(
     let mut sent = 0;
     // A call can also stop short at a signal. Only EAGAIN says that there will be an event.
     while sent < most {
-        match sendfile(socket.get()?, file.get()?, Some(&mut at), most - sent) {
+        match system::sendfile(socket.get()?, file.get()?, Some(&mut at), most - sent) {
             Ok(0) | Err(Errno::AGAIN) => break,
             Ok(n) => sent += n,
             Err(Errno::INTR) => {}
@@ -415,7 +412,7 @@ pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     loop {
         // Wait first, to save the system call while nothing arrives.
         ready_to_read(io, site).await?;
-        if is_any(&io.fd, PollFlags::RDHUP)? {
+        if is_any(&io.fd, system::CLOSED)? {
             return Ok(());
         }
     }
@@ -430,8 +427,8 @@ pub(crate) fn has_failed(io: &Io<Socket>) -> bool {
 /// Waits until all written bytes have been sent.
 pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
     // From now on the system reports room only when every written byte has been sent.
-    match record::call("notsent", || SockRef::from(&io.fd.get()?).set_tcp_notsent_lowat(1)) {
-        // Not TCP, so written bytes reach the peer at once.
+    match record::call("notsent", || system::report_room_when_sent(io.fd.get()?)) {
+        // Not TCP, so written bytes reach the peer at once; or the system cannot tell.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => return Ok(()),
         set => set?,
     }

@@ -214,8 +214,8 @@ pub trait Stream {
     }
 
     /// Waits until the system has sent all written bytes to the peer. A stream that cannot detect
-    /// this does not wait. After this call, a TCP connection has room for more only when every byte
-    /// has been sent.
+    /// this does not wait; a TCP connection can on Linux alone. After this call, a TCP connection
+    /// has room for more only when every byte has been sent.
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, listen, sendto, socket_with,
-    socketpair,
+    AddressFamily, SocketAddrUnix, SocketType, connect, listen, sendto, socket_with, socketpair,
 };
 use traps::internal::sleep_from;
 
@@ -20,8 +19,9 @@ use crate::limits::BACK_OFF_FIRST;
 use crate::listener::{Listener, Options};
 use crate::record::{self, Handle};
 use crate::resolve::failed;
-use crate::socket::{FLAGS, bound};
+use crate::socket::bound;
 use crate::stream_socket::StreamSocket;
+use crate::system::{self, prepared};
 use crate::try_io::{try_io, until_done};
 
 /// A Unix connection. In every path here, a first byte of zero marks an abstract name, which is not
@@ -155,22 +155,23 @@ impl DatagramSocket<Unix> {
         path: P,
     ) -> impl Future<Output = io::Result<usize>> {
         let (address, site) = (address(path.as_ref()), Location::caller());
-        let send =
-            move |fd: BorrowedFd<'_>| sendto(fd, buf, SendFlags::NOSIGNAL, &address.clone()?);
+        let send = move |fd: BorrowedFd<'_>| sendto(fd, buf, system::SEND, &address.clone()?);
         self.send_by(buf, send, site)
     }
 }
 
 /// Makes a socket of this type.
 fn socket<const KIND: char>(kind: SocketType) -> io::Result<Handle<KIND>> {
-    record::call("socket", || Ok(socket_with(AddressFamily::UNIX, kind, FLAGS, None)?.into()))
+    record::call("socket", || {
+        Ok(prepared(socket_with(AddressFamily::UNIX, kind, system::SOCKET, None)?)?.into())
+    })
 }
 
 /// Makes two sockets that are connected with each other.
 fn pair<const KIND: char>(kind: SocketType) -> io::Result<(Handle<KIND>, Handle<KIND>)> {
     record::call("pair", || {
-        let (a, b) = socketpair(AddressFamily::UNIX, kind, FLAGS, None)?;
-        Ok((a.into(), b.into()))
+        let (a, b) = socketpair(AddressFamily::UNIX, kind, system::SOCKET, None)?;
+        Ok((prepared(a)?.into(), prepared(b)?.into()))
     })
 }
 
@@ -179,7 +180,7 @@ fn address(path: &Path) -> Result<SocketAddrUnix, Errno> {
     match path.as_os_str().as_bytes() {
         // For an empty path the system would choose a name.
         [] => Err(Errno::INVAL),
-        [0, name @ ..] => SocketAddrUnix::new_abstract_name(name),
+        [0, name @ ..] => system::new_abstract(name),
         path => SocketAddrUnix::new(path),
     }
 }

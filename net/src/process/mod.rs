@@ -3,6 +3,7 @@
 //! A process belongs to the task that owns its [`Process`]. Dropping the `Process` ends it, so a
 //! cancelled task takes its processes with it. The kernel waits for the end through a pidfd, which
 //! becomes readable like any other descriptor. No signal and no thread is needed for the wait.
+//! macOS and FreeBSD have no pidfds, so there a thread waits for each process, and closes a pipe.
 
 mod pipe;
 
@@ -17,9 +18,7 @@ use std::task::Poll;
 use std::thread;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{
-    Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
-};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use traps::Site;
 use traps::internal::{keep_statuses, take_pending_from};
 use traps::io::{Direction, Io};
@@ -27,6 +26,7 @@ use traps::{Interruptible, Signal, branch};
 
 use crate::record::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
+use crate::system::{self, End};
 
 pub use pipe::Pipe;
 #[cfg(any(feature = "futures-io", feature = "hyper"))]
@@ -108,10 +108,9 @@ impl Process {
         let (id, (end, pipes)) = record::call("spawn", || {
             keep_statuses()?;
             // After the program has started, the pidfd needs a descriptor. So reserve one first.
-            let place = pidfd_open(getpid(), PidfdFlags::empty())?;
+            let place = End::reserve()?;
             let mut started = command.spawn()?;
-            drop(place);
-            let end = match pidfd_open(Pid::from_child(&started), PidfdFlags::empty()) {
+            let end = match place.of(Pid::from_child(&started)) {
                 Ok(end) => end,
                 Err(error) => {
                     // If the process does not exist, other code has waited for it, and another
@@ -332,7 +331,7 @@ impl Reaped {
     }
 
     fn signal(&self, signal: rustix::process::Signal) -> io::Result<()> {
-        match pidfd_send_signal(self.end.get()?, signal) {
+        match system::signal(self.end.get()?, self.id, signal) {
             // It has ended, and was waited for.
             Err(Errno::SRCH) => Ok(()),
             sent => Ok(sent?),

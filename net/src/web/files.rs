@@ -28,6 +28,7 @@ use crate::record::{self, Handle, Recorded};
 use crate::resolve::failed;
 use crate::socket::send_file;
 use crate::stream::Stream;
+use crate::system::THROUGH;
 use crate::throttle::Warnings;
 
 const NO_FILE: &str = "there is no such file\n";
@@ -109,7 +110,7 @@ impl Files {
     /// Returns the system's error with the name of the directory, if it does not exist or is not a
     /// directory.
     pub fn open(directory: &Path, limiter: Limiter) -> io::Result<Files> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = THROUGH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || Ok(openat(CWD, directory, flags, Mode::empty())?.into());
         let opened = record::call("directory", open);
         let named = |error: io::Error| {
@@ -399,7 +400,7 @@ fn is_shortage(error: &io::Error) -> bool {
 
 fn open(directory: BorrowedFd<'_>, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
     let (last, before) = steps.split_last().expect("a name has a step");
-    let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let through = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut here: Option<OwnedFd> = None;
     for step in before {
         let from = here.as_ref().map_or(directory, AsFd::as_fd);
