@@ -33,7 +33,7 @@ pub async fn phases() -> Result<(), Interrupt> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     Lesson::parse("phases", "One deadline for a connection, armed anew for each phase")
         .run(Sim::new(), phases())
 }

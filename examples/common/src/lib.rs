@@ -8,6 +8,7 @@ pub mod log;
 pub mod message;
 pub mod signals;
 pub mod stderr;
+#[cfg(unix)]
 pub mod taped;
 pub mod values;
 
@@ -19,7 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
-use kernel::{Kernel, Machine, Options, Real, RunError, Sim};
+#[cfg(unix)]
+use kernel::Real;
+use kernel::{Kernel, Machine, Options, RunError, Sim};
 use stderr::FlushAtEnd;
 use traps::Signal;
 
@@ -53,8 +56,13 @@ pub struct Common {
 pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
     let command = T::augment_args(Command::new(name));
     let command = command.about(about).version(env!("CARGO_PKG_VERSION"));
+    #[cfg(unix)]
     let is_taped = command.get_arguments().any(|arg| arg.get_id() == "replay");
-    let arguments = if is_taped { taped::arguments(name) } else { std::env::args_os().collect() };
+    let own = || std::env::args_os().collect();
+    #[cfg(unix)]
+    let arguments = if is_taped { taped::arguments(name) } else { own() };
+    #[cfg(not(unix))]
+    let arguments: Vec<_> = own();
     // An option of the replay overrides the recorded one.
     let command = command.args_override_self(arguments.len() > std::env::args_os().count());
     let parsed = command.try_get_matches_from(arguments);
@@ -121,6 +129,7 @@ impl Common {
     /// `server`. If these options ask for a list, prints the list and ends the process instead.
     // Compiled in the crate that calls it. If this library had a copy of the kernel too, the core
     // of both would lose inlining: a yield would cost 4 % more.
+    #[cfg(unix)]
     #[inline]
     pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
         let options = self.options().timer_slack(TIMER_SLACK);
@@ -220,7 +229,10 @@ impl Lesson {
         let (common, options) = (&self.common, self.common.options());
         match self.virtual_clock {
             true => run(common.kernel(sim, options), lesson),
+            #[cfg(unix)]
             false => run(Real::new().and_then(|real| common.kernel(real, options)), lesson),
+            #[cfg(not(unix))]
+            false => report(Some("the real clock needs Unix; expected --virtual".to_owned())),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Standard error, written by its own thread, so that a caller that writes a line does not wait for
 //! the reader.
 
+#[cfg(unix)]
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::mem;
+#[cfg(unix)]
 use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -87,11 +89,11 @@ impl Drop for FlushAtEnd {
 /// Writes the waiting lines to standard error, forever. This is the body of the thread.
 fn pass_on() {
     // Do not hold the lock of `io::stderr`, because other threads would wait for it.
-    let own = io::stderr().as_fd().try_clone_to_owned();
-    let mut out: Box<dyn Write> = match own {
-        Ok(own) => Box::new(File::from(own)),
-        Err(_) => Box::new(io::stderr()),
-    };
+    let mut out: Box<dyn Write> = Box::new(io::stderr());
+    #[cfg(unix)]
+    if let Ok(own) = io::stderr().as_fd().try_clone_to_owned() {
+        out = Box::new(File::from(own));
+    }
     loop {
         let empty = CHANGED.wait_while(waiting(), |waiting| waiting.is_empty());
         let mut waiting = empty.unwrap_or_else(PoisonError::into_inner);
