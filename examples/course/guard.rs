@@ -134,6 +134,7 @@ pub fn confined(order: &Confined) -> Result<ExitCode, String> {
 
 fn confine(limits: &Limits) -> io::Result<()> {
     process::setsid()?;
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     process::set_parent_process_death_signal(Some(Signal::KILL))?;
     for (resource, most) in [
         (Resource::Core, 0),
