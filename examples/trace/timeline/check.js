@@ -32,8 +32,9 @@ function laneText(page) {
 
 window.timeline = {
   view, count, line, behind, chain, choose, point, lanes, rows: () => rows, busy, prose, laneText,
-  treeText, stateText, stepTo, stepBy, openPanel, closePanel,
+  treeText, stateText, stepTo, stepBy, openPanel, closePanel, siteOf, isOpen: () => stepper.open,
 };
+dispatchEvent(new CustomEvent("timeline"));
 
 // A wide page has room for the legend.
 if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();

@@ -63,6 +63,7 @@ function choose(n, follow) {
   }
   if (view.tree) growTree();
   draw();
+  dispatchEvent(new CustomEvent("chosen", { detail: n }));
 }
 
 // Moves the view to an event.

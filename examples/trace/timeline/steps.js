@@ -83,6 +83,7 @@ function stepTo(n) {
   draw();
   if (view.tree) growTree();
   address();
+  dispatchEvent(new CustomEvent("chosen", { detail: n }));
 }
 
 function runFrom(n, by) {
@@ -108,6 +109,8 @@ const stepBy = {
 // The address names the line. A browser limits the rate of new addresses.
 let addressing = 0;
 function address() {
+  // A page in a page has no address of its own.
+  if (location.protocol === "about:") return;
   clearTimeout(addressing);
   addressing = setTimeout(() => {
     const place = stepper.open ? `#${String(seqOf[view.chosen]).padStart(4, "0")}` : "#";
