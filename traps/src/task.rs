@@ -320,7 +320,7 @@ impl<T: 'static> Task<T> {
     /// # }).output.unwrap();
     /// ```
     #[track_caller]
-    pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
+    pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<T> {
         self.mark_used();
         self.ended(Location::caller())
     }
@@ -354,7 +354,7 @@ impl<T: 'static> Task<T> {
     /// # }).output.unwrap();
     /// ```
     #[track_caller]
-    pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> {
+    pub fn cancel(&self) -> impl Future<Output = Result<(), Interrupt>> + use<T> {
         self.cancel_from("", Location::caller())
     }
 
@@ -380,7 +380,7 @@ impl<T: 'static> Task<T> {
     pub fn cancel_because(
         &self,
         reason: &'static str,
-    ) -> impl Future<Output = Result<(), Interrupt>> {
+    ) -> impl Future<Output = Result<(), Interrupt>> + use<T> {
         self.cancel_from(reason, Location::caller())
     }
 
@@ -388,10 +388,11 @@ impl<T: 'static> Task<T> {
         &self,
         reason: &'static str,
         site: Site,
-    ) -> impl Future<Output = Result<(), Interrupt>> {
-        let ended = self.ended(site);
+    ) -> impl Future<Output = Result<(), Interrupt>> + use<T> {
+        self.mark_used();
+        let (task, ended) = (self.cell.task, self.ended(site));
         async move {
-            self.cancel_now(reason);
+            cancel(task, reason);
             ended.await
         }
     }
