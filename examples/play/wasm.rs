@@ -1,7 +1,13 @@
-//! The door to a page: bytes in, bytes out. An instance runs one program.
+//! The exports to the page: bytes in, bytes out. An instance runs one program.
+//!
+//! The worker of the page copies a program into [`room`] and calls [`play`]. Each function that
+//! has an answer returns its size, and [`out`] returns its address. The functions only return
+//! addresses and read none, so the attribute `unsafe(no_mangle)` promises no more than that no
+//! other function of the module has the same name.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::panic;
 
 use trace_tool::model::Trace;
 use trace_tool::perfetto::quoted;
@@ -14,21 +20,25 @@ use super::run::{Ran, run};
 thread_local! {
     static IN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    static RAN: RefCell<Option<(String, Ran, Option<Trace>)>> = const { RefCell::new(None) };
+    /// The message of a panic, after which the instance must not run again.
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    static PLAYED: RefCell<Option<Played>> = const { RefCell::new(None) };
 }
 
-#[link(wasm_import_module = "page")]
-unsafe extern "C" {
-    /// A panic, after which the instance is dead.
-    safe fn panicked(text: *const u8, size: usize);
+struct Played {
+    program: String,
+    log: String,
+    /// Read from the log when it is first needed.
+    trace: Option<Trace>,
 }
 
-fn give(bytes: Vec<u8>) -> usize {
-    OUT.replace(bytes);
-    OUT.with_borrow(Vec::len)
+fn answer(bytes: Vec<u8>) -> usize {
+    let size = bytes.len();
+    OUT.set(bytes);
+    size
 }
 
-/// Room for a program of so many bytes.
+/// Returns the address of `size` bytes, for the text of a program.
 #[unsafe(no_mangle)]
 pub extern "C" fn room(size: usize) -> *mut u8 {
     IN.with_borrow_mut(|bytes| {
@@ -37,67 +47,74 @@ pub extern "C" fn room(size: usize) -> *mut u8 {
     })
 }
 
-/// Where the answer of the last call is.
+/// Returns the address of the answer of the last call.
 #[unsafe(no_mangle)]
 pub extern "C" fn out() -> *const u8 {
     OUT.with_borrow(|bytes| bytes.as_ptr())
 }
 
-/// Runs the program. The answer is JSON: problems with their lines, and a report.
+/// Runs the program. The answer is JSON: `problems` as `[line, text]`, the kernel's `report`, and
+/// the `lines` of the program for events that name none, as `[number, line]`.
 #[unsafe(no_mangle)]
 pub extern "C" fn play() -> usize {
-    std::panic::set_hook(Box::new(|info| {
-        let text = info.to_string();
-        panicked(text.as_ptr(), text.len());
-    }));
-    let text = String::from_utf8_lossy(&IN.take()).into_owned();
-    let ran = match read(&text) {
+    panic::set_hook(Box::new(|info| PANIC.set(info.to_string())));
+    let program = String::from_utf8_lossy(&IN.take()).into_owned();
+    let Ran { log, problems, report, lines } = match read(&program) {
         Ok(program) => run(program),
         Err(problems) => Ran { problems, ..Ran::default() },
     };
+    PLAYED.set(Some(Played { program, log, trace: None }));
     let problems: Vec<_> =
-        ran.problems.iter().map(|each| format!("[{},{}]", each.line, quoted(&each.text))).collect();
-    let report = ran.report.as_deref().map_or("null".to_owned(), quoted);
-    let answer = format!(r#"{{"problems":[{}],"report":{report}}}"#, problems.join(","));
-    RAN.set(Some((text, ran, None)));
-    give(answer.into_bytes())
+        problems.iter().map(|each| format!("[{},{}]", each.line, quoted(&each.text))).collect();
+    let report = report.as_deref().map_or("null".to_owned(), quoted);
+    let problems = problems.join(",");
+    let lines: Vec<_> = lines.iter().map(|(number, line)| format!("[{number},{line}]")).collect();
+    let lines = lines.join(",");
+    let all = format!(r#"{{"problems":[{problems}],"report":{report},"lines":[{lines}]}}"#);
+    answer(all.into_bytes())
 }
 
-/// The log.
+/// The log of the run. It is empty if the program has mistakes.
 #[unsafe(no_mangle)]
 pub extern "C" fn log() -> usize {
-    give(RAN.with_borrow(|ran| {
-        ran.as_ref().map_or(Vec::new(), |(_, ran, _)| ran.log.clone().into_bytes())
-    }))
-}
-
-fn with_trace(make: impl FnOnce(&str, &Trace) -> Vec<u8>) -> usize {
-    give(RAN.with_borrow_mut(|ran| {
-        let Some((text, ran, trace)) = ran else { return Vec::new() };
-        let trace = trace.get_or_insert_with(|| {
-            let log = ran.log.clone().into_bytes();
-            Trace::read(log, |_| {}).expect("a log in memory can be read")
-        });
-        make(text, trace)
+    answer(PLAYED.with_borrow(|played| {
+        played.as_ref().map_or(Vec::new(), |played| played.log.clone().into_bytes())
     }))
 }
 
 /// The page of the timeline.
 #[unsafe(no_mangle)]
 pub extern "C" fn timeline() -> usize {
-    with_trace(|text, trace| {
+    with_trace(|program, trace| {
         let mut out = Vec::new();
-        let sources = BTreeMap::from([("program".to_owned(), text.to_owned())]);
-        page::page(trace, &sources, &mut out).expect("memory takes it");
+        let sources = BTreeMap::from([("program".to_owned(), program.to_owned())]);
+        page::page(trace, &sources, &mut out).expect("memory takes all bytes");
         out
     })
 }
 
-/// Why a line is there, by its place from 0.
+/// Why an event happened, by its place in the log, from 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn why(place: usize) -> usize {
     with_trace(|_, trace| match place < trace.len() {
         true => chain::why(trace, place, false, Paint::PLAIN).into_bytes(),
         false => Vec::new(),
     })
+}
+
+/// The message of the panic that has ended the instance, or nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn panicked() -> usize {
+    answer(PANIC.take().into_bytes())
+}
+
+fn with_trace(make: impl FnOnce(&str, &Trace) -> Vec<u8>) -> usize {
+    answer(PLAYED.with_borrow_mut(|played| {
+        let Some(Played { program, log, trace }) = played else { return Vec::new() };
+        let trace = trace.get_or_insert_with(|| {
+            let log = log.clone().into_bytes();
+            Trace::read(log, |_| {}).expect("a log in memory can be read")
+        });
+        make(program, trace)
+    }))
 }

@@ -8,7 +8,7 @@ import { Browser } from "./browser.mjs";
 import { World, root } from "./world.mjs";
 
 // Those that take longest come first.
-const CHECKS = ["book", "state", "timeline", "live", "marks", "why", "lectures"];
+const CHECKS = ["book", "state", "timeline", "live", "playground", "marks", "why", "lectures"];
 // Those that need more than what is built, and run if they are named.
 const OTHERS = ["tls"];
 const PROGRAMS = ["trace", "http", "course", "philosophers", "spin"];
@@ -21,11 +21,12 @@ Options:
   --examples DIR   the built examples: ${PROGRAMS.join(", ")} [target/release/examples]
   --NAME PATH      one of them, for example --course target/debug/examples/course
   --book DIR       the pages of the book [target/book/html]
+  --playground FILE  its page [target/playground.html]
   --https URL      the page for tls`;
 
 function options() {
   const target = process.env.CARGO_TARGET_DIR ?? path.join(root, "target");
-  const names = ["examples", ...PROGRAMS, "book", "https"];
+  const names = ["examples", ...PROGRAMS, "book", "playground", "https"];
   const given = parseArgs({
     options: Object.fromEntries([...names.map((name) => [name, { type: "string" }]), ["help", { type: "boolean" }]]),
     allowPositionals: true,
@@ -33,6 +34,7 @@ function options() {
   const { examples = path.join(target, "release/examples"), help, ...paths } = given.values;
   for (const name of PROGRAMS) paths[name] ??= path.join(examples, name);
   paths.book ??= path.join(target, "book/html");
+  paths.playground ??= path.join(target, "playground.html");
   const checks = given.positionals.length > 0 ? given.positionals : CHECKS;
   const unknown = checks.find((name) => ![...CHECKS, ...OTHERS].includes(name));
   if (unknown) throw new Error(`there is no check ${unknown}`);

@@ -1,0 +1,134 @@
+// The log. Only the rows that can be seen are in the page: a log may have 80,000 lines.
+
+const ROW = 18;
+const log = {
+  box: element("log"),
+  rows: element("rows"),
+  lines: [],
+  // How many lines at the top are no events.
+  heads: 0,
+  // The event that the reader has chosen, from 0; -1 for none.
+  chosen: -1,
+  // The events that led to it.
+  causes: new Set(),
+  // The lines of the program for events that name none, by their numbers.
+  sites: new Map(),
+};
+
+const eventCount = () => log.lines.length - log.heads;
+const words = (line) => line.trim().split(/\s+/);
+const numberOf = (event) => Number(/#(\d+)/.exec(log.lines[event + log.heads])[1]);
+
+// Returns the line of the program that a line of the log comes from, or 0.
+function siteOf(line) {
+  const site = / (?:set-)?at=program:(\d+)/.exec(line)?.[1];
+  return site ? Number(site) : log.sites.get(Number(words(line)[2]?.slice(1))) ?? 0;
+}
+
+function showRun({ log: lines, problems, report, lines: sites, took }) {
+  showProblems(problems);
+  document.body.classList.toggle("stale", !lines);
+  if (lines) {
+    log.lines = lines.trimEnd().split("\n");
+    log.heads = Math.max(0, log.lines.findIndex((line) => !line.startsWith("#")));
+    [log.chosen, log.causes, log.sites] = [-1, new Set(), new Map(sites)];
+    timeline.isCurrent = false;
+    element("all").style.height = `${log.lines.length * ROW}px`;
+    showReport(report);
+    showHint();
+  }
+  tell(...statusOf(lines, problems, report));
+  drawRows();
+  paint();
+  // For the test of the page: how long the first log and this run took.
+  document.body.dataset.shown ??= Math.round(performance.now());
+  document.body.dataset.took = took;
+}
+
+function statusOf(lines, problems, report) {
+  const strong = (text) => make("b", "", text);
+  const at = problems[0]?.[0];
+  if (!lines) {
+    const before = log.lines.length > 0 ? "; the log is still that of the program before" : "";
+    return [strong("Not run"), `: see line ${at}${before}`];
+  }
+  const end = `${Math.round(words(log.lines.at(-1))[0] * 1e6) / 1000} ms of virtual time`;
+  const size = `${eventCount().toLocaleString("en")} lines in the log`;
+  if (report) return [strong("Stuck"), ` at ${end}: no task can continue; ${size}`];
+  if (at) return [strong(`Failed in line ${at}`), `, and ended after ${end}; ${size}`];
+  return [strong("Done"), ` after ${end}; ${size}`];
+}
+
+function drawRows() {
+  const { box, rows, lines, heads } = log;
+  const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
+  const end = Math.min(lines.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + 8);
+  const caret = caretLine();
+  rows.style.top = `${first * ROW}px`;
+  rows.replaceChildren(...lines.slice(first, end).map((line, n) => {
+    const event = first + n - heads;
+    return event < 0 ? make("div", "head", line) : rowOf(line, event, siteOf(line) === caret);
+  }));
+  box.setAttribute("aria-activedescendant", log.chosen < 0 ? "" : `event-${log.chosen}`);
+}
+
+// The tasks that are in every log.
+const GIVEN = {
+  1: "Task 1 `wakeup` is the kernel's own: it waits for wake-ups from other threads",
+  2: "Task 2 `main` spawns the tasks of the program, and waits for the end of each",
+};
+
+function rowOf(line, event, isOfCaret) {
+  const [, , , task, , verb] = words(line);
+  const row = make("div", `v-${verb}`, line);
+  row.id = `event-${event}`;
+  row.title = GIVEN[task] ?? "";
+  row.setAttribute("role", "option");
+  row.setAttribute("aria-selected", event === log.chosen);
+  row.setAttribute("aria-setsize", eventCount());
+  row.setAttribute("aria-posinset", event + 1);
+  if (isOfCaret) row.classList.add("of-caret");
+  if (log.causes.has(event)) row.classList.add("cause");
+  if (event === log.chosen) row.classList.add("chosen");
+  row.addEventListener("click", () => choose(event));
+  return row;
+}
+
+// Chooses an event: in the log, in the program and, unless it was chosen there, in the timeline.
+function choose(event, isFromTimeline = false) {
+  if (event < 0 || event >= eventCount()) return;
+  [log.chosen, log.causes] = [event, new Set()];
+  showRow(event + log.heads);
+  if (!isFromTimeline) timelineInside()?.choose(event, true);
+  if (kernel.hasRun) kernel.worker.postMessage({ why: event });
+  drawRows();
+  paint();
+  showMark();
+}
+
+// Scrolls the log so that a line has its neighbours around it.
+function showRow(line) {
+  const { box } = log, top = line * ROW;
+  if (top < box.scrollTop + ROW) box.scrollTop = top - ROW;
+  if (top + 3 * ROW > box.scrollTop + box.clientHeight) {
+    box.scrollTop = top + 3 * ROW - box.clientHeight;
+  }
+}
+
+// Shows an event that comes from the line of the caret, if no such event can be seen.
+function showLinesOf(caret) {
+  const { box, lines } = log;
+  const found = lines.flatMap((line, n) => siteOf(line) === caret ? [n] : []);
+  const isSeen = (n) => n * ROW >= box.scrollTop && (n + 1) * ROW <= box.scrollTop + box.clientHeight;
+  if (found.length > 0 && !found.some(isSeen)) showRow(found[0]);
+}
+
+log.box.addEventListener("scroll", drawRows);
+log.box.addEventListener("keydown", (event) => {
+  const by = {
+    ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity,
+  }[event.key];
+  if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  choose(Math.min(eventCount() - 1, Math.max(0, log.chosen + by)));
+});

@@ -1,0 +1,37 @@
+// What the kernel says about a run: why an event happened, and the report of a run that is stuck.
+
+function showHint() {
+  element("sentence").textContent =
+    "Each line of the log is a decision of the kernel. Click one to see why, and where in the program.";
+  element("sentence").className = "hint";
+  element("chain").replaceChildren();
+}
+
+// Shows the answer of `trace why`: a sentence, an empty line, and the chain of causes.
+function showWhy(answer) {
+  const [sentence, , ...chain] = answer.trimEnd().split("\n");
+  const first = numberOf(0);
+  element("sentence").textContent = sentence;
+  element("sentence").className = "";
+  element("chain").replaceChildren(...chain.map((line) => {
+    const number = /#(\d+)/.exec(line)?.[1];
+    if (number === undefined) return make("li", "", line.trim());
+    const event = Number(number) - first, button = make("button", "", line.trim());
+    log.causes.add(event);
+    button.addEventListener("click", () => choose(event));
+    return make("li", "", button);
+  }));
+  element("why").scrollTop = 0;
+  // The answer has taken room from the log.
+  showRow(log.chosen + log.heads);
+  drawRows();
+}
+
+// Of the report, the circle of tasks is what counts; the table of all tasks is folded.
+function showReport(report) {
+  element("report").hidden = !report;
+  if (!report) return;
+  const [table, circle] = report.split(/\n(?=deadlock of )/);
+  const folded = make("details", "", make("summary", "", "The table of tasks"), make("pre", "", table));
+  element("report").replaceChildren(...circle ? [make("pre", "", circle), folded] : [make("pre", "", table)]);
+}
