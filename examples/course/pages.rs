@@ -9,6 +9,7 @@
 //! <!-- change -->     the change from the step before
 //! <!-- code -->       the code in full
 //! <!-- panel 13 -->   the timeline of the log, with the state of the kernel at line 13
+//! <!-- play: race -->   the playground with this program, on any page of the book
 //! <!-- checkout -->   up to the next mark: commands that the book does not show, because it shows
 //!                     their results
 //! ```
@@ -40,17 +41,19 @@ pub fn is_given(text: &str) -> bool {
 
 /// A place on a page for a generated part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum Mark<'l> {
     Log,
     Change,
     Code,
     /// The number of the line that the panel shows.
     Panel(u64),
+    /// The name of a program of the playground.
+    Play(&'l str),
     Checkout,
 }
 
 /// Reads a line of a page as a mark.
-pub fn mark(line: &str) -> Option<Mark> {
+pub fn mark(line: &str) -> Option<Mark<'_>> {
     let words = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
     match words.split_once(' ').unwrap_or((words, "")) {
         ("log", "") => Some(Mark::Log),
@@ -58,6 +61,7 @@ pub fn mark(line: &str) -> Option<Mark> {
         ("code", "") => Some(Mark::Code),
         ("checkout", "") => Some(Mark::Checkout),
         ("panel", line) => line.parse().ok().map(Mark::Panel),
+        ("play:", name) => Some(Mark::Play(name)),
         _ => None,
     }
 }

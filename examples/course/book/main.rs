@@ -6,6 +6,7 @@
 //! outline.rs   the pages in their order, and the file of the repository that each is from
 //! links.rs     links between files of the repository become links between pages
 //! step.rs      the marks on the pages of the steps become logs, changes, code and timelines
+//! play.rs      the marks of the playground become frames with its programs
 //! lab.rs       the given file and the hints of a lab, folded
 //! listing.rs   a file of code with numbered lines
 //! ```
@@ -14,6 +15,7 @@ mod lab;
 mod links;
 mod listing;
 mod outline;
+mod play;
 mod step;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
 
 use outline::{Item, Page};
+use play::Playground;
 
 /// Makes the book of the course, the guide and the grammar of the log, in HTML.
 #[derive(Parser)]
@@ -76,6 +79,7 @@ fn prepare(src: &Path) -> Result<usize> {
     places.extend((1..=slides::LECTURES).map(outline::lecture));
     places.extend((1..=pages::STEPS).flat_map(step::places));
     let mut links = links::Links::new(root, places);
+    let playground = Playground::make(root, src)?;
     for item in &mut items {
         let Item::Page(page) = item else { continue };
         if let Some(source) = &page.source {
@@ -84,6 +88,7 @@ fn prepare(src: &Path) -> Result<usize> {
         if let Some(step) = page.step {
             page.text = step::expand(&page.text, step)?;
         }
+        page.text = playground.expand(&page.text, &page.path)?;
         if let Some(folder) = &page.lab {
             let given = fs::read_to_string(folder.join("given.rs")).ok();
             page.text = lab::page(&page.text, given.as_deref());

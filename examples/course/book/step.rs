@@ -1,4 +1,5 @@
-//! The pages of the steps: marks become the log, the change, the code and the timeline.
+//! The pages of the steps: marks become the log, the change, the code and the timeline. Marks of
+//! the playground stay, for `play.rs`.
 
 use anyhow::{Context as _, Result};
 use course::markup::escaped;
@@ -25,7 +26,7 @@ pub fn expand(text: &str, step: u32) -> Result<String> {
         is_left_out &= mark.is_none();
         match mark {
             None if is_left_out => continue,
-            None => expanded += line,
+            None | Some(Mark::Play(_)) => expanded += line,
             Some(Mark::Log) => expanded += &log(step),
             Some(Mark::Change) => expanded += &change(step),
             Some(Mark::Code) => expanded += &code_link(step),
