@@ -193,16 +193,17 @@ class Tab {
     return this.run(`(${does})(...${JSON.stringify(args)})`);
   }
 
-  // The same in the first frame of the page, once it has loaded what it is to show.
-  async callInFrame(does, ...args) {
+  // The same in the frame of the page whose address ends so, once it has loaded what it is to show.
+  async callInFrame(address, does, ...args) {
     let frame;
     const isLoaded = async () => {
       const { frameTree } = await this.send("Page.getFrameTree");
-      ({ frame } = frameTree.childFrames[0]);
-      return frame.url !== "about:blank" && this.#loaded.has(frame.loaderId);
+      const frames = frameTree.childFrames.map((child) => child.frame);
+      frame = frames.find(({ url, urlFragment = "" }) => `${url}${urlFragment}`.endsWith(address));
+      return frame && this.#loaded.has(frame.loaderId);
     };
     for (const from = Date.now(); !await isLoaded(); await pause(20)) {
-      if (Date.now() - from > LIMIT_MS) throw new Error(`the frame ${frame.url} does not load`);
+      if (Date.now() - from > LIMIT_MS) throw new Error(`the frame ${address} does not load`);
     }
     const { executionContextId } = await this.send("Page.createIsolatedWorld", { frameId: frame.id });
     return this.run(`(${does})(...${JSON.stringify(args)})`, executionContextId);

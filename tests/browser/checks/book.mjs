@@ -1,15 +1,24 @@
 // Looks at each page of the book, with all that is folded open: its links lead to a page, and to an
 // anchor that is there; it has its parts; nothing makes it scroll sideways. A light page is 1280 px
-// wide, and a dark page 400 px, except the files, which are alike; some pages have both widths. Then
-// searches.
+// wide, and a dark page 400 px, except the files, which are alike; some pages have both widths. Each
+// program of the playground runs in its frame, or is text if the book has no playground. Then searches.
 
-import { readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { must } from "../world.mjs";
+import { golden, must, root } from "../world.mjs";
 
 export const needs = ["book"];
 
+// The files that have programs of the playground, and their pages.
+const PLAYED = [
+  ...[1, 4, 6, 8, 11].map((step) => `step_${`${step}`.padStart(2, "0")}`)
+    .map((step) => [`examples/course/${step}/README.md`, `steps/${step}.html`]),
+  ["kernel/src/guide/reading.md", "guide/reading.html"],
+];
+
+// The pages of the book that other checks look at.
+const HAS_CHECKS = /(_timeline|\/play)\.html$/;
 const BOTH = /(index|step_06|step_12|16_fair|rows|grammar|turn\.rs)\.html$/;
 
 // The files below a folder, from there.
@@ -24,7 +33,42 @@ export default async function book(tab, { paths }) {
   const pages = files.sort().map((file) => pathToFileURL(path.resolve(paths.book, file)).href);
   const links = await look(tab, folder, pages, "light");
   await look(tab, folder, pages, "dark");
-  return `${pages.length} pages, ${links} links`;
+  const programs = await play(tab, folder, existsSync(path.join(paths.book, "play.html")));
+  return `${pages.length} pages, ${links} links, ${programs}`;
+}
+
+// Looks at the programs of the playground. Returns how many there are, and as what.
+async function play(tab, folder, hasFrames) {
+  let count = 0;
+  for (const [scheme, width] of [["light", 1280], ["dark", 400]]) {
+    await tab.prefer(scheme);
+    await tab.size(width, 900);
+    for (const [file, page] of PLAYED) {
+      const text = readFileSync(path.join(root, file), "utf8");
+      const names = [...text.matchAll(/^<!-- play: (.*) -->$/gm)].map(([, name]) => name);
+      must(names.length > 0, `${file} has no program`);
+      await tab.open(`${folder}${page}`);
+      const { frames, heads } = await tab.call(played);
+      const wanted = hasFrames ? names.map((name) => `../play.html?small#${name}`) : [];
+      must(frames.join() === wanted.join(), `${page}: the frames are ${frames}`);
+      for (const [nth, name] of names.entries()) {
+        const log = golden(`play/${name}`);
+        if (hasFrames) await runs(tab, `${page}, ${name}`, nth, wanted[nth].slice(2), log);
+        else must(heads.includes(log.text.split("\n")[0]), `${page}: has no log of ${name}`);
+      }
+      count += names.length;
+    }
+  }
+  return `${count / 2} programs in ${hasFrames ? "frames" : "text"}`;
+}
+
+// The program in a frame runs and has its log, and the frame is as high as what it shows.
+async function runs(tab, what, nth, address, log) {
+  await tab.call(scrollToFrame, nth);
+  const lines = await tab.callInFrame(address, answer);
+  must(lines === log.lines.length, `${what}: ${lines} lines, not ${log.lines.length}`);
+  const hidden = await tab.callInFrame(address, hiddenHeight);
+  must(hidden === 0, `${what}: ${hidden} px of it are hidden`);
 }
 
 // Looks at the book as a reader with this preference. Returns how many links it has found.
@@ -46,8 +90,7 @@ async function look(tab, folder, pages, scheme) {
     const [address, anchor] = link.split("#");
     const target = address.split("?")[0];
     if (!anchors.has(target)) return faults.push(`${short(page)}: ${short(link)} is no page`);
-    const isLine = target.endsWith("_timeline.html");
-    if (!anchor || isLine || anchors.get(target).has(decodeURIComponent(anchor))) return;
+    if (!anchor || HAS_CHECKS.test(target) || anchors.get(target).has(decodeURIComponent(anchor))) return;
     faults.push(`${short(page)}: ${short(link)} has no such anchor`);
   }
 
@@ -55,8 +98,7 @@ async function look(tab, folder, pages, scheme) {
   const [width, other] = isDark ? [400, 1280] : [1280, 400];
   for (const page of isDark ? pages.filter((page) => !page.includes("/files/")) : pages) {
     anchors.set(page, new Set());
-    // A timeline has checks of its own.
-    if (page.endsWith("_timeline.html")) continue;
+    if (HAS_CHECKS.test(page)) continue;
     await show(page, width);
     const found = await tab.call(collect, page);
     anchors.set(page, new Set(found.anchors));
@@ -69,7 +111,7 @@ async function look(tab, folder, pages, scheme) {
   // The timeline inside the page of a step opens at the line that the page names.
   await show(`${folder}steps/step_06.html`, 1280);
   const line = await tab.call(scrollToPanel);
-  const isThere = await tab.callInFrame(opensAt, line);
+  const isThere = await tab.callInFrame(`step_06_timeline.html#${line}`, opensAt, line);
   if (!isThere) faults.push(`it never had #${line} in step 6`);
 
   const words = "wake queue";
@@ -125,6 +167,33 @@ async function opensAt(line) {
   const isThere = () => document.body?.innerText.includes(`#${line}`);
   for (let tries = 0; tries < 1000 && !isThere(); tries++) await new Promise((resume) => setTimeout(resume, 10));
   return isThere();
+}
+
+// The addresses of the frames with programs, and the first lines of all that is in code.
+function played() {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  return {
+    frames: all(".play iframe").map((frame) => frame.getAttribute("src")),
+    heads: all("pre code").map((code) => code.textContent.split("\n")[0]),
+  };
+}
+
+function scrollToFrame(nth) {
+  document.querySelectorAll(".play iframe")[nth].scrollIntoView();
+}
+
+// How many lines the log in the frame has, once it is there.
+async function answer() {
+  const lines = () => /(\d+) lines/.exec(document.getElementById("status")?.textContent)?.[1];
+  for (let tries = 0; tries < 1000 && !lines(); tries++) await new Promise((resume) => setTimeout(resume, 10));
+  return Number(lines());
+}
+
+// How much of the page in the frame is below its end, once the frame has its height.
+async function hiddenHeight() {
+  const hidden = () => Math.max(0, document.documentElement.offsetHeight - innerHeight);
+  for (let tries = 0; tries < 100 && hidden(); tries++) await new Promise((resume) => setTimeout(resume, 10));
+  return hidden();
 }
 
 // The texts of the results, and the theme.
