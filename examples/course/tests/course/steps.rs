@@ -120,6 +120,39 @@ fn each_page_has_its_marks_and_no_generated_part() {
     }
 }
 
+/// The names of the programs of the playground on a page.
+fn played(page: &str) -> Vec<&str> {
+    let name = |line| match mark(line) {
+        Some(pages::Mark::Play(name)) => Some(name),
+        _ => None,
+    };
+    page.lines().filter_map(name).collect()
+}
+
+#[test]
+fn each_program_of_the_playground_is_on_one_page_of_the_book() {
+    let reading = labs::root().join("kernel/src/guide/reading.md");
+    let mut texts: Vec<String> = (1..=STEPS).map(page).collect();
+    texts.push(fs::read_to_string(reading).unwrap());
+    let mut found: Vec<&str> = texts.iter().flat_map(|text| played(text)).collect();
+    found.sort_unstable();
+    let programs = fs::read_dir(labs::root().join("examples/play/pages")).unwrap();
+    let mut names: Vec<String> = programs
+        .map(|entry| {
+            let file = entry.unwrap().file_name().into_string().unwrap();
+            file.strip_suffix(".play").unwrap().split_once('-').unwrap().1.to_owned()
+        })
+        .collect();
+    names.sort_unstable();
+    assert_eq!(found, names);
+    for text in &texts {
+        for name in played(text) {
+            let address = format!("`target/playground.html#{name}`");
+            assert!(text.contains(&address), "a page does not say {address}");
+        }
+    }
+}
+
 #[test]
 fn the_lines_of_the_log_on_a_page_are_lines_of_the_golden_log_in_their_order() {
     for step in 1..=STEPS {
