@@ -27,11 +27,11 @@ const DIGITS: usize = 9;
 pub fn read(text: &str) -> Result<Program, Vec<Problem>> {
     // Editors on Windows may write a mark of the byte order.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim_end().lines().count() > LINES {
-        return Err(vec![Problem { line: LINES + 1, text: messages::too_many_lines(LINES) }]);
-    }
     let lines = (1..).zip(text.lines()).map(|(number, text)| Line::new(number, text));
     let mut lines: Vec<_> = lines.filter(|line| !line.text.is_empty()).collect();
+    if let Some(line) = lines.iter().map(|line| line.number).find(|number| *number > LINES) {
+        return Err(vec![Problem { line, text: messages::too_many_lines(LINES) }]);
+    }
     // A whole program may be indented, as in a quotation.
     let margin = lines.first().map_or(0, |line| line.depth);
     lines.iter_mut().for_each(|line| line.depth = line.depth.saturating_sub(margin));
@@ -160,9 +160,10 @@ impl<'t> Reader<'t> {
                 self.program.main.push(Statement { line: line.number, what });
                 self.joins.push(Statement { line: line.number, what: What::Join(name) });
             }
-            ("shared", [name, "=", value], None) => {
-                let name = self.declared(Name::Variable, name, line.number)?;
-                self.program.shared.insert(name, number(value)?);
+            ("shared", [_, ..], None) if args.contains('=') => {
+                let (name, value) = args.split_once('=').expect("the line has one");
+                let name = self.declared(Name::Variable, name.trim(), line.number)?;
+                self.program.shared.insert(name, number(value.trim())?);
             }
             ("channel", [name, room], None) => {
                 let name = self.declared(Name::Channel, name, line.number)?;

@@ -46,8 +46,9 @@ fn begin<'a>(Statement { line, what }: &'a Statement, me: &'a Frame<'_>) -> Begu
         }
         What::Yield => rest(yield_now()),
         What::Note(text) => {
+            let text = me.filled(text)?;
             world.record_site(*line);
-            note(me.filled(text)?);
+            note(text);
             done()
         }
 
@@ -70,8 +71,9 @@ fn begin<'a>(Statement { line, what }: &'a Statement, me: &'a Frame<'_>) -> Begu
         }
         What::Send(name, value) => rest(world.channels[name].put(me.value(value)?)),
         What::Recv(name, None) => after(world.channels[name].get(), move |value| {
+            let value = value?;
             world.record_site(*line);
-            note(format_args!("{name} gave {}", value?));
+            note(format_args!("{name} gave {value}"));
             Ok(())
         }),
         What::Recv(name, Some(variable)) => after(world.channels[name].get(), |value| {

@@ -283,11 +283,23 @@ fn twins(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     twins
 }
 
-/// Returns the names of all goldens, for the test that none is orphaned.
+/// Returns the names of all goldens, for the test that none is orphaned. A golden in a folder has
+/// a name such as `play/race`.
 pub fn goldens() -> BTreeSet<String> {
-    let files = fs::read_dir(path_of("x").parent().expect("it is in a directory"));
-    let files = files.expect("the goldens can be listed").map(|file| file.expect("listed").path());
-    files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
+    fn add(folder: &Path, before: &str, names: &mut BTreeSet<String>) {
+        for file in fs::read_dir(folder).expect("the goldens can be listed") {
+            let path = file.expect("listed").path();
+            let stem = path.file_stem().expect("a name").to_string_lossy();
+            let name = format!("{before}{stem}");
+            match path.is_dir() {
+                true => add(&path, &format!("{name}/"), names),
+                false => drop(names.insert(name)),
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    add(path_of("x").parent().expect("it is in a directory"), "", &mut names);
+    names
 }
 
 /// The text of a golden.
