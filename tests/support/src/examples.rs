@@ -36,9 +36,9 @@ fn build_with<'a>(what: impl Iterator<Item = &'a str>) -> PathBuf {
     deps.parent().unwrap().parent().unwrap().join("examples")
 }
 
-/// Returns the names of the examples in a manifest.
+/// Returns the names of the examples in a manifest, except those that are libraries.
 fn names(manifest: &str) -> Vec<&str> {
-    let parts = manifest.split("[[example]]").skip(1);
+    let parts = manifest.split("[[example]]").skip(1).filter(|part| !part.contains("crate-type"));
     let lines = parts.map(|part| part.lines().find_map(|line| line.strip_prefix("name = ")));
     lines.map(|name| name.expect("an example has a name").trim_matches('"')).collect()
 }
