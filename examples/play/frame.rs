@@ -13,7 +13,8 @@ use super::world::World;
 /// Variables and their values.
 pub type Variables = BTreeMap<String, i64>;
 
-/// The longest time in milliseconds, eleven days. So no clock ends, however often a task sleeps.
+/// The longest time in milliseconds, although a product can be larger. A clock has room for as
+/// many of these times as a program has statements.
 const LONGEST: i64 = 999_999_999;
 
 /// What a task has for itself.

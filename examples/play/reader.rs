@@ -16,7 +16,7 @@ use super::program::{
 const TAB: usize = 4;
 /// The largest number of blocks inside each other. Each needs some of the stack when it runs.
 const NESTED: usize = 50;
-/// The largest number of digits of a number in a program.
+/// The largest number of digits of a number in a program. A time is at most eleven days.
 const DIGITS: usize = 9;
 
 /// Reads a program.
@@ -231,7 +231,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads the lines that are indented below a wrong line, for their problems and the names that they introduce.
+    /// Reads the lines that are indented below a wrong line, for their problems and the names that
+    /// they introduce.
     fn lines_below(&mut self, wrong: Line<'t>) {
         if self.peek().is_some_and(|line| line.depth > wrong.depth) {
             let _ = self.body(wrong, "");
@@ -255,37 +256,25 @@ impl<'t> Reader<'t> {
     fn statement(&mut self, line: Line<'t>) -> Read<What> {
         let (word, args, block) = line.parts();
         let number = line.number;
-        match (word, block) {
-            (_, None) if args.starts_with('=') => {
+        let has_blanks = args.contains(char::is_whitespace);
+        Ok(match (word, args, block) {
+            (_, _, None) if args.starts_with('=') => {
                 let name = self.introduced(Name::Variable, word)?;
-                return Ok(What::Set(name, self.value(&args[1..], number)?));
+                What::Set(name, self.value(&args[1..], number)?)
             }
-            // Words that need no argument.
-            ("yield", None) if args.is_empty() => return Ok(What::Yield),
-            ("shield", Some(inline)) if args.is_empty() => {
-                return Ok(What::Shield(self.body(line, inline)?));
-            }
-            ("try", Some(inline)) if args.is_empty() => {
+            ("yield", "", None) => What::Yield,
+            ("shield", "", Some(inline)) => What::Shield(self.body(line, inline)?),
+            ("try", "", Some(inline)) => {
                 let body = self.body(line, inline)?;
                 let finally = self.second_body(line, "finally")?;
-                let finally = finally.ok_or_else(|| messages::NO_FINALLY.to_owned())?;
-                return Ok(What::Try(body, finally));
+                What::Try(body, finally.ok_or_else(|| messages::NO_FINALLY.to_owned())?)
             }
-            ("repeat", Some(inline)) if args.is_empty() => {
-                return Ok(What::Repeat(None, self.body(line, inline)?));
-            }
-            _ if args.is_empty() => return self.not_a_statement(line),
-            ("lock" | "unlock" | "wait" | "wake" | "spawn" | "join" | "cancel", _)
-                if args.contains(char::is_whitespace) =>
-            {
-                return self.not_a_statement(line);
-            }
-            _ => {}
-        }
-        Ok(match (word, block) {
-            ("sleep", None) => What::Sleep(self.value(args, number)?),
-            ("spin", None) => What::Spin(self.value(args, number)?),
-            ("note", None) => {
+            ("repeat", "", Some(inline)) => What::Repeat(None, self.body(line, inline)?),
+            // All others need an argument.
+            (_, "", _) => return self.not_a_statement(line),
+            ("sleep", _, None) => What::Sleep(self.value(args, number)?),
+            ("spin", _, None) => What::Spin(self.value(args, number)?),
+            ("note", _, None) => {
                 for piece in pieces(args) {
                     if let Piece::Variable(name) = piece {
                         self.used(Name::Variable, name, number)?;
@@ -293,48 +282,48 @@ impl<'t> Reader<'t> {
                 }
                 What::Note(args.to_owned())
             }
-            ("lock", None) => What::Lock(self.introduced(Name::Lock, args)?),
-            ("unlock", None) => What::Unlock(self.used(Name::Lock, args, number)?),
-            ("wait", None) => What::Wait(self.introduced(Name::Bell, args)?),
-            ("wake", None) => What::Wake(self.introduced(Name::Bell, args)?),
-            ("send", None) => match first_word(args) {
-                (_, "") => return self.not_a_statement(line),
-                (channel, value) => {
-                    let channel = self.introduced(Name::Channel, channel)?;
-                    What::Send(channel, self.value(value, number)?)
-                }
-            },
-            ("recv", None) => match first_word(args) {
-                (channel, "") => What::Recv(self.introduced(Name::Channel, channel)?, None),
-                (channel, variable) => {
-                    let channel = self.introduced(Name::Channel, channel)?;
-                    What::Recv(channel, Some(self.introduced(Name::Variable, variable)?))
-                }
-            },
-            ("spawn", Some(inline)) => {
-                let name = self.introduced(Name::Task, args)?;
-                What::Spawn(name, Rc::new(self.body(line, inline)?))
+            ("send", _, None) if has_blanks => {
+                let (channel, value) = first_word(args);
+                let channel = self.introduced(Name::Channel, channel)?;
+                What::Send(channel, self.value(value, number)?)
             }
-            ("join", None) => What::Join(self.used(Name::Task, args, number)?),
-            ("cancel", None) => What::Cancel(self.used(Name::Task, args, number)?),
-            ("within", Some(inline)) => {
+            ("recv", _, None) => {
+                let (channel, variable) = first_word(args);
+                let channel = self.introduced(Name::Channel, channel)?;
+                let variable = Some(variable).filter(|name| !name.is_empty());
+                let variable = variable.map(|name| self.introduced(Name::Variable, name));
+                What::Recv(channel, variable.transpose()?)
+            }
+            ("within", _, Some(inline)) => {
                 let time = self.value(args, number)?;
                 let body = self.body(line, inline)?;
                 What::Within(time, body, self.second_body(line, "late")?.unwrap_or_default())
             }
-            ("if", Some(inline)) => {
+            ("if", _, Some(inline)) => {
                 let test = self.test(args, number)?;
                 let yes = self.body(line, inline)?;
                 What::If(test, yes, self.second_body(line, "else")?.unwrap_or_default())
             }
-            ("repeat", Some(inline)) => {
+            ("repeat", _, Some(inline)) => {
                 let count = self.value(args, number)?;
                 What::Repeat(Some(count), self.body(line, inline)?)
             }
-            ("while", Some(inline)) => {
+            ("while", _, Some(inline)) => {
                 let test = self.test(args, number)?;
                 What::While(test, self.body(line, inline)?)
             }
+            // All others need one name.
+            _ if has_blanks => return self.not_a_statement(line),
+            ("lock", _, None) => What::Lock(self.introduced(Name::Lock, args)?),
+            ("unlock", _, None) => What::Unlock(self.used(Name::Lock, args, number)?),
+            ("wait", _, None) => What::Wait(self.introduced(Name::Bell, args)?),
+            ("wake", _, None) => What::Wake(self.introduced(Name::Bell, args)?),
+            ("spawn", _, Some(inline)) => {
+                let name = self.introduced(Name::Task, args)?;
+                What::Spawn(name, Rc::new(self.body(line, inline)?))
+            }
+            ("join", _, None) => What::Join(self.used(Name::Task, args, number)?),
+            ("cancel", _, None) => What::Cancel(self.used(Name::Task, args, number)?),
             _ => return self.not_a_statement(line),
         })
     }
@@ -351,38 +340,38 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn value(&mut self, text: &'t str, line: usize) -> Read<Value> {
-        let operator = |text: &str| text.chars().next();
-        let end = |text: &str| text.find(OPERATORS.map(|(sign, _)| sign)).unwrap_or(text.len());
-        let (mut first, mut rest) = text.trim().split_at(end(text.trim()));
-        // A sign before the first term: `-5` is `0 - 5`.
-        if first.is_empty() && rest.starts_with('-') {
-            first = "0";
+    fn value(&mut self, text: &str, line: usize) -> Read<Value> {
+        let operator = |c: char| OPERATORS.into_iter().find(|(sign, _)| *sign == c);
+        let operators: Vec<_> = text.chars().filter_map(operator).collect();
+        let mut terms = Vec::new();
+        for (place, term) in text.split(|c| operator(c).is_some()).enumerate() {
+            terms.push(match (term.trim(), &operators[..]) {
+                // `-5` is `0 - 5`.
+                ("", [('-', _), ..]) if place == 0 => Term::Number(0),
+                ("", [_, ..]) => {
+                    let (sign, _) = operators[place.saturating_sub(1)];
+                    return Err(messages::one_sided(sign));
+                }
+                (term, _) => self.term(term, line)?,
+            });
         }
-        let mut value = Value { first: self.term(first, rest, line)?, rest: Vec::new() };
-        while let Some(sign) = operator(rest) {
-            let (term, after) = rest[1..].split_at(end(&rest[1..]));
-            let term = self.term(term, rest, line)?;
-            let operator = OPERATORS.iter().find(|(each, _)| *each == sign);
-            value.rest.push((operator.expect("the search was for an operator").1, term));
-            rest = after;
-        }
-        Ok(value)
+        let mut terms = terms.into_iter();
+        let first = terms.next().expect("a split text has a part");
+        let rest = operators.into_iter().map(|(_, operator)| operator).zip(terms).collect();
+        Ok(Value { first, rest })
     }
 
-    /// Reads a term. `rest` begins with the operator next to it.
-    fn term(&mut self, term: &str, rest: &str, line: usize) -> Read<Term> {
-        match (term.trim(), rest.chars().next()) {
-            ("", Some(sign)) => Err(messages::one_sided(sign)),
-            (term, _) if term.starts_with(char::is_alphabetic) => {
-                self.used(Name::Variable, term, line).map(Term::Variable)
-            }
-            (term, _) if is_number(term) => number(term).map(Term::Number),
-            (term, _) => Err(messages::not_a_value(term)),
+    fn term(&mut self, text: &str, line: usize) -> Read<Term> {
+        if text.starts_with(char::is_alphabetic) {
+            self.used(Name::Variable, text, line).map(Term::Variable)
+        } else if is_number(text) {
+            number(text).map(Term::Number)
+        } else {
+            Err(messages::not_a_value(text))
         }
     }
 
-    fn test(&mut self, text: &'t str, line: usize) -> Read<Test> {
+    fn test(&mut self, text: &str, line: usize) -> Read<Test> {
         let split = |(sign, is)| text.split_once(sign).map(|(left, right)| (left, is, right));
         let found = COMPARISONS.into_iter().find_map(split);
         let (left, is, right) = found.ok_or_else(|| messages::not_a_test(text))?;

@@ -2,7 +2,7 @@
 
 use super::{changed, has, notes, of_verb, page, ran};
 
-const PAGES: [&str; 9] = [
+pub const PAGES: [&str; 9] = [
     "play/two-tasks",
     "play/race",
     "play/channel",
