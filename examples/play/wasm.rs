@@ -15,7 +15,7 @@ use trace_tool::style::Paint;
 use trace_tool::{chain, page};
 
 use super::program::read;
-use super::run::{Ran, run};
+use super::run::{Ran, run, run_timed};
 
 thread_local! {
     static IN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -28,7 +28,7 @@ thread_local! {
 struct Played {
     program: String,
     log: String,
-    /// Read from the log when it is first needed.
+    /// The same run, timed. It is made when it is first needed.
     trace: Option<Trace>,
 }
 
@@ -110,11 +110,17 @@ pub extern "C" fn panicked() -> usize {
 
 fn with_trace(make: impl FnOnce(&str, &Trace) -> Vec<u8>) -> usize {
     answer(PLAYED.with_borrow_mut(|played| {
-        let Some(Played { program, log, trace }) = played else { return Vec::new() };
-        let trace = trace.get_or_insert_with(|| {
-            let log = log.clone().into_bytes();
-            Trace::read(log, |_| {}).expect("a log in memory can be read")
-        });
+        let Some(Played { program, trace, .. }) = played else { return Vec::new() };
+        let trace = trace.get_or_insert_with(|| timed(program));
         make(program, trace)
     }))
+}
+
+/// Returns the events of the log, at the same places, with the lengths of the runs. The log that
+/// the page shows does not have them: they would be in every second line.
+fn timed(program: &str) -> Trace {
+    let Ran { log, .. } = read(program).map(run_timed).unwrap_or_default();
+    let is_boot = |line: &&str| line.split_whitespace().nth(2) == Some("#0000");
+    let log: String = log.lines().filter(|line| !is_boot(line)).flat_map(|l| [l, "\n"]).collect();
+    Trace::read(log.into_bytes(), |_| {}).expect("a log in memory can be read")
 }

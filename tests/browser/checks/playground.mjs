@@ -193,6 +193,13 @@ async function runsPrograms(page) {
     sameFacts({ problems, notice }, { problems: "", notice: "" }, name);
     const golden = readFileSync(path.join(root, "tests/golden/play", `${name}.trace`), "utf8");
     same(withoutRemarks(lines), withoutRemarks(golden), `${name}: the log`);
+    // The timeline has the same events, timed.
+    const drawn = await page.call(() => {
+      const { count, line } = timelineInside();
+      return Array.from({ length: count }, (_, n) => line(n)).join("\n");
+    });
+    const untimed = (log) => log.replace(/ (ran|waited|late)=\S+/g, "");
+    same(untimed(drawn), untimed(lines.replace(/^#.*\n/gm, "")), `${name}: the timeline`);
     must(program.startsWith("# "), `${name}: expected a comment at the top of the program`);
   }
   return names.length;
