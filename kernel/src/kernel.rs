@@ -4,13 +4,12 @@
 //! log, and a phase that fails does not skip the next one. Together they take no longer than the
 //! drain and one grace period.
 
-use std::io::Write as _;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::{fmt, io, mem, thread};
+use std::{fmt, io, mem};
 
 use traps::Site;
 use traps::internal::protocol::{End, ScopeKind};
@@ -23,7 +22,7 @@ use crate::core::timers::{ServiceTimer, lives};
 use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
 use crate::log::lines::{announce, emit};
-use crate::log::{Activation, KERNEL, Log, Teed, Writer};
+use crate::log::{Activation, KERNEL, Teed, Writer};
 #[cfg(unix)]
 use crate::machine::Real;
 use crate::machine::{JobView, Machine};
@@ -156,7 +155,7 @@ impl<M: Machine> Kernel<M> {
         let is_first = !mem::replace(&mut log.is_recorded, true) && !wakeup.has_begun;
         let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
         let mut out = Teed(out, M::IS_TAPED && is_first);
-        let _ = out.write_all(format!("{head}\n").as_bytes());
+        let _ = io::Write::write_all(&mut out, format!("{head}\n").as_bytes());
         self.observe(Writer::new(out));
     }
 
@@ -388,7 +387,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Marks the kernel as shut down, because a replay has stopped in the middle of a step.
-    fn halt_at_once(&mut self) {
+    pub(crate) fn halt_at_once(&mut self) {
         self.services.shutdown.stage = Stage::Halted;
         self.core.sched.log.end();
     }
@@ -695,83 +694,8 @@ impl<M: Machine> Drop for Kernel<M> {
     }
 }
 
-/// The tape of a kernel that records or replays: how it ends, and how a replay stops.
 impl<M: Machine> Kernel<M> {
-    /// Calls `code`. If the tape stops meanwhile, returns an error with its report.
-    fn until_stop<T>(
-        &mut self,
-        code: impl FnOnce(&mut Self) -> Result<T, RunError>,
-    ) -> Result<T, RunError> {
-        let stop = match tape::until_stop(|| code(self)) {
-            Ok(ended) => return ended,
-            Err(stop) => stop,
-        };
-        self.halt_at_once();
-        if stop.is_divergence {
-            let mut report = stop.report;
-            if let Some(task) =
-                self.core.sched.run.task.filter(|task| self.core.sched.tasks.state(*task).is_some())
-            {
-                let (number, name) = self.core.sched.tasks.label(task);
-                report += &format!("\ntask {number} is {name}");
-            }
-            if stop.last > 0 {
-                report += &format!("\nthe last line of the log is #{:04}", stop.last);
-            }
-            return Err(RunError::Diverged(report));
-        }
-        Err(RunError::Stopped(
-            format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned(),
-        ))
-    }
-
-    /// Ends the tape of a kernel that has halted.
-    fn end_tape(&mut self, ended: Result<(), RunError>) -> Result<(), RunError> {
-        let marked = self.until_stop(|_| {
-            tape::mark("end");
-            Ok(())
-        });
-        let Log { until, seq, .. } = self.core.sched.log;
-        ended.and(marked).and(tape::end().map_err(RunError::Machine))?;
-        if seq >= until {
-            return Ok(());
-        }
-        let text = format!("the log of the replay ends at line #{seq:04}, before line #{until:04}");
-        Err(RunError::Unreached(text))
-    }
-
-    /// Warns once if the record ends before the program.
-    fn warn_of_tape(&mut self) {
-        if tape::has_lost()
-            && let Some(why) = tape::lost()
-        {
-            let text = format!("{why}; the program goes on without a record");
-            announce!(self.core.sched, KERNEL, Event::Warn { text: text.into() });
-        }
-    }
-
-    /// Drops what the kernel has left. The tape's last report has no result to be returned in: a
-    /// difference panics, and everything else is written to standard error.
-    fn drop_taped(&mut self) {
-        let has_stopped = tape::mode() == tape::Mode::Stopped;
-        let drop_all = |kernel: &mut Self| {
-            kernel.drop_all();
-            Ok(())
-        };
-        let dropped = if has_stopped { Ok(()) } else { self.until_stop(drop_all) };
-        if tape::mode() == tape::Mode::Stopped {
-            self.drop_futures();
-        }
-        match dropped.and(tape::end().map_err(RunError::Machine)) {
-            Err(error @ RunError::Diverged(_)) if !thread::panicking() => panic!("{error}"),
-            Err(error) => _ = writeln!(io::stderr(), "trapline: {error}"),
-            Ok(()) => {}
-        }
-    }
-}
-
-impl<M: Machine> Kernel<M> {
-    fn drop_all(&mut self) {
+    pub(crate) fn drop_all(&mut self) {
         let Kernel { core, services, .. } = self;
         let running = Running::begin(core);
         // A panic may have stopped the kernel while a task ran.
@@ -785,7 +709,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Drops the futures of the tasks and nothing else, because a replay has stopped in the middle
     /// of a step.
-    fn drop_futures(&mut self) {
+    pub(crate) fn drop_futures(&mut self) {
         let Kernel { core, services, .. } = self;
         let running = Running::begin(core);
         for index in core.sched.tasks.newest_first(0) {

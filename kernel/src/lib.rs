@@ -79,8 +79,8 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
-// Some of what is shared with the operating system's machine has no other user.
-#![cfg_attr(not(unix), allow(dead_code))]
+// What only the machine of the operating system uses.
+#![cfg_attr(not(unix), allow(dead_code, unused_imports))]
 
 mod check;
 pub(crate) mod core;
@@ -132,7 +132,6 @@ mod log;
 mod machine;
 mod options;
 mod parts;
-#[cfg(unix)]
 mod record;
 mod services;
 pub mod trace {

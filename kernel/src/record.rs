@@ -1,28 +1,36 @@
 //! Kernels that record a run, or run a record again.
 //!
 //! The tape (`traps::internal::tape`) is between the program and the outside, and the machine
-//! `Taped` is between the kernel and the outside. This file makes kernels over that machine, and
-//! compares the log of a replay with the log in the record.
+//! `Taped` is between the kernel and the outside. This file makes kernels over that machine. It
+//! also compares the log of a replay with the log in the record, and ends a replay that has
+//! stopped.
 //!
 //! A replay stops where the program differs from its record, where the record ends, or at a line
 //! that its user has chosen. The place may be in the middle of a step of the kernel. So the tape
-//! unwinds the run with a panic, and `Kernel::until_stop` turns the panic into an error with the
+//! unwinds the run with a panic, and [`Kernel::until_stop`] turns the panic into an error with the
 //! table of tasks. The kernel has then no further step to take.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+#[cfg(unix)]
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+#[cfg(unix)]
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use traps::internal::tape::{self, Answer, Mode, Words, escaped, unescaped};
 
 use crate::kernel::Kernel;
-use crate::log::Activation;
+use crate::log::lines::announce;
+use crate::log::{Activation, KERNEL, Log};
+use crate::machine::Machine;
+#[cfg(unix)]
 use crate::machine::{Real, Taped, command, sealed, survive_file_limit};
-use crate::options::Options;
+use crate::options::{Options, RunError};
 use crate::trace::{Event, Line};
 
 /// The version of the form of a record.
@@ -48,6 +56,7 @@ impl<P: Into<PathBuf>> From<P> for Record {
     }
 }
 
+#[cfg(unix)]
 impl Kernel<Taped> {
     /// Makes a kernel on the operating system that records its run. The record has everything that
     /// the program and the kernel take from outside: readings of clocks, arrivals, the results of
@@ -103,9 +112,6 @@ impl Kernel<Taped> {
     /// # Panics
     ///
     /// Panics in the same cases as [`Kernel::new`].
-    ///
-    /// [`RunError::Diverged`]: crate::RunError::Diverged
-    /// [`RunError::Stopped`]: crate::RunError::Stopped
     pub fn replay(path: impl AsRef<Path>, options: Options) -> io::Result<Kernel<Taped>> {
         tape::claim();
         tape::play(Box::new(BufReader::new(File::open(path)?)));
@@ -131,9 +137,6 @@ impl Kernel<Taped> {
     /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the
     /// shutdown returns [`RunError::Unreached`]. To have that line in a trace, call this after
     /// [`Kernel::trace_to`].
-    ///
-    /// [`RunError::Stopped`]: crate::RunError::Stopped
-    /// [`RunError::Unreached`]: crate::RunError::Unreached
     ///
     /// ```
     /// use kernel::{Kernel, Options, RunError};
@@ -161,11 +164,86 @@ impl Kernel<Taped> {
     }
 }
 
+impl<M: Machine> Kernel<M> {
+    /// Calls `code`. If the tape stops meanwhile, returns an error with its report.
+    pub(crate) fn until_stop<T>(
+        &mut self,
+        code: impl FnOnce(&mut Self) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
+        let stop = match tape::until_stop(|| code(self)) {
+            Ok(ended) => return ended,
+            Err(stop) => stop,
+        };
+        self.halt_at_once();
+        if stop.is_divergence {
+            let mut report = stop.report;
+            if let Some(task) =
+                self.core.sched.run.task.filter(|task| self.core.sched.tasks.state(*task).is_some())
+            {
+                let (number, name) = self.core.sched.tasks.label(task);
+                let _ = write!(report, "\ntask {number} is {name}");
+            }
+            if stop.last > 0 {
+                let _ = write!(report, "\nthe last line of the log is #{:04}", stop.last);
+            }
+            return Err(RunError::Diverged(report));
+        }
+        Err(RunError::Stopped(
+            format!("{}\n{}", stop.report, self.task_table()).trim_end().to_owned(),
+        ))
+    }
+
+    /// Ends the tape of a kernel that has halted.
+    pub(crate) fn end_tape(&mut self, ended: Result<(), RunError>) -> Result<(), RunError> {
+        let marked = self.until_stop(|_| {
+            tape::mark("end");
+            Ok(())
+        });
+        let Log { until, seq, .. } = self.core.sched.log;
+        ended.and(marked).and(tape::end().map_err(RunError::Machine))?;
+        if seq >= until {
+            return Ok(());
+        }
+        let text = format!("the log of the replay ends at line #{seq:04}, before line #{until:04}");
+        Err(RunError::Unreached(text))
+    }
+
+    /// Warns once if the record ends before the program.
+    pub(crate) fn warn_of_tape(&mut self) {
+        if tape::has_lost()
+            && let Some(why) = tape::lost()
+        {
+            let text = format!("{why}; the program goes on without a record");
+            announce!(self.core.sched, KERNEL, Event::Warn { text: text.into() });
+        }
+    }
+
+    /// Drops what the kernel has left. The tape's last report has no result to be returned in: a
+    /// difference panics, and everything else is written to standard error.
+    pub(crate) fn drop_taped(&mut self) {
+        let has_stopped = tape::mode() == Mode::Stopped;
+        let drop_all = |kernel: &mut Self| {
+            kernel.drop_all();
+            Ok(())
+        };
+        let dropped = if has_stopped { Ok(()) } else { self.until_stop(drop_all) };
+        if tape::mode() == Mode::Stopped {
+            self.drop_futures();
+        }
+        match dropped.and(tape::end().map_err(RunError::Machine)) {
+            Err(error @ RunError::Diverged(_)) if !thread::panicking() => panic!("{error}"),
+            Err(error) => _ = writeln!(io::stderr(), "trapline: {error}"),
+            Ok(()) => {}
+        }
+    }
+}
+
 /// Whether the trace is timed, and the deadline tick that the environment has set.
 type Facts = (bool, Option<Duration>);
 
 /// Records the head of a record, or reads it: its version, the command line, the facts, the
 /// options. Returns the facts.
+#[cfg(unix)]
 fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
     tape::mark(VERSION);
     let put = |args: &Vec<OsString>, words: &mut Words| {
@@ -213,6 +291,7 @@ fn head(is_timed: bool, tick: Option<Duration>, options: &Options) -> Facts {
 /// std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg(unix)]
 pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
     Ok(recorded_arguments(path.as_ref())?.skip(1).collect())
 }
@@ -222,11 +301,13 @@ pub fn recorded_command(path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
 /// # Errors
 ///
 /// Returns the errors of [`recorded_command`].
+#[cfg(unix)]
 pub fn recorded_program(path: impl AsRef<Path>) -> io::Result<OsString> {
     Ok(recorded_arguments(path.as_ref())?.next().unwrap_or_default())
 }
 
 /// Returns the words of the command line in a record: the program's name, and its arguments.
+#[cfg(unix)]
 fn recorded_arguments(path: &Path) -> io::Result<impl Iterator<Item = OsString>> {
     let mut line = Vec::new();
     // Linux allows 6 MiB of arguments, and a byte takes four characters at most.
@@ -328,7 +409,6 @@ mod tests {
     use traps::run_in_thread;
 
     use super::*;
-    use crate::RunError;
 
     #[test]
     fn a_job_that_does_not_end_in_a_replay_ends_the_replay_with_its_name() {
