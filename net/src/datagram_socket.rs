@@ -248,7 +248,7 @@ impl<F: Family> DatagramSocket<F> {
     }
 
     /// Returns the full length of the last received datagram. If it is longer than the buffer was,
-    /// the rest is lost.
+    /// the rest is lost. macOS reports no more than the length of the buffer.
     #[must_use]
     pub fn last_len(&self) -> usize {
         self.len.get()

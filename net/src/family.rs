@@ -4,13 +4,15 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
 
-use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
+use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 use crate::record::{self, Handle};
-use crate::system;
+use crate::system::named;
 
 /// A family of socket addresses: [`Inet`] or [`Unix`].
 pub trait Family: fmt::Debug + 'static {
@@ -37,7 +39,8 @@ pub enum Inet {}
 pub enum Unix {}
 
 impl Family for Inet {
-    const SHORT_IS_ALL: bool = system::REPORTS_URGENT;
+    // Urgent data can cut a read short. Only Linux reports it.
+    const SHORT_IS_ALL: bool = cfg!(target_os = "linux");
 
     type Address = SocketAddr;
 
@@ -52,13 +55,11 @@ impl Family for Unix {
     type Address = net::SocketAddr;
 
     fn address(found: Option<SocketAddrAny>) -> Option<net::SocketAddr> {
-        // A nameless address has two bytes. The address of the longest path is larger than its
-        // type.
-        let shown = found.filter(|found| (3..=110).contains(&found.addr_len()));
+        let shown = found.and_then(|found| named(&found));
         let Some(found) = shown else { return net::SocketAddr::from_pathname("").ok() };
-        let found = SocketAddrUnix::try_from(found).ok()?;
-        if let Some(name) = system::abstract_name(&found) {
-            return system::std_abstract(name).ok();
+        #[cfg(target_os = "linux")]
+        if let Some(name) = found.abstract_name() {
+            return net::SocketAddr::from_abstract_name(name).ok();
         }
         let path = found.path_bytes()?.split(|byte| *byte == 0).next()?;
         net::SocketAddr::from_pathname(OsStr::from_bytes(path)).ok()

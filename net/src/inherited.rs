@@ -10,7 +10,6 @@ use rustix::io::ioctl_fionbio;
 
 use crate::listener::{Listener, TcpListener};
 use crate::record::{self, Handle};
-use crate::system;
 use crate::unix::UnixListener;
 
 /// A listener that the process has inherited.
@@ -36,8 +35,9 @@ pub enum Inherited {
 ///
 /// Returns `InvalidInput` if the variables are meant for another process (sd_listen_fds would
 /// return 0), or if they are not numbers. Also returns an error if a descriptor is not open, is not
-/// a stream socket of one of the two kinds, or does not listen. After an error the inherited
-/// listeners are closed, and other descriptors stay open.
+/// a stream socket of one of the two kinds, or does not listen; on macOS, where the system cannot
+/// tell whether it listens, the first accept fails instead. After an error the inherited listeners
+/// are closed, and other descriptors stay open.
 pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
     let taken = record::call("inherited", inherited)?.into_iter();
     let listener = |(is_unix, socket)| match is_unix {
@@ -75,7 +75,12 @@ fn inherited() -> io::Result<Vec<(bool, Handle<'l'>)>> {
 /// Prepares the socket of descriptor `3 + at`. Returns an error if the socket does not listen.
 fn listening(socket: Option<impl Into<OwnedFd>>, at: usize) -> io::Result<Handle<'l'>> {
     let socket = socket.expect("no descriptor is taken twice").into();
-    if !system::listens(&socket)? {
+    #[cfg(not(target_vendor = "apple"))]
+    let listens = rustix::net::sockopt::socket_acceptconn(&socket)?;
+    // The system cannot tell. The first accept fails instead.
+    #[cfg(target_vendor = "apple")]
+    let listens = true;
+    if !listens {
         let why = format!("descriptor {} does not listen", 3 + at);
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     }

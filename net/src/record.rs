@@ -7,10 +7,13 @@
 //! So a system call made elsewhere fails with `EBADF`, and changes nothing.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
@@ -164,11 +167,12 @@ impl Recorded for SocketAddrAny {
         if let Ok(address) = SocketAddr::try_from(self.clone()) {
             return address.put(words);
         }
-        // An address without a name has two bytes, and its conversion would have a name.
-        let unix = SocketAddrUnix::try_from(self.clone()).ok().filter(|_| self.addr_len() > 2);
-        let name = unix.as_ref().and_then(|unix| match system::abstract_name(unix) {
-            Some(name) => Some([b"\0", name].concat()),
-            None => unix.path_bytes()?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec),
+        let name = system::named(self).and_then(|unix| {
+            #[cfg(target_os = "linux")]
+            if let Some(name) = unix.abstract_name() {
+                return Some([b"\0", name].concat());
+            }
+            unix.path_bytes()?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
         });
         words.word(&format!("unix:{}", escaped(&name.unwrap_or_default())));
     }
@@ -177,15 +181,15 @@ impl Recorded for SocketAddrAny {
         if let Ok(address) = word.parse::<SocketAddr>() {
             return address.into();
         }
+        #[cfg(target_os = "linux")]
+        let unnamed = SocketAddrUnix::new_unnamed();
+        #[cfg(not(target_os = "linux"))]
+        let unnamed = SocketAddrUnix::new("").expect("an empty path is short");
         let Some(name) = word.strip_prefix("unix:") else {
-            return (answer.wrong::<()>(), system::unnamed().into()).1;
+            return (answer.wrong::<()>(), unnamed.into()).1;
         };
-        let unix = match &*unescaped(name.as_bytes()) {
-            [] => None,
-            [0, name @ ..] => system::new_abstract(name).ok(),
-            path => SocketAddrUnix::new(path).ok(),
-        };
-        unix.unwrap_or_else(system::unnamed).into()
+        let name = unescaped(name.as_bytes());
+        system::address(Path::new(OsStr::from_bytes(&name))).unwrap_or(unnamed).into()
     }
 }
 
@@ -333,16 +337,12 @@ mod tests {
 
     #[test]
     fn addresses_of_all_families_come_back() {
-        let unix = |name: &[u8]| match name {
-            [] => system::unnamed(),
-            [0, name @ ..] => system::new_abstract(name).unwrap(),
-            path => SocketAddrUnix::new(path).unwrap(),
-        };
+        let unix = |name: &[u8]| system::address(Path::new(OsStr::from_bytes(name))).unwrap();
         let inet = |text: &str| SocketAddrAny::from(text.parse::<SocketAddr>().unwrap());
         let addresses: [SocketAddrAny; 5] = [
             inet("127.0.0.1:80"),
             inet("[fe80::1%3]:80"),
-            unix(b"").into(),
+            SocketAddrUnix::new_unnamed().into(),
             unix(b"/tmp/a b\n").into(),
             unix(b"\0abstract \\").into(),
         ];

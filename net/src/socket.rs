@@ -11,15 +11,15 @@ use std::task::{Context, Poll};
 use rustix::event::PollFlags;
 use rustix::io::{Errno, writev};
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{RecvFlags, SocketType, bind, recv, send, socket_with};
-use socket2::{Domain, SockRef};
+use rustix::net::{RecvFlags, SocketType, bind, recv, send};
+use socket2::SockRef;
 use traps::Site;
 use traps::internal::{budget_from, take_budget, tape};
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::{Budget, is_traced};
 
 use crate::record::{self, Handle, TryIo, read as read_by};
-use crate::system::{self, prepared};
+use crate::system;
 use crate::try_io::{for_one_call, is_any, try_io, until_done};
 
 /// A socket, and what is known about its buffers. The socket has no duplicate unless it was
@@ -106,15 +106,15 @@ impl Source for Socket {
 
 /// Makes a TCP socket in non-blocking mode, with `TCP_NODELAY`.
 pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
-    let socket = system::tcp(Domain::for_address(address))?;
+    let family = address.as_any().address_family();
+    let socket = socket2::Socket::from(system::socket(family, SocketType::STREAM)?);
     socket.set_tcp_nodelay(true)?;
     Ok(socket)
 }
 
 /// Makes a socket bound to `address`.
 pub(crate) fn bound(kind: SocketType, address: &impl SocketAddrArg) -> Result<OwnedFd, Errno> {
-    let family = address.as_any().address_family();
-    let fd = prepared(socket_with(family, kind, system::SOCKET, None)?)?;
+    let fd = system::socket(address.as_any().address_family(), kind)?;
     bind(&fd, address)?;
     Ok(fd)
 }

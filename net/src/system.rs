@@ -2,26 +2,57 @@
 //!
 //! Each item has the same meaning everywhere. On Linux it is the system's own flag or call.
 
-#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple")))]
-compile_error!("expected Linux, macOS or FreeBSD: net needs Unix sockets, processes and `Real`");
-
 use std::io;
-#[cfg(feature = "inherited")]
-use std::os::fd::AsFd;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::net;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::Child;
 
 use rustix::event::PollFlags;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix, SocketFlags};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
+    socket_with,
+};
 use rustix::process::{Pid, Signal};
-use socket2::{Domain, Protocol, Socket, Type};
 
+pub(crate) use flags::*;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::*;
+
+/// Makes a socket.
+pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, Errno> {
+    prepared(socket_with(family, kind, SOCKET, None)?)
+}
+
+/// Converts a path to an address. A first byte of zero marks an abstract name, which only Linux
+/// has; elsewhere such a path is refused, as any other zero in a path is.
+pub(crate) fn address(path: &Path) -> Result<SocketAddrUnix, Errno> {
+    match path.as_os_str().as_bytes() {
+        // For an empty path the system would choose a name.
+        [] => Err(Errno::INVAL),
+        #[cfg(target_os = "linux")]
+        [0, name @ ..] => SocketAddrUnix::new_abstract_name(name),
+        path => SocketAddrUnix::new(path),
+    }
+}
+
+/// Returns the address of a Unix socket, if it has a name. The longest path counts as none, because
+/// its address is larger than the type.
+pub(crate) fn named(found: &SocketAddrAny) -> Option<SocketAddrUnix> {
+    let length = usize::try_from(found.addr_len()).ok()?;
+    // The address of no name has two bytes. On macOS and FreeBSD it has more, and a path of zeros,
+    // which is less than any path of that length.
+    #[cfg(not(target_os = "linux"))]
+    if *found < SocketAddrUnix::new(vec![1; length.saturating_sub(3)]).ok()?.into() {
+        return None;
+    }
+    let fits = (3..=110).contains(&length);
+    if fits { SocketAddrUnix::try_from(found.clone()).ok() } else { None }
+}
 
 #[cfg(not(target_vendor = "apple"))]
 mod flags {
@@ -43,16 +74,6 @@ mod flags {
     pub(crate) fn prepared(socket: OwnedFd) -> Result<OwnedFd, Errno> {
         Ok(socket)
     }
-
-    pub(crate) fn tcp(domain: Domain) -> io::Result<Socket> {
-        Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))
-    }
-
-    /// Returns whether a socket listens.
-    #[cfg(feature = "inherited")]
-    pub(crate) fn listens(socket: impl AsFd) -> Result<bool, Errno> {
-        rustix::net::sockopt::socket_acceptconn(socket)
-    }
 }
 
 /// The calls of macOS take none of these flags, so each new socket is prepared by further calls. If
@@ -66,7 +87,6 @@ mod flags {
     pub(crate) const SOCKET: SocketFlags = SocketFlags::empty();
     // Each socket has `SO_NOSIGPIPE` instead.
     pub(crate) const SEND: SendFlags = SendFlags::empty();
-    // A datagram that is longer than the buffer looks as long as the buffer.
     pub(crate) const DATAGRAM: RecvFlags = RecvFlags::empty();
     pub(crate) const CLOSED: PollFlags = PollFlags::HUP;
     pub(crate) const THROUGH: OFlags = OFlags::RDONLY;
@@ -79,35 +99,16 @@ mod flags {
             Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL)),
         }
     }
-
-    pub(crate) fn tcp(domain: Domain) -> io::Result<Socket> {
-        // This sets the flag for exec and `SO_NOSIGPIPE`.
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    }
-
-    /// Returns true, because rustix cannot ask this system. If the socket does not listen, the
-    /// first accept fails.
-    #[cfg(feature = "inherited")]
-    pub(crate) fn listens(_: impl AsFd) -> Result<bool, Errno> {
-        Ok(true)
-    }
 }
-pub(crate) use flags::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
     use super::*;
 
-    use std::os::linux::net::SocketAddrExt as _;
-
     pub(crate) use rustix::fs::sendfile;
     use rustix::process::{PidfdFlags, getpid, pidfd_open, pidfd_send_signal};
     use socket2::SockRef;
 
-    /// Whether an event reports urgent data, so that another short read has taken all bytes.
-    pub(crate) const REPORTS_URGENT: bool = true;
     /// The flag of a send with more bytes to follow.
     pub(crate) const MORE: SendFlags = SendFlags::MORE;
 
@@ -116,40 +117,18 @@ mod linux {
         SockRef::from(&socket).set_tcp_notsent_lowat(1)
     }
 
-    /// Returns the abstract name of an address, if it has one.
-    pub(crate) fn abstract_name(address: &SocketAddrUnix) -> Option<&[u8]> {
-        address.abstract_name()
-    }
-
-    pub(crate) fn std_abstract(name: &[u8]) -> io::Result<net::SocketAddr> {
-        net::SocketAddr::from_abstract_name(name)
-    }
-
-    pub(crate) fn new_abstract(name: &[u8]) -> Result<SocketAddrUnix, Errno> {
-        SocketAddrUnix::new_abstract_name(name)
-    }
-
-    pub(crate) fn unnamed() -> SocketAddrUnix {
-        SocketAddrUnix::new_unnamed()
-    }
-
-    /// The descriptor that [`End::of`] needs after a program has started, reserved before.
-    pub(crate) struct End(OwnedFd);
-
-    impl End {
-        pub(crate) fn reserve() -> Result<End, Errno> {
-            pidfd_open(getpid(), PidfdFlags::empty()).map(End)
-        }
-
-        /// Returns a descriptor that is readable once the process has ended: a pidfd.
-        pub(crate) fn of(self, pid: Pid) -> Result<OwnedFd, Errno> {
-            drop(self.0);
+    /// Reserves a descriptor, and returns a function that opens it for a process: it is readable
+    /// once the process has ended.
+    pub(crate) fn reserve_end() -> Result<impl FnOnce(Pid) -> Result<OwnedFd, Errno>, Errno> {
+        let place = pidfd_open(getpid(), PidfdFlags::empty())?;
+        Ok(move |pid| {
+            drop(place);
             pidfd_open(pid, PidfdFlags::empty())
-        }
+        })
     }
 
-    /// Sends a signal to the process of this end. Fails with `ESRCH` if it was waited for.
-    pub(crate) fn signal(end: BorrowedFd<'_>, _: u32, signal: Signal) -> Result<(), Errno> {
+    /// Sends a signal to a process, by its end. Fails with `ESRCH` if it was waited for.
+    pub(crate) fn signal(_: &mut Child, end: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
         pidfd_send_signal(end, signal)
     }
 }
@@ -160,13 +139,10 @@ mod other {
 
     use std::thread;
 
-    use rustix::event::{PollFd, Timespec, poll};
     use rustix::io::{pread, retry_on_intr};
     use rustix::net::send;
     use rustix::process::{WaitId, WaitIdOptions, kill_process, waitid};
 
-    // A kqueue does not report it.
-    pub(crate) const REPORTS_URGENT: bool = false;
     pub(crate) const MORE: SendFlags = SendFlags::empty();
 
     /// Sends a piece of a file. The systems' own calls differ, and rustix has none of them.
@@ -185,40 +161,16 @@ mod other {
         Ok(sent)
     }
 
-    /// Fails, because these systems have no such option or socket2 does not know it.
+    /// Fails, because FreeBSD has no such option, and socket2 does not know that of macOS.
     pub(crate) fn report_room_when_sent(_: BorrowedFd<'_>) -> io::Result<()> {
         Err(Errno::OPNOTSUPP.into())
     }
 
-    // Only Linux has abstract names.
-    pub(crate) fn abstract_name(_: &SocketAddrUnix) -> Option<&[u8]> {
-        None
-    }
-
-    pub(crate) fn std_abstract(_: &[u8]) -> io::Result<net::SocketAddr> {
-        Err(Errno::INVAL.into())
-    }
-
-    pub(crate) fn new_abstract(_: &[u8]) -> Result<SocketAddrUnix, Errno> {
-        Err(Errno::INVAL)
-    }
-
-    pub(crate) fn unnamed() -> SocketAddrUnix {
-        SocketAddrUnix::new("").expect("an empty path is short")
-    }
-
-    /// The pipe whose writing end closes with the process.
-    pub(crate) struct End(io::PipeReader, io::PipeWriter);
-
-    impl End {
-        pub(crate) fn reserve() -> io::Result<End> {
-            io::pipe().map(|(end, held)| End(end, held))
-        }
-
-        /// Returns a descriptor that is readable once the process has ended: a pipe, which a thread
-        /// closes. The thread leaves the exit status to its owner.
-        pub(crate) fn of(self, pid: Pid) -> Result<OwnedFd, Errno> {
-            let End(end, held) = self;
+    /// Here the end is a pipe, which a thread closes. The thread leaves the exit status to the
+    /// owner of the process.
+    pub(crate) fn reserve_end() -> io::Result<impl FnOnce(Pid) -> Result<OwnedFd, Errno>> {
+        let (end, held) = io::pipe()?;
+        Ok(move |pid| {
             let wait = move || {
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
                 let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), options));
@@ -226,14 +178,13 @@ mod other {
             };
             let thread = thread::Builder::new().name("trapline-wait".to_owned()).spawn(wait);
             thread.map(|_| end.into()).map_err(|_| Errno::AGAIN)
-        }
+        })
     }
 
-    /// Sends a signal to a process. Once it has ended, its number may be another's.
-    pub(crate) fn signal(end: BorrowedFd<'_>, id: u32, signal: Signal) -> Result<(), Errno> {
-        let pid = Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH)?;
-        match poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&Timespec::default()))? {
-            0 => kill_process(pid, signal),
+    /// The number of a process stays its own until the process was waited for, so ask this first.
+    pub(crate) fn signal(child: &mut Child, _: BorrowedFd<'_>, by: Signal) -> Result<(), Errno> {
+        match child.try_wait() {
+            Ok(None) => kill_process(Pid::from_child(child), by),
             _ => Err(Errno::SRCH),
         }
     }

@@ -3,14 +3,10 @@
 use std::future::Future;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::panic::Location;
 use std::path::Path;
 
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketType, connect, listen, sendto, socket_with, socketpair,
-};
+use rustix::net::{AddressFamily, SocketType, connect, listen, sendto, socketpair};
 use traps::internal::sleep_from;
 
 use crate::datagram_socket::DatagramSocket;
@@ -21,7 +17,7 @@ use crate::record::{self, Handle};
 use crate::resolve::failed;
 use crate::socket::bound;
 use crate::stream_socket::StreamSocket;
-use crate::system::{self, prepared};
+use crate::system::{self, address, prepared};
 use crate::try_io::{try_io, until_done};
 
 /// A Unix connection. In every path here, a first byte of zero marks an abstract name, which is not
@@ -162,9 +158,7 @@ impl DatagramSocket<Unix> {
 
 /// Makes a socket of this type.
 fn socket<const KIND: char>(kind: SocketType) -> io::Result<Handle<KIND>> {
-    record::call("socket", || {
-        Ok(prepared(socket_with(AddressFamily::UNIX, kind, system::SOCKET, None)?)?.into())
-    })
+    record::call("socket", || Ok(system::socket(AddressFamily::UNIX, kind)?.into()))
 }
 
 /// Makes two sockets that are connected with each other.
@@ -173,16 +167,6 @@ fn pair<const KIND: char>(kind: SocketType) -> io::Result<(Handle<KIND>, Handle<
         let (a, b) = socketpair(AddressFamily::UNIX, kind, system::SOCKET, None)?;
         Ok((prepared(a)?.into(), prepared(b)?.into()))
     })
-}
-
-/// Converts a path to an address.
-fn address(path: &Path) -> Result<SocketAddrUnix, Errno> {
-    match path.as_os_str().as_bytes() {
-        // For an empty path the system would choose a name.
-        [] => Err(Errno::INVAL),
-        [0, name @ ..] => system::new_abstract(name),
-        path => SocketAddrUnix::new(path),
-    }
 }
 
 /// Wraps an error in another error, which names the failed action and the path.

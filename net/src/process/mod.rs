@@ -26,7 +26,7 @@ use traps::{Interruptible, Signal, branch};
 
 use crate::record::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
-use crate::system::{self, End};
+use crate::system;
 
 pub use pipe::Pipe;
 #[cfg(any(feature = "futures-io", feature = "hyper"))]
@@ -108,9 +108,9 @@ impl Process {
         let (id, (end, pipes)) = record::call("spawn", || {
             keep_statuses()?;
             // After the program has started, the pidfd needs a descriptor. So reserve one first.
-            let place = End::reserve()?;
+            let open = system::reserve_end()?;
             let mut started = command.spawn()?;
-            let end = match place.of(Pid::from_child(&started)) {
+            let end = match open(Pid::from_child(&started)) {
                 Ok(end) => end,
                 Err(error) => {
                     // If the process does not exist, other code has waited for it, and another
@@ -330,8 +330,9 @@ impl Reaped {
         self.child.as_mut().ok_or_else(|| io::Error::other(HERE))
     }
 
-    fn signal(&self, signal: rustix::process::Signal) -> io::Result<()> {
-        match system::signal(self.end.get()?, self.id, signal) {
+    fn signal(&mut self, signal: rustix::process::Signal) -> io::Result<()> {
+        let child = self.child.as_mut().ok_or_else(|| io::Error::other(HERE))?;
+        match system::signal(child, self.end.get()?, signal) {
             // It has ended, and was waited for.
             Err(Errno::SRCH) => Ok(()),
             sent => Ok(sent?),
@@ -341,10 +342,11 @@ impl Reaped {
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        let Some(child) = self.child.take() else { return };
         // The kill fails if the process belongs to another user now. Then wait for it anyway.
         let _ = self.signal(rustix::process::Signal::KILL);
-        reap(child);
+        if let Some(child) = self.child.take() {
+            reap(child);
+        }
     }
 }
 
