@@ -35,6 +35,18 @@
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
+/// As the macro of the crate `cfg_if`, whose name rustfmt knows. A system that this crate does not
+/// run on gets the one sentence, and not the errors of all modules.
+macro_rules! cfg_if {
+    (if #[cfg($system:meta)] { $($item:item)* } else { $sentence:item }) => {
+        $(#[cfg($system)] $item)*
+        #[cfg(not($system))]
+        $sentence
+    };
+}
+
+cfg_if! { if #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))] {
+
 mod back_off;
 mod buffer;
 mod copy;
@@ -104,3 +116,7 @@ pub use stream_socket::{
 pub use tcp::TcpStream;
 pub use unix::{UnixDatagram, UnixListener, UnixStream};
 pub use write_deadline::WriteDeadline;
+
+} else {
+    compile_error!("expected Linux, macOS or FreeBSD: net needs Unix sockets and processes");
+} }
