@@ -118,6 +118,17 @@ fn only_the_real_machine_touches_the_world() {
 }
 
 #[test]
+fn the_cores_are_the_same_on_every_system() {
+    for folder in ["traps/src/core", "kernel/src/core"] {
+        for (path, text) in sources(folder) {
+            for word in ["target_", "unix", "windows"] {
+                assert!(!code(&text).contains(word), "{word} in {}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn unsafe_lives_in_one_file() {
     for folder in ["traps/src", "net/src", "kernel/src"] {
         for (path, text) in sources(folder) {
