@@ -43,7 +43,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes what a program names.
+    /// Makes all that the statements of a program name, so `locks[name]` is there for each `lock`.
     pub fn new(program: &Program, spin: impl Fn(Duration) + 'static) -> World {
         let lock = |name: &String| (name.clone(), Mutex::named(name.clone(), name.clone()));
         let channel =
