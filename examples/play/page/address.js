@@ -1,8 +1,11 @@
 // The address is the program: the name of one that comes with the page, or all of its text. So a
 // reload keeps it, a link carries it, and the Back button returns to the program before.
 
+// As the text area has it: a file of Windows ends its lines with two letters.
+const plain = (program) => program.replace(/\r\n?/g, "\n").trimEnd();
+
 const programs = JSON.parse(element("programs").textContent)
-  .map((each) => ({ ...each, text: each.text.trimEnd() }));
+  .map((each) => ({ ...each, text: plain(each.text) }));
 
 // Writes the program into the address.
 async function keepAddress() {
@@ -44,7 +47,7 @@ async function openFile(file) {
   if (file.size > LONGEST_PROGRAM) {
     notice(`${file.name} is too long. Expected at most ${LONGEST_PROGRAM} bytes.`);
   } else {
-    goToAddress(await linkOf((await file.text()).trimEnd()));
+    goToAddress(await linkOf(plain(await file.text())));
   }
 }
 

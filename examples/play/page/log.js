@@ -5,7 +5,7 @@ const log = {
   box: element("log"),
   rows: element("rows"),
   lines: [],
-  // How many lines at the top are no events.
+  // How many lines at the top are remarks, which are not events.
   heads: 0,
   // The event that the reader has chosen, from 0; -1 for none.
   chosen: -1,
@@ -74,7 +74,7 @@ function drawRows() {
 
 // The tasks that are in every log.
 const GIVEN = {
-  1: "Task 1 `wakeup` is the kernel's own: it waits for wake-ups from other threads",
+  1: "Task 1 `wakeup` is the kernel's own, and waits for wake-ups from other threads",
   2: "Task 2 `main` spawns the tasks of the program, and waits for the end of each",
 };
 

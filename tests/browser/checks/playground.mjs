@@ -366,7 +366,7 @@ async function takesLinksAndFiles(page) {
     const drop = (data) => new DragEvent("drop",
       { dataTransfer: transfer("text/plain", data), bubbles: true, cancelable: true });
     const program = (note) => `task a:\n  note ${note}`;
-    const file = (note) => new File([`${program(note)}\n`], "mine.play", { type: "text/plain" });
+    const file = (note) => new File([`${program(note)}\n`.replace("\n", "\r\n")], "mine.play", { type: "text/plain" });
     const pasted = `file:///home/ann/My%20Docs/playground.html${await linkOf(program("pasted"))}\n`;
     facts.pasted = await opens(program("pasted"), () => text.dispatchEvent(paste(pasted)));
     const dropped = await linkOf(program("dropped"));
