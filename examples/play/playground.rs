@@ -9,8 +9,8 @@
 //! | the timeline | the page of `trace timeline`, in a frame; the kernel writes it for each run |
 //! | the programs, `pages/*.play` | a list to choose from |
 //!
-//! A panic ends an instance, because WebAssembly cannot unwind: the next run has a new one. The page
-//! keeps no state except the program, which is in its address.
+//! A panic ends an instance, because WebAssembly cannot unwind; the next run has a new one. The
+//! page keeps no state except the program, which is in its address.
 
 use std::env;
 use std::path::{Path, PathBuf};
