@@ -223,29 +223,20 @@ fn row(id: u64, task: &Task) -> Value {
 fn explain(board: &Board, id: u64, task: &Task) -> Vec<String> {
     let own = [&task.spawn, &task.ended, &task.wake, &task.cause, &task.run, &task.block];
     let own = own.into_iter().flatten().chain(task.awaits.iter().map(|(_, kept)| kept));
-    let mut lines: BTreeMap<Seq, String> = own.map(|kept| (kept.seq, kept.text())).collect();
+    let mut lines: BTreeMap<Seq, &Kept> = own.map(|kept| (kept.seq, kept)).collect();
     let (wake, cause) = (task.wake.as_ref(), task.cause.as_ref());
-    let mut open: Vec<Seq> = wake.into_iter().chain(cause).map(|kept| kept.seq).collect();
-    while let Some(seq) = open.pop()
+    let mut open: Vec<&Kept> = wake.into_iter().chain(cause).collect();
+    while let Some(line) = open.pop()
         && lines.len() < CHAIN
     {
-        let Some(line) = lines.get(&seq) else { continue };
-        let behind = cause_of(line).and_then(|cause| find(board, cause));
-        let behind = behind.or_else(|| run_before(board, id, line, seq));
-        if let Some(kept) = behind
-            && !lines.contains_key(&kept.seq)
+        let behind = line.cause().and_then(|cause| find(board, cause));
+        if let Some(kept) = behind.or_else(|| run_before(board, id, line))
+            && lines.insert(kept.seq, kept).is_none()
         {
-            lines.insert(kept.seq, kept.text());
-            open.push(kept.seq);
+            open.push(kept);
         }
     }
-    lines.into_values().collect()
-}
-
-/// Returns the number after `cause=` in a log line.
-fn cause_of(line: &str) -> Option<Seq> {
-    let cause = line.split(' ').find_map(|word| word.strip_prefix("cause=#"))?;
-    cause.parse().ok()
+    lines.into_values().map(Kept::text).collect()
 }
 
 fn find(board: &Board, seq: Seq) -> Option<&Kept> {
@@ -254,9 +245,9 @@ fn find(board: &Board, seq: Seq) -> Option<&Kept> {
     board.find(seq).or_else(|| kept.into_iter().find(|kept| kept.seq == seq))
 }
 
-/// Returns the last `run` line of the task in `line`, if this is another task than `id` and the run
+/// Returns the last `run` line of the task of `line`, if this is another task than `id` and the run
 /// began before `line`.
-fn run_before<'b>(board: &'b Board, id: u64, line: &str, seq: Seq) -> Option<&'b Kept> {
-    let by = line.split_whitespace().nth(3)?.parse().ok().filter(|by| *by != id)?;
-    board.tasks.get(&by)?.run.as_ref().filter(|run| run.seq < seq)
+fn run_before<'b>(board: &'b Board, id: u64, line: &Kept) -> Option<&'b Kept> {
+    let task = board.tasks.get(&line.task).filter(|_| line.task != id)?;
+    task.run.as_ref().filter(|run| run.seq < line.seq)
 }

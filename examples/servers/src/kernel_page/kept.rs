@@ -28,8 +28,8 @@ enum What {
         answered: Option<Answered<'static>>,
     },
     Event(Event<'static>),
-    /// Any other line, as text.
-    Text(Rc<str>),
+    /// Any other line, as text, with its cause.
+    Text(Rc<str>, Option<Seq>),
 }
 
 /// The names of source files and phases, each stored once. They are parts of the program, so they
@@ -72,7 +72,8 @@ impl Kept {
             Event::Run { cause, messages: 0, parked, answered } => run(*cause, *parked, answered),
             event => value(event, words).map(What::Event),
         };
-        let what = what.unwrap_or_else(|| What::Text(line.to_string().into()));
+        let text = || What::Text(line.to_string().into(), line.event.cause());
+        let what = what.unwrap_or_else(text);
         Kept { at: line.at, turn: line.turn, seq: line.seq, task: line.task, name, what }
     }
 
@@ -80,10 +81,18 @@ impl Kept {
         self.name.clone()
     }
 
+    pub fn cause(&self) -> Option<Seq> {
+        match &self.what {
+            What::Run { cause, .. } => Some(*cause),
+            What::Event(event) => event.cause(),
+            What::Text(_, cause) => *cause,
+        }
+    }
+
     /// Returns the line as the log shows it.
     pub fn text(&self) -> String {
         let event = match &self.what {
-            What::Text(line) => return line.to_string(),
+            What::Text(line, _) => return line.to_string(),
             What::Event(event) => event.clone(),
             What::Run { cause, parked, answered } => {
                 let answered = answered.iter().cloned().collect();
