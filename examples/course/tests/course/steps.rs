@@ -120,6 +120,11 @@ fn each_page_has_its_marks_and_no_generated_part() {
     }
 }
 
+/// The page of the guide that has a program of the playground too.
+fn reading() -> String {
+    fs::read_to_string(labs::root().join("kernel/src/guide/reading.md")).unwrap()
+}
+
 /// The names of the programs of the playground on a page.
 fn played(page: &str) -> Vec<&str> {
     let name = |line| match mark(line) {
@@ -131,9 +136,8 @@ fn played(page: &str) -> Vec<&str> {
 
 #[test]
 fn each_program_of_the_playground_is_on_one_page_of_the_book() {
-    let reading = labs::root().join("kernel/src/guide/reading.md");
     let mut texts: Vec<String> = (1..=STEPS).map(page).collect();
-    texts.push(fs::read_to_string(reading).unwrap());
+    texts.push(reading());
     let mut found: Vec<&str> = texts.iter().flat_map(|text| played(text)).collect();
     found.sort_unstable();
     let programs = fs::read_dir(labs::root().join("examples/play/pages")).unwrap();
@@ -276,6 +280,29 @@ fn the_numbers_in_the_answers_of_the_pages_are_those_of_the_logs() {
     for (step, is_true, sentence) in facts {
         assert!(page(step).contains(sentence), "the page of step {step} does not say: {sentence}");
         assert!(is_true, "the log of step {step} does not show: {sentence}");
+    }
+}
+
+#[test]
+fn a_page_is_right_about_the_logs_of_the_playground() {
+    let facts: [(String, &str, &str, &[&str]); 8] = [
+        (page(4), "that both read 100", "race", &["note", "ben", "reads", "100"]),
+        (page(4), "both write 110", "race", &["note", "ben", "writes", "110"]),
+        (page(4), "`block queue tea`", "channel", &["producer", "block", "queue", "tea"]),
+        (page(6), "After the `warn` line", "deadlock", &["warn", "deadlock"]),
+        (page(6), "`notify` says `woke=0`", "lost-wake-up", &["notify", "woke=0"]),
+        (page(8), "`give mutex table`", "timeout", &["give", "mutex", "table"]),
+        (page(11), "ends with `= pending`", "shield", &["cancel", "=", "pending"]),
+        (reading(), "its note comes at 92 ms", "crowd", &["0.092000", "health", "note"]),
+    ];
+    for (page, sentence, program, words) in facts {
+        assert!(page.contains(sentence), "no page says: {sentence}");
+        let log = labs::root().join(format!("tests/golden/play/{program}.trace"));
+        let log = fs::read_to_string(log).unwrap();
+        assert!(
+            !lines_with(&log, words).is_empty(),
+            "the log of {program} does not show: {words:?}"
+        );
     }
 }
 
