@@ -193,13 +193,14 @@ class Tab {
     return this.run(`(${does})(...${JSON.stringify(args)})`);
   }
 
-  // The same in the frame of the page whose address ends so, once it has loaded what it is to show.
+  // The same in the frame of the page whose address contains this, once it has loaded what it is to
+  // show.
   async callInFrame(address, does, ...args) {
     let frame;
     const isLoaded = async () => {
       const { frameTree } = await this.send("Page.getFrameTree");
       const frames = frameTree.childFrames.map((child) => child.frame);
-      frame = frames.find(({ url, urlFragment = "" }) => `${url}${urlFragment}`.endsWith(address));
+      frame = frames.find(({ url, urlFragment = "" }) => `${url}${urlFragment}`.includes(address));
       return frame && this.#loaded.has(frame.loaderId);
     };
     for (const from = Date.now(); !await isLoaded(); await pause(20)) {
