@@ -116,12 +116,23 @@ function pan(by) {
   draw();
 }
 
+// If no event is in view, moves the view to the event that is nearest to a value.
+function keepEvent(around) {
+  const { of } = axes[view.axis], next = firstOf(of, (each) => each >= view.from);
+  if (!count || of[next] <= view.to) return;
+  const [near] = [next - 1, next].filter((n) => n >= 0 && n < count)
+    .sort((a, b) => Math.abs(of[a] - around) - Math.abs(of[b] - around));
+  const half = (view.to - view.from) / 2;
+  [view.from, view.to] = [of[near] - half, of[near] + half];
+}
+
 function zoom(by, around = (view.from + view.to) / 2) {
   const least = view.axis === "time" ? 5 : 0.5;
   const whole = count ? x(count - 1) - x(0) + 1 : 1;
   const span = Math.min(Math.max((view.to - view.from) * by, least), whole * 1.5);
   const share = (around - view.from) / (view.to - view.from);
   [view.from, view.to] = [around - span * share, around + span * (1 - share)];
+  keepEvent(around);
   draw();
 }
 
