@@ -18,9 +18,11 @@ function measure() {
   [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   const style = getComputedStyle(document.documentElement);
+  const before = colors.paper;
   for (const name of COLORS) {
     colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
+  if (colors.paper !== before) overview.forget();
   left = width < 600 ? 104 : 150;
   const rest = ({ lane }) => (lane < 0 ? 0 : above(lane) + below(lane));
   const room = height - TOP - rows.reduce((sum, row) => sum + rest(row), 0);
@@ -76,6 +78,13 @@ function rowAt(y) {
   return firstOf(tops, (top) => top > y) - 1;
 }
 
+const overview = Ribbon(document.getElementById("overview"), {
+  isSmall: true,
+  window: () => [view.from, view.to],
+  playhead: () => (view.chosen < 0 ? null : x(view.chosen)),
+  go: (value) => pan(value - (view.from + view.to) / 2),
+});
+
 let asked = false;
 function draw() {
   if (asked) return;
@@ -115,6 +124,7 @@ function paint() {
   strip();
   ruler();
   drawRange();
+  overview.paint();
 }
 
 // Draws a row. Returns whether it shows each event.

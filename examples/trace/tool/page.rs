@@ -23,6 +23,8 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/waits.js"),
     include_str!("../timeline/rows.js"),
     include_str!("../timeline/flow.js"),
+    include_str!("../timeline/cast.js"),
+    include_str!("../timeline/ribbon.js"),
     include_str!("../timeline/draw.js"),
     include_str!("../timeline/density.js"),
     include_str!("../timeline/lengths.js"),
