@@ -77,7 +77,7 @@ fn event(step: u32, line: u64) -> Result<u64> {
 }
 
 fn panel(step: u32, line: u64) -> Result<String> {
-    let page = format!("step_{step:02}_timeline.html#{:04}", event(step, line)?);
+    let page = format!("step_{step:02}_timeline.html#{:04}?state", event(step, line)?);
     let title = format!("The timeline of step {step}, and the state at line {line}");
     let body = format!(
         "<iframe src=\"{page}\" title=\"{title}\" loading=\"lazy\"></iframe>\n\n\

@@ -41,4 +41,4 @@ if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();
 sayAxis();
 all();
 measure();
-addressed();
+addressing.read();

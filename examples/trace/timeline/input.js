@@ -125,7 +125,7 @@ function walk(by) {
   if (view.chosen < 0) return choose(0, true);
   const { events } = lanes[laneOfLine[view.chosen]];
   const next = events[firstOf(events, (n) => n >= view.chosen) + by];
-  if (next !== undefined) choose(next, true);
+  if (next !== undefined) choose(next, true, true);
 }
 
 // Goes to the first event of the next row that is not earlier, or to its last event.
@@ -137,8 +137,8 @@ function climb(by) {
   const near = lanesOf(rows[r]).map((n) => lanes[n].events).filter((events) => events.length);
   const next = near.map((events) => events[firstOf(events, (n) => n >= view.chosen)] ?? -1);
   const later = next.filter((n) => n >= 0);
-  if (later.length) choose(Math.min(...later), true);
-  else if (near.length) choose(Math.max(...near.map((events) => events.at(-1))), true);
+  if (later.length) choose(Math.min(...later), true, true);
+  else if (near.length) choose(Math.max(...near.map((events) => events.at(-1))), true, true);
 }
 
 const keys = {

@@ -54,9 +54,12 @@ function tellWhy(n) {
   whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest));
 }
 
-function choose(n, follow) {
+// `isStep`: the reader steps from line to line, and the history gets no entry.
+function choose(n, follow, isStep = false) {
   if (stepper.open && n >= 0) return stepTo(n);
   view.chosen = n;
+  addressing.soon(!isStep);
+  pin(n < 0 ? 0 : laneOfLine[n]);
   if (n >= 0) {
     tellWhy(n);
     if (follow) show(n);
@@ -68,6 +71,8 @@ function choose(n, follow) {
 
 // Moves the view to an event.
 function show(n) {
+  // The reason for a line takes room from the lanes.
+  if (stage.clientHeight !== height) measure();
   const span = view.to - view.from, r = rowOf[laneOfLine[n]];
   if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
   const room = height - TOP;

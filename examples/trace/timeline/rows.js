@@ -19,6 +19,9 @@ for (const group of groups.values()) for (const n of group.lanes) groupOf[n] = g
 let rows = [];
 const rowOf = new Int32Array(lanes.length);
 
+// The lane of the chosen line has a row of its own even if its group is folded. 0 if there is none.
+let pinned = 0;
+
 function layRows() {
   rows = [];
   for (let n = 0; n < lanes.length; n++) {
@@ -30,12 +33,22 @@ function layRows() {
         if (group.folded) rowOf[each] = rows.length - 1;
         else add(each);
       }
+      if (group.folded && groupOf[pinned] === group) add(pinned);
     }
   }
   function add(n) {
     rowOf[n] = rows.length;
     rows.push({ lane: n, group: null });
   }
+}
+
+function pin(n) {
+  const [before, after] = [pinned, n].map((each) => groupOf[each]?.folded);
+  if (n === pinned) return;
+  pinned = n;
+  if (!before && !after) return;
+  layRows();
+  measure();
 }
 
 function fold(them, folded) {

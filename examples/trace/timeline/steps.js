@@ -78,11 +78,12 @@ function stepTo(n) {
   n = Math.min(count - 1, Math.max(0, n));
   const lines = n > view.chosen ? Math.min(n - view.chosen, 1000) : 1;
   view.chosen = n;
+  pin(laneOfLine[n]);
   showStep(n, lines);
   show(n);
   draw();
   if (view.tree) growTree();
-  address();
+  addressing.soon();
   dispatchEvent(new CustomEvent("chosen", { detail: n }));
 }
 
@@ -106,24 +107,6 @@ const stepBy = {
   cause: () => behind[view.chosen] >= 0 && stepTo(behind[view.chosen]),
 };
 
-// The address names the line. A browser limits the rate of new addresses.
-let addressing = 0;
-function address() {
-  // A page in a page has no address of its own.
-  if (location.protocol === "about:") return;
-  clearTimeout(addressing);
-  addressing = setTimeout(() => {
-    const place = stepper.open ? `#${String(seqOf[view.chosen]).padStart(4, "0")}` : "#";
-    if (place !== location.hash) history.replaceState(null, "", place);
-  }, 300);
-}
-
-function addressed() {
-  const seq = /^#(\d+)$/.exec(location.hash)?.[1];
-  const n = seq === undefined ? -1 : placeOf(Number(seq));
-  if (n >= 0 && n !== stepper.shown) openPanel(n);
-}
-
 function openPanel(n) {
   stepper.open = true;
   main.classList.add("stepping");
@@ -134,6 +117,7 @@ function openPanel(n) {
   view.chosen = n;
   measure();
   stepTo(n);
+  addressing.soon(true);
 }
 
 function closePanel() {
@@ -145,7 +129,6 @@ function closePanel() {
   document.getElementById("panel").setAttribute("aria-pressed", false);
   measure();
   choose(view.chosen, true);
-  address();
 }
 
 function togglePanel() {
@@ -194,4 +177,3 @@ for (const button of document.querySelectorAll("#step [data-step]")) {
 }
 document.getElementById("play").addEventListener("click", play);
 document.getElementById("panel").addEventListener("click", togglePanel);
-window.addEventListener("hashchange", addressed);

@@ -41,6 +41,7 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/program.js"),
     include_str!("../timeline/motion.js"),
     include_str!("../timeline/steps.js"),
+    include_str!("../timeline/address.js"),
     include_str!("../timeline/range.js"),
     include_str!("../timeline/search.js"),
     include_str!("../timeline/input.js"),

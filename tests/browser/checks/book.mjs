@@ -160,7 +160,7 @@ function collect(page) {
 function scrollToPanel() {
   const panel = document.querySelector(".panel iframe");
   panel.scrollIntoView();
-  return panel.src.split("#")[1];
+  return panel.src.split("#")[1].split("?")[0];
 }
 
 async function opensAt(line) {

@@ -26,7 +26,7 @@ async function check(tab, world, log, width) {
   const middle = log.seqs[Math.floor(log.seqs.length / 2)];
   const wanted = await world.all(log, "state", "--raw");
   await tab.size(width, 800);
-  await tab.open(`${await world.timeline("state", log, "--source", root)}#${middle}`);
+  await tab.open(`${await world.timeline("state", log, "--source", root)}#${middle}?state`);
   const { facts, states } = await tab.call(inPage);
   sameFacts(facts, {
     "opened at": middle, lines: log.seqs.length, sideways: 0, "wrong cards": 0,

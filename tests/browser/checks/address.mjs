@@ -1,0 +1,109 @@
+// Opens timelines at addresses, and looks at the addresses that clicks and steps make: a line is
+// chosen and in view, a line that does not exist is reported, Back shows what was shown before, and
+// zooming never ends where there is no event.
+
+import { golden, must, sameFacts } from "../world.mjs";
+
+export const needs = ["trace"];
+
+export default async function address(tab, world) {
+  const small = await world.timeline("address", golden("nested"));
+  const large = await world.timeline("address", golden("crowd"));
+  await tab.size(1280, 800);
+  await tab.open(`${small}#0020`);
+  sameFacts(await tab.call(walk), {
+    "opened at": "#0020", "a step": "#0021", "the panel": "#0021?state", "a step of the panel": "#0022?state",
+    "a click": "#0005", "back to the panel": "#0022?state", "its panel is open": true,
+    "back to the line": "#0021", "its panel is closed": true, "an unknown line":
+      `There is no line #9999: this log has #0001 to #${golden("nested").seqs.at(-1)}.`,
+    "not a line": "There is no line #here", "back without a report": true, "events in view": true,
+  }, "nested");
+  await tab.open(`${large}#0450`);
+  sameFacts(await tab.call(lookAround), {
+    chosen: "450", "in view": true, "few lines": true, "pinned in a folded group": true, "the window moves": true,
+  }, "crowd");
+  // The same line, by an address that only a reader would write.
+  await tab.open("about:blank");
+  await tab.open(`${small}#20?state`);
+  const own = await tab.call(ownForm);
+  must(own === "#0020?state", `#20?state becomes ${own}`);
+  return "2 logs";
+}
+
+async function walk() {
+  await opened;
+  const facts = {};
+  const key = (name) => document.body.dispatchEvent(
+    new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+  const until = async (is) => {
+    for (let n = 0; !is() && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
+  };
+  const address = async (was) => {
+    await until(() => location.hash !== was);
+    return location.hash;
+  };
+  const panel = document.getElementById("step"), said = document.getElementById("missing");
+  facts["opened at"] = location.hash;
+  if (timeline.view.chosen !== 19) facts["opened at"] = `line ${timeline.view.chosen + 1}`;
+  timeline.choose(20, true, true);
+  facts["a step"] = await address("#0020");
+  key("s");
+  facts["the panel"] = await address("#0021");
+  key("ArrowRight");
+  facts["a step of the panel"] = await address("#0021?state");
+  key("s");
+  await address("#0022?state");
+  timeline.choose(4, true);
+  facts["a click"] = await address("#0022");
+  const back = async () => {
+    const was = location.hash;
+    history.back();
+    return address(was);
+  };
+  await back();
+  facts["back to the panel"] = await back();
+  facts["its panel is open"] = panel.checkVisibility();
+  facts["back to the line"] = await back();
+  facts["its panel is closed"] = !panel.checkVisibility() && timeline.view.chosen === 20;
+  const report = async (hash) => {
+    location.hash = hash;
+    await until(() => said.checkVisibility());
+    return said.textContent;
+  };
+  facts["an unknown line"] = await report("#9999");
+  history.back();
+  await until(() => !said.checkVisibility());
+  facts["back without a report"] = !said.checkVisibility();
+  facts["not a line"] = (await report("#here")).split(":")[0];
+  // Zoom in to where there is no event.
+  timeline.choose(-1, false);
+  for (let n = 0; n < 40; n++) key("+");
+  const { from, to } = timeline.view, inView = [...axes[timeline.view.axis].of].filter((at) => at >= from && at <= to);
+  facts["events in view"] = inView.length > 0;
+  return facts;
+}
+
+async function lookAround() {
+  await opened;
+  const { view } = timeline, n = view.chosen, facts = { chosen: `${readLine(timeline.line(n)).seq}` };
+  const isIn = (n) => axes[view.axis].of[n] >= view.from && axes[view.axis].of[n] <= view.to;
+  const [a, b] = timeline.point(n);
+  facts["in view"] = isIn(n) && a > 150 && a < innerWidth && b > 0 && b < document.getElementById("lanes").clientHeight;
+  facts["few lines"] = Array.from({ length: timeline.count }, (_, n) => n).filter(isIn).length < timeline.count / 2;
+  const lane = laneOfLine[n], row = timeline.rows().find((row) => row.lane === lane);
+  facts["pinned in a folded group"] = !groupOf[lane] || (groupOf[lane].folded && row !== undefined);
+  // A click into the overview.
+  const canvas = document.getElementById("overview"), box = canvas.getBoundingClientRect(), { from } = view;
+  canvas.setPointerCapture = () => {};
+  const at = { clientX: box.left + 200, clientY: box.top + 5, pointerId: 1, bubbles: true };
+  canvas.dispatchEvent(new PointerEvent("pointerdown", at));
+  canvas.dispatchEvent(new PointerEvent("pointerup", at));
+  facts["the window moves"] = view.from !== from;
+  return facts;
+}
+
+async function ownForm() {
+  await opened;
+  for (let n = 0; location.hash !== "#0020?state" && n < 100; n++) await new Promise((then) => setTimeout(then, 10));
+  return location.hash;
+}
