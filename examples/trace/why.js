@@ -58,6 +58,26 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     };
   }
 
+  // In the words of this file, an *aside* is a part that a short sentence leaves out: a place in the
+  // program, the number of an event, a time. Asides and the names of tasks are between signs that no
+  // log contains; `inFull` and `inShort` take the signs away.
+  const aside = (text) => `\x01${text}\x02`;
+  const named = (task, text = `task ${task}`) => `\x03${task}\x04${text}\x05`;
+  const inFull = (text) => text.replace(/\x03\d+\x04|[\x01\x02\x05]/g, "");
+
+  // Returns a sentence without its asides in parts: texts, and the numbers of tasks.
+  function inShort(text) {
+    for (let before = ""; before !== text;) {
+      before = text;
+      text = before.replace(/\x01[^\x01\x02]*\x02/g, "");
+    }
+    const parts = text.split(/\x03(\d+)\x04[^\x05]*\x05/);
+    return parts.map((part, nth) => (nth % 2 ? Number(part) : part)).filter((part) => part !== "");
+  }
+
+  const capital = (text) => text.replace(/^(?:\x03\d+\x04|\x01)*./,
+    (head) => head.slice(0, -1) + head.at(-1).toUpperCase());
+
   // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
   // or -1, and `find(seq)` the place of an event or -1. `begun(place)`, optional, is the place of the
   // line that began the wait that a line ends, or -1; without it, the lines before are searched.
@@ -66,13 +86,14 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   function Why({ line, behind, find, begun, notifies, name = () => null, whole = true }) {
     const read = (place) => readLine(line(place));
 
-    // Describes the operation of a line's wait, and the place where the holder took the primitive.
-    function waitInWords(wait) {
+    // Describes the operation of a line's wait, and, which takes a search, the place where the holder
+    // took the primitive.
+    function waitInWords(wait, hasSite = true) {
       const words = waitWords(wait, name), holder = wait.number("held-by");
-      const site = holder === null ? null : takenAt(wait, holder);
-      if (site !== null) return `${words}, who took it at ${site}`;
+      const site = holder === null || !hasSite ? null : takenAt(wait, holder);
+      if (site !== null) return words + aside(`, who took it at ${site}`);
       const lost = notifiedBefore(wait);
-      return lost?.key("woke") === "0" ? `${words}, ${notifiedWords(lost.seq, lost.task, 0)}` : words;
+      return lost?.key("woke") === "0" ? `${words}, ${lastNotified(lost.seq, lost.task, 0)}` : words;
     }
 
     // Returns the last notification of a wait's primitive before the line that begins the wait.
@@ -129,8 +150,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       const since = Math.max(micros(read(ready).at), wait === null ? ownEnd(ready) : 0);
       const span = wait === null ? spanInWords(Math.max(0, micros(it.at) - since)) : wait;
       if (span === "0s") return "";
-      const text = `${who(it)} had been ready for ${span}`;
-      const said = text[0].toUpperCase() + text.slice(1);
+      const said = capital(`${who(it)} had been ready for ${span}`);
       const runs = whole ? runsBetween(ready, run) : [];
       const most = micros(it.at) - since;
       const length = ([from, to]) => {
@@ -213,7 +233,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       const cause = behind(run), it = cause < 0 ? null : read(cause);
       const from = it?.verb === "spawn" ? it : it && waitOf(cause);
       const at = from?.key("at") ?? null;
-      return at === null ? "" : `, from ${at}`;
+      return at === null ? "" : aside(`, from ${at}`);
     }
 
     // Describes a line in a clause.
@@ -230,30 +250,29 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         case "wake": {
           const wait = waitOf(place);
           const what = wait ? waitInWords(wait) : "a waker";
-          const since = wait ? ` (${number(wait.seq)}, since ${wait.at}${site(wait)})` : "";
+          const since = wait ? sinceWords(wait) : "";
           return `the wait of ${by} for ${what}${since} was over`;
         }
         case "deliver":
           return `${by} was interrupted: ${interrupted(it)}`;
         case "withdraw": {
           const wait = waitOf(place);
-          const what = wait === null ? ""
-            : ` for ${waitInWords(wait)} (${number(wait.seq)}, since ${wait.at}${site(wait)})`;
+          const what = wait === null ? "" : ` for ${waitInWords(wait)}${sinceWords(wait)}`;
           return `the wait of ${by}${what} was withdrawn: its future was dropped`;
         }
         case "spawn": {
           const parent = it.number("parent");
-          if (parent !== null) return `task ${parent} spawned ${by}${site(it)}`;
+          if (parent !== null) return `${named(parent)} spawned ${by}${site(it)}`;
           if (it.cause !== null) return `another thread spawned ${by}${site(it)}`;
-          return `${by} was started with the kernel (from outside)`;
+          return `${by} was started with the kernel${aside(" (from outside)")}`;
         }
         case "arrive":
-          return `${arrived(it)} (from outside)`;
+          return arrived(it) + aside(" (from outside)");
         case "fire": {
           const set = it.cause === null ? -1 : find(it.cause);
           const where = set < 0 ? "" : site(read(set));
-          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)} was due, ` +
-            `set by ${number(it.cause ?? 0)}${where} (from outside: time)`;
+          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)} was due` +
+            aside(`, set by ${number(it.cause ?? 0)}${where} (from outside: time)`);
         }
         default:
           return did(it, by, waitInWords, name);
@@ -266,17 +285,17 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       const wait = ["wake", "deliver"].includes(it.verb) ? waitOf(place) : null;
       if (!wait) return tell(place);
       const cause = causePlace === undefined ? null : read(causePlace);
-      const waited = `waiting${site(wait)} since ${wait.at} s for ${waitInWords(wait)}`;
+      const waited = `waiting${site(wait)}${aside(` since ${wait.at} s`)} for ${waitInWords(wait)}`;
       if (it.verb === "deliver") return `${interrupted(it)} while it was ${waited}`;
       if (cause?.verb === "arrive") {
-        return `${arrived(cause)}, which it had been waiting for since ${wait.at} s${site(wait)}`;
+        return arrived(cause) + aside(`, which it had been waiting for since ${wait.at} s${site(wait)}`);
       }
       if (it.word(0) === "sleep" && wait.word(0) === "sleep") {
-        return `its sleep of ${wait.word(1)}, begun at ${wait.at} s${site(wait)}, was over`;
+        return `its sleep of ${wait.word(1)}${aside(`, begun at ${wait.at} s${site(wait)},`)} was over`;
       }
       if (!cause) return tell(place);
-      return `${who(cause)} (${number(cause.seq)}) ended its wait for \`${it.op}\`, ` +
-        `and it had been ${waited}`;
+      return `${who(cause)}${aside(` (${number(cause.seq)})`)} ended its wait for \`${it.op}\`` +
+        aside(`, and it had been ${waited}`);
     }
 
     // Returns the whole chain in one sentence: the event, and the reason why its task ran.
@@ -292,7 +311,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         const because = why(2);
         if (because) text = `${text}, in a run that began because ${because}`;
       } else if (chain.length > 1) text = `${text} because ${tell(chain[1])}`;
-      return `${text[0].toUpperCase()}${text.slice(1)}.`;
+      return `${capital(text)}.`;
     }
 
     // The answer for the line at a place: a sentence, and the chain from that line on, `most` steps
@@ -303,16 +322,33 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       for (let n = place; n >= 0; n = behind(n)) chain.push(n);
       const steps = chain.slice(0, most).map((at, nth) => {
         const { seq, at: time } = read(at);
-        return { place: at, seq, at: time, text: (nth ? "because " : "") + tell(at) };
+        return { place: at, seq, at: time, text: (nth ? "because " : "") + inFull(tell(at)) };
       });
       const open = !fromOutside(read(chain.at(-1)));
       // The run that contains this event.
       const run = chain.slice(0, 2).find((at) => read(at).verb === "run");
       const ready = run === undefined ? "" : waited(run);
-      return { sentence: `${sentence(chain)} ${ready}`.trimEnd(), steps, more: chain.length - steps.length, open };
+      const said = inFull(`${sentence(chain)} ${ready}`).trimEnd();
+      return { sentence: said, steps, more: chain.length - steps.length, open };
     }
 
-    return { why, wait: (text) => waitInWords(readLine(text)) };
+    // The event at a place in a short sentence, in parts. The cause is said only if a task becomes
+    // ready or runs.
+    function say(place) {
+      const { verb } = read(place), cause = behind(place), by = cause < 0 ? null : read(cause);
+      if (verb === "run" && by) {
+        const chain = [place, cause, behind(cause)].filter((each) => each >= 0);
+        return inShort(`${sentence(chain)} ${waited(place)}`.trimEnd());
+      }
+      // The cause of a yield's wake is the yield.
+      const hasReason = by && ["wake", "deliver"].includes(verb) && by.verb !== "block";
+      return inShort(sentence(hasReason ? [place, cause] : [place]));
+    }
+
+    // The awaited event of a line: as a text, and in parts without asides.
+    const wait = (text) => inFull(waitInWords(readLine(text)));
+    const waitInShort = (text) => inShort(waitInWords(readLine(text), false));
+    return { why, say, wait, waitInShort };
   }
 
   const micros = (at) => Math.round(Number(at) * 1e6);
@@ -327,10 +363,12 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
 
   const number = (seq) => `#${String(seq).padStart(4, "0")}`;
 
-  const who = ({ task, name }) => (task === 0 ? "the kernel" : `task ${task} \`${name}\``);
+  const who = ({ task, name }) => (task === 0 ? "the kernel" : named(task, `task ${task} \`${name}\``));
 
   // ` at FILE:LINE`, if a line says so.
-  const site = (line) => (line.key("at") === null ? "" : ` at ${line.key("at")}`);
+  const site = (line) => (line.key("at") === null ? "" : aside(` at ${line.key("at")}`));
+
+  const sinceWords = (wait) => aside(` (${number(wait.seq)}, since ${wait.at}${site(wait)})`);
 
   // Returns whether a line comes from outside, and so needs no cause.
   function fromOutside({ verb, task, cause }) {
@@ -341,10 +379,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   // Describes the interrupt of a `deliver` line in a clause.
   function interrupted(line) {
     const kind = line.outcome.split(" ")[0], scope = line.key("scope"), by = line.number("by");
-    const set = line.key("set-at") === null ? "" : `, set at ${line.key("set-at")},`;
+    const set = line.key("set-at") === null ? "" : aside(`, set at ${line.key("set-at")},`);
     switch (kind) {
       case "!cancelled":
-        return by === null ? "it was cancelled from outside" : `task ${by} cancelled it`;
+        return by === null ? "it was cancelled from outside" : `${named(by)} cancelled it`;
       case "!timeout": case "!timeout-cancellation": case "!uncaught-timeout":
         return scope === null ? `its connection deadline${set} passed`
           : `the deadline of scope ${scope}${set} passed`;
@@ -393,7 +431,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         return `${by} ended (${first})`;
       case "cancel": {
         const task = line.number("by");
-        return `${task === null ? "the kernel" : `task ${task}`} asked ${by} to end`;
+        return `${task === null ? "the kernel" : named(task)} asked ${by} to end`;
       }
       case "phase":
         return first === "close" ? `the shutdown began (${key("reason")})`
@@ -404,7 +442,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       case "take":
         return `${by} took ${first} ${second}${site(line)}`;
       case "give":
-        return `${by} gave back ${first} ${second}${opt("from", (task) => ` of task ${task}`)}`;
+        return `${by} gave back ${first} ${second}${opt("from", (task) => ` of ${named(task)}`)}`;
       case "notify": {
         const woke = key("woke");
         if (woke === "0") return `${by} notified ${line.op}, and no task waited there`;
@@ -431,7 +469,11 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         const scope = line.word(2) ? ` (scope ${line.word(2)})` : "";
         return `${by} had got ${of("winner")} when ${of("loser")} came too${scope}`;
       }
-      case "warn": return `the kernel warned about ${by}: \`${line.detail}\``;
+      case "warn": {
+        // The circle of a deadlock is long.
+        const [, head, rest] = /^(deadlock [^:]*|.*)(.*)$/.exec(line.detail);
+        return `the kernel warned about ${by}: \`${head}${aside(rest)}\``;
+      }
       case "panic": return `${by} panicked: \`${line.detail}\``;
       case "note": return `${by} noted: \`${line.detail}\``;
       case "enter": return `${by} entered the span ${first}`;
@@ -483,11 +525,13 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   }
 
   // Describes the last notification of the primitive that a task waits for.
-  function notifiedWords(seq, by, woke) {
-    const who = by ? `task ${by}` : "the kernel";
+  function lastNotified(seq, by, woke) {
+    const who = by ? named(by) : "the kernel";
     const tasks = woke ? `${woke} task${woke === 1 ? "" : "s"}` : "no task";
-    return `last notified at ${number(seq)} by ${who}, which woke ${tasks}`;
+    return `last notified${aside(` at ${number(seq)}`)} by ${who}, which woke ${tasks}`;
   }
+
+  const notifiedWords = (seq, by, woke) => inFull(lastNotified(seq, by, woke));
 
   // The reasons why the poller no longer watches a descriptor.
   const UNREGISTERED = {
@@ -503,7 +547,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   // The trap between two runs: its `sleep` at FILE:LINE.
   function stopWords(stop) {
     const [, trap, , site] = /^([^@]*)(@(.*))?$/.exec(stop);
-    const at = site ? ` at ${site}` : "";
+    const at = site ? aside(` at ${site}`) : "";
     if (trap === "spawn") return "its spawn";
     if (trap === "exit") return "its end";
     return trap === "waker" ? `a waker${at}` : `its \`${trap}\`${at}`;
@@ -518,8 +562,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         if (second.startsWith("l")) return `a connection at ${second}`;
         return second.startsWith("e") ? "a message of another thread" : `bytes on ${second}`;
       case "sleep":
-        return `the end of its sleep of ${second} (until ${line.key("until") ?? ""})`;
-      case "join": return `the end of task ${second}`;
+        return `the end of its sleep of ${second}${aside(` (until ${line.key("until") ?? ""})`)}`;
+      case "join": return `the end of ${named(second)}`;
       case "wait": return `a wake in queue ${second}`;
       case "offload": return `job ${second}`;
       case "signal": return "a signal";
@@ -539,10 +583,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
 
   // Returns numbers of tasks, as the log has them, in words: "tasks 3 `a`, 4 `b` and others".
   function tasksInWords(numbers, name) {
-    const named = (id) => (name(Number(id)) === null ? id : `${id} \`${name(Number(id))}\``);
-    const all = numbers.split(","), last = all.pop();
-    if (!all.length) return `task ${named(last)}`;
-    return `tasks ${all.map(named).join(", ")} and ${last === ".." ? "others" : named(last)}`;
+    const words = (id) => (name(Number(id)) === null ? id : `${id} \`${name(Number(id))}\``);
+    const one = (id) => named(id, words(id)), all = numbers.split(","), last = all.pop();
+    if (!all.length) return named(last, `task ${words(last)}`);
+    return `${aside("tasks ")}${all.map(one).join(", ")} and ${last === ".." ? "others" : one(last)}`;
   }
 
   return { readLine, Causes, Why, notifiedWords };
