@@ -1,4 +1,5 @@
-// The address names what is shown: `#0567` a line, `?state` the panel of the state. A click adds an
+// The address names what is shown: `#0567` a line, `?state` the panel of the state, `?present` the
+// present mode, with `&by=run` how it plays, and `&of=0018-0046` a part of the log. A click adds an
 // entry to the history of the browser, and a step replaces the last entry.
 
 const addressing = (() => {
@@ -8,6 +9,12 @@ const addressing = (() => {
   const digits = (n) => String(seqOf[n]).padStart(4, "0");
 
   function now() {
+    const { open, now, from, to, unit } = presenting.now;
+    if (open) {
+      const by = unit === "move" ? "" : `&by=${unit}`;
+      const part = from > 0 || to < count - 1 ? `&of=${digits(from)}-${digits(to)}` : "";
+      return `#${digits(now)}?present${by}${part}`;
+    }
     if (view.chosen < 0) return "";
     return `#${digits(view.chosen)}${stepper.open ? "?state" : ""}`;
   }
@@ -37,15 +44,18 @@ const addressing = (() => {
     const [, seq, words] = FORM.exec(written) ?? [];
     if (seq === undefined) return written === "" ? clear() : missing(written);
     const n = placeOf(Number(seq));
-    if (n < 0) return missing(`#${seq}`);
+    const wanted = new URLSearchParams(words), ends = (wanted.get("of") ?? "").split("-").filter(Boolean);
+    for (const each of [seq, ...ends]) if (placeOf(Number(each)) < 0) return missing(`#${each}`);
     document.getElementById("missing").hidden = true;
-    open(n, new URLSearchParams(words));
+    open(n, wanted, ends.map((each) => placeOf(Number(each))));
     // The address in its own form, in place of the given one.
     isJump = false;
     soon();
   }
 
-  function open(n, words) {
+  function open(n, words, [from, to = count - 1]) {
+    if (words.has("present")) return presenting.open({ n, from, to, unit: words.get("by") });
+    if (presenting.now.open) presenting.close();
     focusOn(n);
     if (words.has("state")) return openPanel(n);
     if (stepper.open) closePanel();
@@ -54,6 +64,7 @@ const addressing = (() => {
 
   function clear() {
     document.getElementById("missing").hidden = true;
+    if (presenting.now.open) presenting.close();
     if (stepper.open) closePanel();
     if (view.chosen >= 0) choose(-1, false);
     isJump = false;

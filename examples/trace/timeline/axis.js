@@ -25,8 +25,8 @@ const longRuns = new Map(trace.longs.map(([run, , micros]) => [run, micros]));
 
 // Whether the positions of lines show how long runs were. Only a timed log has a reading of the
 // clock at both ends of a run. In another log, the time may belong to other runs.
-function isMeasured() {
-  return view.axis !== "time" || trace.timed || !takesTime;
+function isMeasured(axis = view.axis) {
+  return axis !== "time" || trace.timed || !takesTime;
 }
 
 // The value of the axis at which a piece begins. By the times of the lines, the piece after a long

@@ -33,6 +33,7 @@ function laneText(page) {
 window.timeline = {
   view, count, line, behind, chain, choose, point, lanes, rows: () => rows, busy, prose, laneText,
   treeText, stateText, stepTo, stepBy, openPanel, closePanel, siteOf, isOpen: () => stepper.open,
+  presenting, columnsAt,
 };
 dispatchEvent(new CustomEvent("timeline"));
 

@@ -155,6 +155,7 @@ const keys = {
   w: toggleArrows,
   g: toggleTree,
   s: togglePanel,
+  p: () => presenting.open(),
   f: foldChosen,
   b: () => selectEnd(0),
   e: () => selectEnd(1),
@@ -168,13 +169,16 @@ const keys = {
 };
 document.addEventListener("keydown", (event) => {
   if (event.target === search || event.target.tagName === "SELECT" || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "/") {
+  if (event.key === "/" && !presenting.now.open) {
     event.preventDefault();
     return search.focus();
   }
   // Leave Enter and a space to the button that has the focus.
-  if (["Enter", " "].includes(event.key) && event.target !== canvas && event.target !== document.body) return;
+  const isPage = [canvas, document.body, hall.root].includes(event.target);
+  if (["Enter", " "].includes(event.key) && !isPage) return;
   const key = `${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`;
+  if (presenting.key(key)) return event.preventDefault();
+  if (presenting.now.open) return;
   const does = (stepper.open && panelKeys[key]) || keys[event.key];
   if (does) {
     event.preventDefault();

@@ -2,11 +2,11 @@
 // tasks and the number of waiting tasks. In the present mode it shows the position; above the lanes,
 // as the overview, it shows which part of the trace is in view.
 
-function Ribbon(canvas, { isSmall = false, playhead, window: part, go }) {
+function Ribbon(canvas, { isSmall = false, axis: axisNow = () => view.axis, playhead, window: part, go }) {
   const pen = canvas.getContext("2d");
   // The part of the ribbon that does not depend on the position is painted once, into `picture`.
   let picture = null, wide = 0, high = 0, axis = "", side = 0, type = 12;
-  const of = () => axes[view.axis].of;
+  const of = () => axes[axisNow()].of;
   const ends = () => (count ? [of()[0], Math.max(of()[count - 1], of()[0] + 1e-9)] : [0, 1]);
   const place = (value) => {
     const [from, to] = ends();
@@ -47,7 +47,7 @@ function Ribbon(canvas, { isSmall = false, playhead, window: part, go }) {
     paintCpu(p, rows[0], gap);
     paintArea(p, READY, rows[1], gap, colors.faint);
     if (!isSmall) paintArea(p, BLOCKED, rows[2], gap, colors.blocked);
-    axis = view.axis;
+    axis = axisNow();
   }
 
   // A piece for each run. A run of unknown length is a mark. A trace can have many more runs than the
@@ -77,7 +77,7 @@ function Ribbon(canvas, { isSmall = false, playhead, window: part, go }) {
   }
 
   function endOfRun(lane, q) {
-    if (isMeasured()) return of()[lane.to[q]];
+    if (isMeasured(axisNow())) return of()[lane.to[q]];
     return of()[lane.from[q]] + (longRuns.get(lane.from[q]) ?? 0);
   }
 
@@ -99,7 +99,7 @@ function Ribbon(canvas, { isSmall = false, playhead, window: part, go }) {
   function paint() {
     const scale = window.devicePixelRatio || 1, size = [canvas.clientWidth, canvas.clientHeight];
     if (!size[0]) return;
-    if (!picture || axis !== view.axis || size[0] !== wide || size[1] !== high) {
+    if (!picture || axis !== axisNow() || size[0] !== wide || size[1] !== high) {
       [wide, high] = size;
       [canvas.width, canvas.height] = size.map((each) => Math.round(each * scale));
       paintPicture();

@@ -41,6 +41,9 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/program.js"),
     include_str!("../timeline/motion.js"),
     include_str!("../timeline/steps.js"),
+    include_str!("../timeline/columns.js"),
+    include_str!("../timeline/present.js"),
+    include_str!("../timeline/playing.js"),
     include_str!("../timeline/address.js"),
     include_str!("../timeline/range.js"),
     include_str!("../timeline/search.js"),
@@ -49,8 +52,11 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/legend.js"),
 );
 
-const STYLE: &str =
-    concat!(include_str!("../timeline/page.css"), include_str!("../timeline/state.css"));
+const STYLE: &str = concat!(
+    include_str!("../timeline/page.css"),
+    include_str!("../timeline/state.css"),
+    include_str!("../timeline/present.css"),
+);
 
 /// Writes the page, with the texts of these files of the program.
 ///

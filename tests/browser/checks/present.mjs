@@ -1,0 +1,179 @@
+// Looks at the present mode as from the back of a hall: at the lines of some logs the cards of each column are the
+// tasks of `trace state`, no card is cut, the type is at least 24 px at 1280 x 800, a step forward and
+// back ends where it began. Names of tasks cannot become elements, the keys do all, and a reader who
+// wants no motion gets none.
+
+import { Log, golden, must, root, sameFacts } from "../world.mjs";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+
+export const needs = ["trace", "philosophers"];
+
+const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "http_two_requests", "phases"];
+
+export default async function present(tab, world) {
+  const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world)];
+  await tab.size(1280, 800);
+  let lines = 0;
+  for (const log of logs) lines += await check(tab, world, log);
+  await motion(tab, world);
+  return `${lines} lines of ${logs.length} logs`;
+}
+
+// A log whose names are markup.
+function strange(world) {
+  const file = path.join(world.scratch, "present_strange.trace"), { text } = golden("producer");
+  const names = text.replace(/^( *\S+ +\d+ +#\d+ +(?:[3-9]|\d\d) )(\S+)/gm, "$1<img><i>$2</i>");
+  must(names !== text, "the golden log `producer` has no name to change");
+  writeFileSync(file, names);
+  return new Log(file);
+}
+
+async function check(tab, world, log) {
+  const wanted = await world.all(log, "state", "--raw");
+  await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
+  const { facts, columns, every } = await tab.call(inPage);
+  sameFacts(facts, {
+    cut: "", overflows: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
+    keys: true, "keys reach the controls": true, red: log.name === "philosophers",
+  }, `${log.name} in the present mode`);
+  columns.forEach((found, nth) => {
+    const seq = log.seqs[nth * every], text = wanted.get(seq);
+    const row = (word) => (new RegExp(`^${word} (.*)$`, "m").exec(text)?.[1] ?? "").split(" ").filter(Boolean);
+    const parked = [...text.matchAll(/^(\d+) \S+ parked/gm)].map(([, id]) => id);
+    const state = { running: row("cpu"), ready: [...row("ready"), ...row("next")], waiting: parked };
+    const byNumber = (ids) => [...ids].sort((a, b) => a - b).join(" ");
+    sameFacts({ ...found, waiting: byNumber(found.waiting) },
+      { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked) },
+      `${log.name}: the cards at #${seq}`);
+  });
+  return columns.length;
+}
+
+async function motion(tab, world) {
+  const page = await world.timeline("present", golden("nested"));
+  for (const value of ["reduce", "no-preference"]) {
+    await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-reduced-motion", value }] });
+    await tab.open("about:blank");
+    await tab.open(`${page}#0001?present`);
+    const moved = await tab.call(movesInPage);
+    must(moved === (value !== "reduce"), `prefers-reduced-motion: ${value}, and cards move: ${moved}`);
+  }
+}
+
+async function movesInPage() {
+  await opened;
+  let moves = 0;
+  while (presenting.step(1)) moves += document.getAnimations().filter(({ effect }) => effect.target.dataset.key).length;
+  return moves > 0;
+}
+
+async function inPage() {
+  await opened;
+  const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
+  const facts = { cut: "", overflows: "", elements: 0, red: false };
+  const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
+  const settle = () => document.getAnimations().forEach((it) => it.finish());
+  const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
+  const say = root.querySelector('[data-part="say"]');
+
+  // The cards of some lines. The state is followed forward and back by the steps below.
+  const every = Math.max(1, Math.ceil(count / 60)), columns = [];
+  let smallest = Infinity, others = 0;
+  for (let n = 0; n < count; n += every) {
+    presenting.goTo(n);
+    settle();
+    const [running, ready, waiting] = lists.map(idsOf);
+    columns.push({ running: running.join(" "), ready: ready.join(" "), waiting });
+    facts.red ||= say.classList.contains("red");
+    for (const list of lists) {
+      if (list.scrollHeight > list.clientHeight + 1) facts.overflows ||= `${list.dataset.part} at line ${n + 1}`;
+      const { right, bottom } = list.getBoundingClientRect();
+      for (const card of list.querySelectorAll("[data-key]")) {
+        const it = card.getBoundingClientRect(), isCut = it.right > right + 1 || it.bottom > bottom + 1;
+        if (isCut || card.scrollHeight > card.clientHeight + 1) facts.cut ||= `${card.textContent} at line ${n + 1}`;
+      }
+    }
+    const isLarger = root.scrollWidth > root.clientWidth || root.scrollHeight > root.clientHeight;
+    if (isLarger) facts.overflows ||= `line ${n + 1}`;
+    if (say.offsetHeight > say.parentNode.clientHeight + 2) facts.cut ||= `the sentence at line ${n + 1}`;
+    for (const it of [say, ...root.querySelectorAll(".columns *, [data-part=say] *")]) {
+      const hasText = [...it.childNodes].some((part) => part.nodeType === Node.TEXT_NODE && part.textContent.trim());
+      if (hasText) smallest = Math.min(smallest, parseFloat(getComputedStyle(it).fontSize));
+    }
+    facts.elements += root.querySelectorAll("img, i").length;
+    // If there are fewer cards, they stand for the same tasks.
+    const all = columnsAt(n, 1), ids = (cards) => cards.flatMap((card) => card.ids);
+    for (const level of [0, 1, 2]) {
+      if (ids(all.ready(level, 4)).join(" ") !== ready.join(" ")) others++;
+      if (ids(all.waiting(level, 4)).sort().join(" ") !== waiting.map(Number).sort().join(" ")) others++;
+    }
+  }
+  facts["smallest type"] = smallest >= 23.99 || smallest;
+  facts["other levels"] = others;
+
+  // A task that a longer step has moved has a card of its own; all else is as before.
+  const texts = (list) => [...list].map((it) => it.textContent).join("|");
+  const look = (unit) => [unit === "line" ? texts(lists) : lists.map(idsOf).join("|"), say.textContent,
+    texts(root.querySelectorAll(".time *, [data-part=code]"))].join("|");
+  let wrong = 0;
+  for (const unit of ["line", "move", "run", "turn"]) {
+    presenting.goTo(Math.floor(count / 3));
+    for (let n = 0; n < 8; n++) {
+      const from = presenting.now.now, before = look(unit);
+      if (!presenting.step(1, unit)) break;
+      const there = presenting.now.now, after = look(unit);
+      presenting.goTo(from);
+      if (look(unit) !== before) wrong++;
+      presenting.goTo(there);
+      if (look(unit) !== after) wrong++;
+    }
+  }
+  facts["wrong steps"] = wrong;
+
+  // The keys alone.
+  const key = (name, more) => (document.activeElement ?? document.body).dispatchEvent(
+    new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more }));
+  const now = () => presenting.now.now, part = (name) => root.querySelector(`[data-part="${name}"]`);
+  const keys = [];
+  key("Escape");
+  keys.push(!root.checkVisibility());
+  key("p");
+  keys.push(root.checkVisibility() && document.activeElement === root);
+  key("Home");
+  keys.push(now() === 0);
+  key("ArrowRight");
+  keys.push(now() > 0);
+  key("ArrowLeft");
+  keys.push(now() === 0);
+  key("ArrowDown", { shiftKey: true });
+  keys.push(now() > 0);
+  key("End");
+  keys.push(now() === count - 1);
+  key("Enter");
+  keys.push(timeline.behind[count - 1] < 0 || now() === timeline.behind[count - 1]);
+  key("Home");
+  for (let n = 0; n < 9; n++) key("+");
+  key(" ");
+  for (let n = 0; now() === 0 && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
+  keys.push(now() > 0 && part("play").textContent === "Pause");
+  key(" ");
+  keys.push(part("play").textContent === "Play");
+  key("u");
+  keys.push(part("unit").value === "run");
+  key("l");
+  keys.push(part("loop").getAttribute("aria-pressed") === "true");
+  key("b");
+  keys.push(part("blank").checkVisibility());
+  key("ArrowRight");
+  keys.push(!part("blank").checkVisibility());
+  key("?");
+  keys.push(part("keys").checkVisibility());
+  facts.keys = keys.every(Boolean) || keys.join(" ");
+  const controls = [...root.querySelectorAll("button, select")];
+  facts["keys reach the controls"] = controls.every((it) => {
+    it.focus();
+    return document.activeElement === it && it.tabIndex === 0;
+  });
+  return { facts, columns, every };
+}
