@@ -94,6 +94,17 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "seq")]
         all: Option<PathBuf>,
     },
+    /// The lines that a line caused: the way forward from `why`
+    Effects {
+        /// The number of an event: 42, or #0042
+        #[arg(value_parser = event_number)]
+        seq: u64,
+        #[command(flatten)]
+        input: Input,
+        /// Show the lines themselves
+        #[arg(long)]
+        lines: bool,
+    },
     /// The state of the kernel at a line: what runs, is ready, waits, and which timers are set
     State {
         #[command(flatten)]
@@ -314,12 +325,11 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn why(trace: &Trace, seq: u64, lines: bool, paint: Paint) -> io::Result<ExitCode> {
-    let place = trace.place(seq).ok_or_else(|| {
+fn place(trace: &Trace, seq: u64) -> io::Result<usize> {
+    trace.place(seq).ok_or_else(|| {
         let (first, last) = (trace.seq(0), trace.seq(trace.len() - 1));
         wrong(format!("there is no event {seq}; expected one from {first} to {last}"))
-    })?;
-    print(&chain::why(trace, place, lines, paint))
+    })
 }
 
 fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {
@@ -342,7 +352,12 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
         }
         Command::Why { seq, input, lines, all: None } => {
             let seq = seq.expect("an event, without --all");
-            why(&of(input)?, seq, *lines, paint)
+            let trace = of(input)?;
+            print(&chain::why(&trace, place(&trace, seq)?, *lines, paint))
+        }
+        Command::Effects { seq, input, lines } => {
+            let trace = of(input)?;
+            print(&chain::tell_effects(&trace, place(&trace, *seq)?, *lines, paint))
         }
         Command::State { input, at, raw, all } => {
             let trace = of(input)?;

@@ -42,6 +42,7 @@ function wakes(clear) {
 function causes(n) {
   const all = chain(n).slice(0, STEPS);
   for (let i = all.length - 1; i > 0; i--) arrow(all[i], all[i - 1], colors.chosen, 2);
+  for (const each of effects(n).slice(0, STEPS)) arrow(n, each, colors.outside, 1.5);
   for (const each of all) {
     const [a, b] = point(each);
     pen.fillStyle = colors.chosen;

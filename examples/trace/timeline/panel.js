@@ -30,6 +30,24 @@ function notifies() {
 }
 const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, notifies, name: nameOf });
 
+// Returns the lines that a line caused, in order. The lists are made when they are first needed:
+// `first` and `next` link the effects of each line.
+let effectLists = null;
+function effects(n) {
+  if (!effectLists) {
+    effectLists = { first: new Int32Array(count).fill(-1), next: new Int32Array(count).fill(-1) };
+    const { first, next } = effectLists;
+    for (let m = count - 1; m >= 0; m--) {
+      if (behind[m] < 0) continue;
+      next[m] = first[behind[m]];
+      first[behind[m]] = m;
+    }
+  }
+  const found = [];
+  for (let m = effectLists.first[n]; m >= 0; m = effectLists.next[m]) found.push(m);
+  return found;
+}
+
 function make(name, className, text) {
   return Object.assign(document.createElement(name), { className, textContent: text });
 }
@@ -44,14 +62,24 @@ function leadTo(n, ...parts) {
   return item;
 }
 
+// At most so many effects are listed.
+const EFFECTS = 12;
+function effectsBox(n) {
+  const all = effects(n), list = make("ol", "effects", "");
+  if (!all.length) return [];
+  list.append(...all.slice(0, EFFECTS).map((m) => leadTo(m, make("span", "line", line(m).trim()))));
+  const rest = all.length > EFFECTS ? `and ${all.length - EFFECTS} more` : "";
+  return [make("p", "hint", "It caused:"), list, make("p", "hint", rest)];
+}
+
 function tellWhy(n) {
   const { sentence, steps, more, open } = prose.why(n, STEPS);
-  const list = document.createElement("ol");
+  const list = make("ol", "chain", "");
   list.append(...steps.map(({ place, text }, nth) => leadTo(place,
     make("span", "step", nth ? text : text[0].toUpperCase() + text.slice(1)),
     make("span", "line", line(place).trim()))));
   const rest = more ? `and ${more} steps before` : open ? "The trace does not say what is behind that." : "";
-  whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest));
+  whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest), ...effectsBox(n));
 }
 
 // `isStep`: the reader steps from line to line, and the history gets no entry.

@@ -53,6 +53,40 @@ pub fn why_all(trace: &Trace, lines: bool, paint: Paint, out: &mut dyn Write) ->
     Ok(())
 }
 
+/// The lines whose cause is this line, as places in the trace.
+pub fn effects(trace: &Trace, place: usize) -> Vec<usize> {
+    (place + 1..trace.len()).filter(|each| trace.cause(*each) == Some(place)).collect()
+}
+
+/// The answer to `effects`: the line in a clause, and then each line that it caused. With `lines`,
+/// the lines of the log themselves.
+pub fn tell_effects(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
+    let (did, found) = (tell(trace, place), effects(trace, place));
+    let caused = match found.len() {
+        0 => "no line.".to_owned(),
+        1 => "this line:".to_owned(),
+        count => format!("these {count} lines:"),
+    };
+    let said = format!("{}. This caused {caused}", capital(&did));
+    let mut text = format!("{}\n", paint.strong(&said));
+    for (nth, place) in found.into_iter().enumerate() {
+        let line = trace.line(place);
+        let shown = match lines {
+            true => line.to_string(),
+            false => format!("  #{:04}  {}  {}", line.seq, line.at, tell(trace, place)),
+        };
+        let gap = if nth == 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{gap}{}", paint.line(&line, &shown));
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 /// `task 5 `conn-1``
 pub fn who(line: &Line<'_>) -> String {
     match line.task {
@@ -82,9 +116,7 @@ fn sentence(trace: &Trace, chain: &[usize]) -> String {
             None => did,
         }
     };
-    let mut letters = text.chars();
-    let capital = letters.next().into_iter().flat_map(char::to_uppercase);
-    capital.chain(letters).collect::<String>() + "."
+    capital(&text) + "."
 }
 
 /// Describes how long a task had waited for the CPU before a run, and which tasks had the CPU, as

@@ -21,6 +21,7 @@ export default async function address(tab, world) {
   await tab.open(`${large}#0450`);
   sameFacts(await tab.call(lookAround), {
     chosen: "450", "in view": true, "few lines": true, "pinned in a folded group": true, "the window moves": true,
+    effects: true, "the key n": true,
   }, "crowd");
   // The same line, by an address that only a reader would write.
   await tab.open("about:blank");
@@ -92,6 +93,15 @@ async function lookAround() {
   facts["few lines"] = Array.from({ length: timeline.count }, (_, n) => n).filter(isIn).length < timeline.count / 2;
   const lane = laneOfLine[n], row = timeline.rows().find((row) => row.lane === lane);
   facts["pinned in a folded group"] = !groupOf[lane] || (groupOf[lane].folded && row !== undefined);
+  // The effects of a line lead forward as its cause leads back.
+  let wrong = 0;
+  for (let n = 0; n < timeline.count; n++) if (timeline.behind[n] >= 0 && !effects(timeline.behind[n]).includes(n)) wrong++;
+  const all = Array.from(timeline.behind, (_, n) => effects(n).length).reduce((sum, size) => sum + size);
+  facts["effects"] = wrong === 0 && all === timeline.behind.filter((cause) => cause >= 0).length;
+  const cause = timeline.behind[n];
+  timeline.choose(cause, true);
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true }));
+  facts["the key n"] = timeline.behind[view.chosen] === cause;
   // A click into the overview.
   const canvas = document.getElementById("overview"), box = canvas.getBoundingClientRect(), { from } = view;
   canvas.setPointerCapture = () => {};

@@ -197,7 +197,7 @@ async function inPage() {
     canvas.dispatchEvent(new PointerEvent("pointerup", at));
     // Of many events on one point, a click finds one.
     if (Math.abs(timeline.point(timeline.view.chosen)[0] - x) < 1) timeline.choose(n, true);
-    const shown = [...document.querySelectorAll("#details li button")];
+    const shown = [...document.querySelectorAll("#why .chain li button")];
     const seq = /cause=#(\d+)/.exec(timeline.line(timeline.view.chosen))?.[1];
     if (timeline.view.chosen !== n || !shown[1]?.textContent.includes(`#${seq} `)) wrong++;
     if (shown.length !== timeline.chain(n).length) wrong++;

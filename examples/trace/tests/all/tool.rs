@@ -159,6 +159,34 @@ fn each_verb_of_the_grammar_has_a_sentence() {
 }
 
 #[test]
+fn the_effects_of_a_line_are_the_lines_that_have_it_as_their_cause() {
+    for name in ["hello", "nested", "echo_two_clients"] {
+        let trace = named(name);
+        let mut found = 0;
+        for place in 0..trace.len() {
+            let effects = chain::effects(&trace, place);
+            found += effects.len();
+            assert!(effects.iter().all(|each| trace.cause(*each) == Some(place)), "{name}");
+        }
+        let wanted = (0..trace.len()).filter(|each| trace.cause(*each).is_some()).count();
+        assert_eq!(found, wanted, "{name}");
+    }
+    let trace = named("hello");
+    let said = |seq, lines| {
+        chain::tell_effects(&trace, trace.place(seq).unwrap(), lines, PLAIN)
+            .replace(" at examples/hello.rs", " at")
+    };
+    let fired = "It was 0.500000: the sleep k=2 was due, set by #0010 at:12 (from outside: time). \
+                 This caused this line:\n\n  #0012  0.500000  the wait of task 3 `child` for the end of its \
+                 sleep of 0.5s (until 0.500000) (#0010, since 0.000000 at:12) was over\n";
+    assert_eq!(said(11, false), fired);
+    let line = " 0.500000       3  #0012   3 child    wake     sleep k=2 cause=#0011\n";
+    assert!(said(11, true).ends_with(line));
+    let last = trace.seq(trace.len() - 1);
+    assert_eq!(said(last, false), "The kernel ended, and nothing was left. This caused no line.\n");
+}
+
+#[test]
 fn why_ends_where_a_cause_is_no_earlier_line() {
     let text = golden("hello").replace("cause=#0012", "cause=#0013");
     assert!(why(&read(&text), 13).ends_with("(the trace does not say what is behind that)\n"));
