@@ -29,10 +29,15 @@ function isMeasured(axis = view.axis) {
   return axis !== "time" || trace.timed || !takesTime;
 }
 
-// The value of the axis at which a piece begins. By the times of the lines, the piece after a long
-// run may begin before the run has ended.
-function startOf({ state, from }, p) {
-  if (view.axis !== "time" || trace.timed || !longRuns.size) return x(from[p]);
+// The value of the axis at which a piece begins.
+function startOf(lane, p) {
+  return view.axis === "time" ? timeOfStart(lane, p) : x(lane.from[p]);
+}
+
+// The time at which a piece begins. By the times of the lines, the piece after a long run may begin
+// before the run has ended.
+function timeOfStart({ state, from }, p) {
+  if (trace.timed || !longRuns.size) return at[from[p]];
   let run = p;
   while (run > 0 && state[run] !== RUN) run--;
   return run < p ? Math.max(at[from[p]], at[from[run]] + (longRuns.get(from[run]) ?? 0)) : at[from[p]];
@@ -42,7 +47,7 @@ function startOf({ state, from }, p) {
 function pieceLength(lane, p) {
   const { state, from, to } = lane, micros = at[to[p]] - at[from[p]];
   if (trace.timed || !takesTime) return micros;
-  if (state[p] !== RUN) return Math.max(0, at[to[p]] - startOf(lane, p));
+  if (state[p] !== RUN) return Math.max(0, at[to[p]] - timeOfStart(lane, p));
   return longRuns.get(from[p]) ?? (micros ? null : 0);
 }
 
