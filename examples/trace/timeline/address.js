@@ -1,5 +1,6 @@
-// The address names what is shown: `#0567` a line, `?state` the panel of the state, `?present` the
-// present mode, with `&by=run` how it plays, and `&of=0018-0046` a part of the log. A click adds an
+// The address names what is shown: `#0567` a line, `?state` the panel of the state, `?task=3` the
+// life of a task, `?present` the present mode, with `&by=run` how it plays, and `&of=0018-0046` a part
+// of the log. A click adds an
 // entry to the history of the browser, and a step replaces the last entry.
 
 const addressing = (() => {
@@ -15,8 +16,9 @@ const addressing = (() => {
       const part = from > 0 || to < count - 1 ? `&of=${digits(from)}-${digits(to)}` : "";
       return `#${digits(now)}?present${by}${part}`;
     }
-    if (view.chosen < 0) return "";
-    return `#${digits(view.chosen)}${stepper.open ? "?state" : ""}`;
+    const task = view.task && !stepper.open ? `?task=${view.task}` : "";
+    if (view.chosen < 0) return task && `#${digits(0)}${task}`;
+    return `#${digits(view.chosen)}${stepper.open ? "?state" : task}`;
   }
 
   let timer = 0, isJump = false, written = null;
@@ -60,13 +62,15 @@ const addressing = (() => {
     if (words.has("state")) return openPanel(n);
     if (stepper.open) closePanel();
     choose(n, true);
+    const task = Number(words.get("task"));
+    if (task > 0 && laneOf.has(task)) openLife(task);
   }
 
   function clear() {
     document.getElementById("missing").hidden = true;
     if (presenting.now.open) presenting.close();
     if (stepper.open) closePanel();
-    if (view.chosen >= 0) choose(-1, false);
+    if (view.chosen >= 0 || view.task) choose(-1, false);
     isJump = false;
   }
 

@@ -53,7 +53,7 @@ function pieceLength(lane, p) {
 
 const view = {
   axis: takesTime ? "time" : "turns", from: 0, to: 1, top: 0,
-  chosen: -1, arrows: true, tree: false, found: [], range: null,
+  chosen: -1, task: 0, arrows: true, tree: false, found: [], range: null,
 };
 
 function shortSeconds(micros) {

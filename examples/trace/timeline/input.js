@@ -27,10 +27,12 @@ function place(event) {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-// A click on the name of a group folds or unfolds the group. Any other click chooses an event.
+// A click on the name of a group folds or unfolds the group, on that of a task it shows the task's
+// life. Any other click chooses an event.
 function click(a, b) {
   const row = b < TOP ? null : rows[rowAt(b - TOP + view.top)];
   if (a < left && row?.group) fold([row.group], !row.group.folded);
+  else if (a < left && row?.lane > 0) openLife(lanes[row.lane].id);
   else if (b < TOP) select(null, null);
   else choose(nearest(a, b), false);
 }
@@ -157,6 +159,7 @@ const keys = {
   g: toggleTree,
   s: togglePanel,
   p: () => presenting.open(),
+  i: () => view.chosen >= 0 && taskOf[view.chosen] && openLife(taskOf[view.chosen]),
   f: foldChosen,
   b: () => selectEnd(0),
   e: () => selectEnd(1),

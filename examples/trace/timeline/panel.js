@@ -88,6 +88,7 @@ function choose(n, follow, isStep = false) {
   view.chosen = n;
   addressing.soon(!isStep);
   pin(n < 0 ? 0 : laneOfLine[n]);
+  closeLife();
   if (n >= 0) {
     tellWhy(n);
     if (follow) show(n);

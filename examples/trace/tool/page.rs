@@ -44,6 +44,7 @@ const SCRIPT: &str = concat!(
     include_str!("../timeline/columns.js"),
     include_str!("../timeline/present.js"),
     include_str!("../timeline/playing.js"),
+    include_str!("../timeline/life.js"),
     include_str!("../timeline/address.js"),
     include_str!("../timeline/range.js"),
     include_str!("../timeline/search.js"),

@@ -22,6 +22,7 @@ export default async function address(tab, world) {
   sameFacts(await tab.call(lookAround), {
     chosen: "450", "in view": true, "few lines": true, "pinned in a folded group": true, "the window moves": true,
     effects: true, "the key n": true,
+    "the life of its task": true, pieces: true, "the longest leads to its line": true,
   }, "crowd");
   // The same line, by an address that only a reader would write.
   await tab.open("about:blank");
@@ -97,11 +98,21 @@ async function lookAround() {
   let wrong = 0;
   for (let n = 0; n < timeline.count; n++) if (timeline.behind[n] >= 0 && !effects(timeline.behind[n]).includes(n)) wrong++;
   const all = Array.from(timeline.behind, (_, n) => effects(n).length).reduce((sum, size) => sum + size);
-  facts["effects"] = wrong === 0 && all === timeline.behind.filter((cause) => cause >= 0).length;
+  facts.effects = wrong === 0 && all === timeline.behind.filter((cause) => cause >= 0).length;
   const cause = timeline.behind[n];
   timeline.choose(cause, true);
-  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true }));
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true, cancelable: true }));
   facts["the key n"] = timeline.behind[view.chosen] === cause;
+  // The life of a task: its pieces are as long as the task's lines.
+  const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  key("i");
+  for (let tries = 0; !location.hash.includes("?task=") && tries < 500; tries++) await new Promise((then) => setTimeout(then, 10));
+  const id = taskOf[view.chosen], { from: pieces, state } = lanes[laneOf.get(id)];
+  facts["the life of its task"] = location.hash.endsWith(`?task=${id}`) && document.getElementById("life").checkVisibility();
+  const times = [...document.querySelectorAll("#life tbody tr")].map((row) => Number(row.cells[1].textContent));
+  facts.pieces = times.reduce((sum, many) => sum + many) === pieces.length && times[0] === [...state].filter((each) => each === RUN).length;
+  document.querySelector("#life .lead").click();
+  facts["the longest leads to its line"] = taskOf[view.chosen] === id && !document.getElementById("life").checkVisibility();
   // A click into the overview.
   const canvas = document.getElementById("overview"), box = canvas.getBoundingClientRect(), { from } = view;
   canvas.setPointerCapture = () => {};
