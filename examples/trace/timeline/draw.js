@@ -155,8 +155,9 @@ function label(r) {
   if (y + high < TOP) return;
   pen.fillStyle = r % 2 ? colors.stripe : colors.paper;
   pen.fillRect(0, y, left - 1, high);
-  const chosen = view.chosen >= 0 && rowOf[laneOfLine[view.chosen]] === r;
-  pen.fillStyle = chosen ? colors.chosen : colors.ink;
+  const lanesChosen = [view.chosen < 0 ? -1 : laneOfLine[view.chosen], laneOf.get(view.task || -1)];
+  const isChosen = lanesChosen.some((n) => n >= 0 && rowOf[n] === r);
+  pen.fillStyle = isChosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
   // The tasks of an open group are below its head.
   const from = lane > 0 && groupOf[lane] ? 22 : 10;

@@ -26,7 +26,8 @@ function openLife(id) {
     box("p", "hint", hasUnknown ? "?: This log does not say how long runs took. Record it with --timed." : ""));
   lifeBox.hidden = false;
   whyBox.hidden = true;
-  lifeBox.scrollIntoView({ block: "nearest" });
+  pin(laneOf.get(id));
+  draw();
   addressing.soon(true);
 }
 
