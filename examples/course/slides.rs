@@ -11,13 +11,23 @@
 //! <!-- lines 1 3-9 -->            the same by their places, for logs without numbers
 //! <!-- picture 4 -->              the drawing on the page of a step
 //! <!-- section 4 Before you run it -->   a section of that page
+//! <!-- present 1 1-18 -->         the log of a step between two events, in the present mode of its
+//!                                 timeline; it has the slide to itself
 //! ```
 
+use std::collections::BTreeSet;
+
+use trace_tool::model::Trace;
+use trace_tool::{page, sources};
+
 use crate::markup::{escaped, markdown, sentence};
-use crate::pages;
+use crate::{labs, pages, states};
 
 const STYLE: &str = include_str!("slides/page.css");
 const SCRIPT: &str = include_str!("slides/page.js");
+
+/// The ends of the data of a timeline.
+const DATA: [&str; 2] = ["<script id=\"data\" type=\"text/plain\">", "</script>"];
 
 /// The number of lectures.
 pub const LECTURES: u32 = 2;
@@ -29,6 +39,8 @@ pub struct Slide {
     body: String,
     /// The speaker's notes, in Markdown.
     pub note: String,
+    /// The step whose log it plays.
+    played: Option<u32>,
     /// The columns of its widest piece of code, log or drawing, and the lines of all pieces.
     pub size: (usize, usize),
 }
@@ -137,6 +149,37 @@ fn picture(step: u32) -> Result<String, String> {
 enum Part {
     Code(String),
     Text(String),
+    /// A step, and the two events of its log.
+    Present(u32, String),
+}
+
+/// The timeline of a step in three parts: its page up to the data, the data, and the rest.
+fn timeline(step: u32) -> Result<[String; 3], String> {
+    let said = |error: std::io::Error| error.to_string();
+    let trace = Trace::read(states::log(step).into_bytes(), |_| {}).map_err(said)?;
+    let files = sources::sources(&trace, labs::root()).map_err(said)?;
+    let mut html = Vec::new();
+    page::page(&trace, &files, &mut html).map_err(said)?;
+    let html = String::from_utf8(html).map_err(|error| error.to_string())?;
+    let (before, rest) = html.split_once(DATA[0]).expect("a timeline has data");
+    let (data, after) = rest.split_once(DATA[1]).expect("the data ends");
+    Ok([before, data, after].map(str::to_owned))
+}
+
+/// The timelines of the steps that slides play: one page, and the data of each step. The script of
+/// the slides puts them together. A page inside a page must not have the tags of one.
+fn timelines(slides: &[Slide]) -> Result<String, String> {
+    let mut html = String::new();
+    for step in slides.iter().filter_map(|slide| slide.played).collect::<BTreeSet<_>>() {
+        let [before, data, after] = timeline(step)?;
+        if html.is_empty() {
+            let page = format!("{before}{}{}{after}", DATA[0], DATA[1]);
+            let page = page.replace('&', "&amp;").replace('<', "&lt;");
+            html = format!("<script type=\"text/plain\" id=\"timeline\">{page}</script>\n");
+        }
+        html += &format!("<script type=\"text/plain\" id=\"data-{step}\">{data}</script>\n");
+    }
+    Ok(html)
 }
 
 fn part(mark: &str) -> Result<Part, String> {
@@ -148,7 +191,8 @@ fn part(mark: &str) -> Result<Part, String> {
         Some("lines") => Part::Code(lines(step, rest)?),
         Some("picture") => Part::Code(picture(step)?),
         Some("section") => Part::Text(section(step, rest)?),
-        _ => return Err("it is none of item, lines, picture and section".to_owned()),
+        Some("present") => Part::Present(step, rest.replace('#', "")),
+        _ => return Err("expected item, lines, picture, section or present".to_owned()),
     })
 }
 
@@ -164,6 +208,13 @@ impl Slide {
                 match part(mark).map_err(|why| format!("{line}: {why}"))? {
                     Part::Code(code) => slide.code(&code),
                     Part::Text(text) => slide.body += &markdown(&text),
+                    Part::Present(step, events) => {
+                        slide.played = Some(step);
+                        slide.body += &format!(
+                            "<iframe data-step=\"{step}\" data-events=\"{events}\" \
+                             title=\"The log of step {step}, played\"></iframe>\n"
+                        );
+                    }
                 }
             } else if let Some(note) = line.strip_prefix("Note: ") {
                 (slide.note, is_note) = (format!("{note}\n"), true);
@@ -227,6 +278,8 @@ pub fn document(lecture: u32) -> Result<String, String> {
     for (nth, slide) in slides.iter().enumerate() {
         html += &slide.html(nth + 1);
     }
-    html += &format!("</main>\n<script>\n{SCRIPT}</script>\n</html>\n");
+    html += "</main>\n";
+    html += &timelines(&slides)?;
+    html += &format!("<script>\n{SCRIPT}</script>\n</html>\n");
     Ok(html)
 }

@@ -3,17 +3,41 @@ const slides = [...document.querySelectorAll(".slide")];
 const show = (nth) => {
   const now = Math.min(Math.max(nth, 0), slides.length - 1);
   slides.forEach((slide, at) => slide.classList.toggle("now", at === now));
+  load(slides[now].querySelector("iframe"));
   history.replaceState(null, "", `#${now + 1}`);
   scrollTo(0, 0);
+};
+// A slide can play a log: its frame has the timeline of a step in the present mode. The page of the
+// timeline is here once, and the data of each step.
+const [DATA, END] = ['<script id="data" type="text/plain">', "</" + "script>"];
+function load(frame) {
+  if (!frame || frame.src) return;
+  const { step, events } = frame.dataset, text = (id) => document.getElementById(id).textContent;
+  const page = text("timeline").replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+  const html = page.replace(DATA + END, () => DATA + text(`data-${step}`) + END);
+  const url = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  frame.src = `${url}#${events.split("-")[0]}?present&of=${events}`;
+}
+// Each frame reports whether it is at an end of its part of the log.
+const reported = new Map();
+addEventListener("message", ({ data, source }) => {
+  if (data?.trapline === "at") reported.set(source, data);
+  if (data?.trapline === "past") show(current() + data.by);
+});
+// A step of the log that the slide plays or, at its end, another slide.
+const turn = (by) => {
+  const frame = slides[current()].querySelector("iframe")?.contentWindow, at = reported.get(frame);
+  if (!at || (by > 0 ? at.last : at.first)) show(current() + by);
+  else frame.postMessage({ trapline: "step", by }, "*");
 };
 const current = () => slides.findIndex((slide) => slide.classList.contains("now"));
 const notes = () => document.body.classList.toggle("notes");
 
 const keys = {
-  ArrowRight: () => show(current() + 1),
-  ArrowLeft: () => show(current() - 1),
-  PageDown: () => show(current() + 1),
-  PageUp: () => show(current() - 1),
+  ArrowRight: () => turn(1),
+  ArrowLeft: () => turn(-1),
+  PageDown: () => turn(1),
+  PageUp: () => turn(-1),
   Home: () => show(0),
   End: () => show(slides.length - 1),
   n: notes,

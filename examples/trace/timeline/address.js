@@ -35,7 +35,7 @@ const addressing = (() => {
   function write() {
     const address = now(), method = isJump && parent === window ? "pushState" : "replaceState";
     [timer, isJump] = [0, false];
-    if (address !== location.hash) history[method](null, "", address || location.pathname + location.search);
+    if (address !== location.hash) history[method](null, "", address || location.href.split("#")[0]);
     written = location.hash;
   }
 

@@ -164,7 +164,9 @@ const presenting = (() => {
     if (it.timer) stop();
     does();
   };
-  const [forward, back] = [1, -1].map((by) => hand(() => step(by)));
+  // In a slide, a step beyond the end turns the slide.
+  const past = (by) => parent !== window && parent.postMessage({ trapline: "past", by }, "*");
+  const [forward, back] = [1, -1].map((by) => hand(() => step(by) || past(by)));
   const keys = {
     " ": () => toggle(1), Backspace: () => toggle(-1), r: () => toggle(-1),
     ArrowRight: forward, PageDown: forward, ArrowDown: forward, n: forward,
@@ -220,6 +222,7 @@ const presenting = (() => {
   part("unit").addEventListener("change", (event) => {
     setUnit(event.target.value);
     // The keys are those of the mode again.
+    event.target.blur();
     root.focus();
   });
   part("unit").querySelector('[value="time"]').disabled = !takesTime;

@@ -185,7 +185,8 @@ const hall = (() => {
     // If there are few tasks, there is room for larger type.
     root.style.setProperty("--k", lanes.length <= 4 ? 1.35 : lanes.length <= 6 ? 1.15 : 1);
     [shownIn, shown] = [new Map(), -1];
-    root.focus();
+    // A page of slides keeps the focus.
+    if (parent === window) root.focus();
   }
 
   function close() {

@@ -1,6 +1,6 @@
 // Answers the questions of the exercises, and walks through the slides, as a reader would at 1280 and
-// 400 px: every wrong answer gets a hint, the right one is right, the keys turn the slides, and
-// nothing makes a page scroll sideways.
+// 400 px: every wrong answer gets a hint, the right one is right, the keys turn the slides and step
+// the logs that slides play, and nothing makes a page scroll sideways.
 
 import { must, output } from "../world.mjs";
 
@@ -27,7 +27,7 @@ export default async function lectures(tab, world) {
   return `${questions} questions, ${slides} slides`;
 }
 
-function inPage() {
+async function inPage() {
   const faults = [];
   const must = (what, holds) => holds || faults.push(what);
   const key = (target, name) =>
@@ -68,6 +68,24 @@ function inPage() {
     must(`${title}: then the answer is open`, answer.open && !answer.hidden);
   }
 
+  // Steps a slide's log to its end. Returns the number of steps.
+  async function play(slide) {
+    let reports = 0;
+    const heard = (event) => event.data?.trapline === "at" && reports++;
+    addEventListener("message", heard);
+    const until = async (is) => {
+      for (let tries = 0; !is() && tries < 500; tries++) await new Promise((resume) => setTimeout(resume, 10));
+    };
+    await until(() => reports > 0);
+    for (let before = 0; slide.offsetHeight > 0 && before < reports;) {
+      before = reports;
+      key(document.body, "ArrowRight");
+      await until(() => reports > before || slide.offsetHeight === 0);
+    }
+    removeEventListener("message", heard);
+    return reports;
+  }
+
   const slides = [...document.querySelectorAll(".slide")];
   const isWide = () => document.documentElement.scrollWidth > innerWidth;
   const shown = () => slides.filter((slide) => slide.offsetHeight > 0);
@@ -79,7 +97,11 @@ function inPage() {
     key(document.body, "n");
     must(`${title}: its note can be shown`, slide.querySelector("aside").offsetHeight > 0);
     key(document.body, "n");
-    key(document.body, "ArrowRight");
+    if (slide.querySelector("iframe")) {
+      const steps = await play(slide);
+      must(`${title}: its log has steps`, steps > 3);
+      must(`${title}: the next slide follows`, slides.indexOf(slide) + 1 === slides.indexOf(shown()[0]));
+    } else key(document.body, "ArrowRight");
   }
   must("nothing scrolls sideways", !isWide());
   must("the page has questions or slides", asks.length + slides.length > 3);
