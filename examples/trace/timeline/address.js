@@ -80,15 +80,19 @@ const addressing = (() => {
     document.getElementById("missing").hidden = false;
   }
 
-  // In a long log, the lines in view before and after the named line, and how many different times
-  // they need so that the axis of time tells them apart.
-  const BEFORE = 60, AFTER = 40, TIMES = 10;
+  // In a long log, the lines in view before and after the named line. If more than `SAME` of the lines
+  // around it have one time, the axis of time does not tell them apart.
+  const BEFORE = 60, AFTER = 40, SAME = 8;
   function focusOn(n) {
     pin(laneOfLine[n]);
-    if (count > 4 * (BEFORE + AFTER)) {
-      const [first, last] = [Math.max(0, n - BEFORE), Math.min(count - 1, n + AFTER)];
-      if (view.axis === "time" && new Set(at.subarray(first, last)).size < TIMES) view.axis = "turns";
+    const [first, last] = [Math.max(0, n - BEFORE), Math.min(count - 1, n + AFTER)];
+    const times = new Set(at.subarray(first, last + 1)).size;
+    if (view.axis === "time" && times * SAME < last - first) {
+      view.axis = "turns";
+      all();
       sayAxis();
+    }
+    if (count > 4 * (BEFORE + AFTER)) {
       const room = (x(last) - x(first)) * 0.04 || (view.axis === "time" ? 50 : 1);
       [view.from, view.to] = [x(first) - room, x(last) + room];
     }

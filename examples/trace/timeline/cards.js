@@ -1,7 +1,8 @@
 // Cards: a task with its waits inside the nested frames of its scopes.
 
-// The largest number of shown cards of a box, and of shown rows of a table.
-const CARDS = 10, LINES = 8;
+// The largest number of shown cards of a box, the least number that a box without room is shortened
+// to, and the largest number of shown rows of a table.
+const CARDS = 10, LEAST_CARDS = 2, LINES = 8;
 
 function box(tag, className, ...parts) {
   const it = document.createElement(tag);

@@ -20,6 +20,10 @@ const cast = (() => {
   }
   const nameOfTask = (id) => lanes[laneOf.get(id)]?.name ?? (id === 1 ? "wakeup" : `task ${id}`);
   const kind = (id) => kindOf(nameOfTask(id));
+  // In a sentence, tasks that share a name have their numbers too.
+  const sizes = new Map();
+  for (const { name } of lanes) sizes.set(name, (sizes.get(name) ?? 0) + 1);
+  const told = (id) => (sizes.get(nameOfTask(id)) > 1 ? `${nameOfTask(id)} ${id}` : nameOfTask(id));
   const ink = (id) => inks.get(isFew ? id : kind(id)) ?? OTHER;
-  return { kind, ink, name: nameOfTask };
+  return { kind, ink, told, name: nameOfTask };
 })();

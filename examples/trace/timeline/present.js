@@ -20,7 +20,7 @@ const hall = (() => {
   }
 
   function nameTag(id) {
-    const tag = box("b", "named", cast.name(id));
+    const tag = box("b", "named", cast.told(id));
     tag.style.setProperty("--c", cast.ink(id)[0]);
     return tag;
   }

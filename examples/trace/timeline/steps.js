@@ -7,15 +7,17 @@ const main = document.querySelector("main");
 const stepper = { open: false, shown: -1, playing: null };
 
 // Returns the contents of a step: the tasks, the changes of its lines, and the names in the line.
-// The tasks whose cards are shown have their scopes and waits.
-function stepAt(n, lines) {
+// The tasks whose cards are shown have their scopes and waits. Of more than `CARDS` tasks, a box has
+// `most` cards.
+function stepAt(n, lines, most) {
   states.go(n);
   const tasks = tasksNow(), changed = states.changed(lines), it = readLine(line(n));
   const isChanged = ({ id }) => changed.has(`t${id}`) || id === it.task;
+  const shortened = (list, ...how) => firstFew(list, list.length > CARDS ? most : CARDS, ...how);
   const few = {
-    ready: firstFew(tasks.ready, CARDS, byPlace, isChanged),
-    next: firstFew(tasks.next, CARDS, byPlace, isChanged),
-    parked: firstFew(tasks.parked, CARDS, byId, isChanged, true),
+    ready: shortened(tasks.ready, byPlace, isChanged),
+    next: shortened(tasks.next, byPlace, isChanged),
+    parked: shortened(tasks.parked, byId, isChanged, true),
   };
   const shown = new Set(Object.values(few).flatMap(({ few }) => few.map(({ id }) => id)));
   shown.add(tasks.cpu);
@@ -51,10 +53,16 @@ function told({ verb, task, detail }) {
 }
 
 function showStep(n, lines) {
-  const places = placesOf(main), step = stepAt(n, lines);
-  const scrolled = [climbBox.scrollTop, sourcesBox.scrollTop];
+  const places = placesOf(main), scrolled = [climbBox.scrollTop, sourcesBox.scrollTop];
   const show = (root, ...boxes) => root.replaceChildren(...boxes.filter(Boolean));
-  show(climbBox, shutdownBox(step), cpuBox(step), readyBox(step), parkedBox(step));
+  let step = null;
+  // So few cards that none is cut, if they are not all shown anyway.
+  for (let most = CARDS; most >= LEAST_CARDS; most--) {
+    step = stepAt(n, lines, most);
+    show(climbBox, shutdownBox(step), cpuBox(step), readyBox(step), parkedBox(step));
+    const { ready, next, parked } = step.few;
+    if (climbBox.scrollHeight <= climbBox.clientHeight || !(ready.rest + next.rest + parked.rest)) break;
+  }
   show(sourcesBox, timersBox(step), outsideBox(step), locksBox(step), programBox(n));
   [climbBox.scrollTop, sourcesBox.scrollTop] = scrolled;
   tellStep(n);
