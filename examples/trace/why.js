@@ -59,11 +59,12 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   }
 
   // In the words of this file, an *aside* is a part that a short sentence leaves out: a place in the
-  // program, the number of an event, a time. Asides and the names of tasks are between signs that no
-  // log contains; `inFull` and `inShort` take the signs away.
+  // program, the number of an event, a time. A *stand-in* is only in the short one. Both, and the names
+  // of tasks, are between signs that no log contains; `inFull` and `inShort` take the signs away.
   const aside = (text) => `\x01${text}\x02`;
   const named = (task, text = `task ${task}`) => `\x03${task}\x04${text}\x05`;
-  const inFull = (text) => text.replace(/\x03\d+\x04|[\x01\x02\x05]/g, "");
+  const standIn = (text) => `\x06${text}\x07`;
+  const inFull = (text) => text.replace(/\x06[^\x07]*\x07|\x03\d+\x04|[\x01\x02\x05]/g, "");
 
   // Returns a sentence without its asides in parts: texts, and the numbers of tasks.
   function inShort(text) {
@@ -71,7 +72,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       before = text;
       text = before.replace(/\x01[^\x01\x02]*\x02/g, "");
     }
-    const parts = text.split(/\x03(\d+)\x04[^\x05]*\x05/);
+    const parts = text.replace(/[\x06\x07]/g, "").split(/\x03(\d+)\x04[^\x05]*\x05/);
     return parts.map((part, nth) => (nth % 2 ? Number(part) : part)).filter((part) => part !== "");
   }
 
@@ -271,7 +272,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         case "fire": {
           const set = it.cause === null ? -1 : find(it.cause);
           const where = set < 0 ? "" : site(read(set));
-          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)} was due` +
+          const owner = set < 0 ? "" : standIn(` of ${who(read(set))}`);
+          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)}${owner} was due` +
             aside(`, set by ${number(it.cause ?? 0)}${where} (from outside: time)`);
         }
         default:
@@ -402,11 +404,11 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
 
   // Describes the timer of a `fire` line.
   function timerInWords(fire) {
-    const timer = fire.word(0);
-    if (timer.startsWith("k")) return `the sleep ${timer}`;
-    if (timer.startsWith("s")) return `the timeout ${timer}`;
+    const timer = fire.word(0), name = aside(` ${timer}`);
+    if (timer.startsWith("k")) return `the sleep${name}`;
+    if (timer.startsWith("s")) return `the timeout${name}`;
     if (["grace", "drain"].includes(timer)) return `the \`${timer}\` of the shutdown`;
-    return `the connection deadline ${timer}`;
+    return `the connection deadline${name}`;
   }
 
   // Describes the act of a task or of the kernel. Each verb has a sentence, here or in `tell`.

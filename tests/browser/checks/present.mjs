@@ -34,7 +34,7 @@ async function check(tab, world, log) {
   await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
   const { facts, columns, every } = await tab.call(inPage);
   sameFacts(facts, {
-    cut: "", overflows: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
+    cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
     keys: true, "keys reach the controls": true, red: log.name === "philosophers",
   }, `${log.name} in the present mode`);
   columns.forEach((found, nth) => {
@@ -71,7 +71,7 @@ async function movesInPage() {
 async function inPage() {
   await opened;
   const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
-  const facts = { cut: "", overflows: "", elements: 0, red: false };
+  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false };
   const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
   const settle = () => document.getAnimations().forEach((it) => it.finish());
   const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
@@ -101,6 +101,7 @@ async function inPage() {
       const hasText = [...it.childNodes].some((part) => part.nodeType === Node.TEXT_NODE && part.textContent.trim());
       if (hasText) smallest = Math.min(smallest, parseFloat(getComputedStyle(it).fontSize));
     }
+    if (/#\d{4}|\.rs:\d/.test(say.textContent)) facts.asides ||= say.textContent;
     facts.elements += root.querySelectorAll("img, i").length;
     // If there are fewer cards, they stand for the same tasks.
     const all = columnsAt(n, 1), ids = (cards) => cards.flatMap((card) => card.ids);
