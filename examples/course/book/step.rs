@@ -77,11 +77,12 @@ fn event(step: u32, line: u64) -> Result<u64> {
 }
 
 fn panel(step: u32, line: u64) -> Result<String> {
-    let page = format!("step_{step:02}_timeline.html#{:04}?state", event(step, line)?);
+    let page = format!("step_{step:02}_timeline.html#{:04}", event(step, line)?);
     let title = format!("The timeline of step {step}, and the state at line {line}");
     let body = format!(
-        "<iframe src=\"{page}\" title=\"{title}\" loading=\"lazy\"></iframe>\n\n\
-         <a href=\"{page}\">The timeline on a page of its own</a>"
+        "<iframe src=\"{page}?state\" title=\"{title}\" loading=\"lazy\"></iframe>\n\n\
+         <a href=\"{page}?state\">The timeline on a page of its own</a>, \
+         <a href=\"{page}?present\">large, for a hall</a>"
     );
     Ok(folded("panel", &title, &body))
 }
