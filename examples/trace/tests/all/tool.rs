@@ -173,12 +173,13 @@ fn the_effects_of_a_line_are_the_lines_that_have_it_as_their_cause() {
     }
     let trace = named("hello");
     let said = |seq, lines| {
-        chain::tell_effects(&trace, trace.place(seq).unwrap(), lines, PLAIN)
-            .replace(" at examples/hello.rs", " at")
+        let place = trace.place(seq).unwrap();
+        chain::tell_effects(&trace, place, lines, PLAIN).replace(" at examples/hello.rs", " at")
     };
     let fired = "It was 0.500000: the sleep k=2 was due, set by #0010 at:12 (from outside: time). \
-                 This caused this line:\n\n  #0012  0.500000  the wait of task 3 `child` for the end of its \
-                 sleep of 0.5s (until 0.500000) (#0010, since 0.000000 at:12) was over\n";
+                 This caused this line:\n\n  \
+                 #0012  0.500000  the wait of task 3 `child` for the end of its sleep of 0.5s \
+                 (until 0.500000) (#0010, since 0.000000 at:12) was over\n";
     assert_eq!(said(11, false), fired);
     let line = " 0.500000       3  #0012   3 child    wake     sleep k=2 cause=#0011\n";
     assert!(said(11, true).ends_with(line));
