@@ -335,6 +335,7 @@ mod tests {
         (first, second, String::from_utf8(bytes).unwrap())
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn addresses_of_all_families_come_back() {
         let unix = |name: &[u8]| system::address(Path::new(OsStr::from_bytes(name))).unwrap();

@@ -430,6 +430,7 @@ fn a_shortage_of_descriptors_has_a_line_and_the_client_may_come_again() {
 }
 
 /// A pipe without a writer holds up the thread that opens it and waits.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_named_pipe_is_no_file_and_holds_up_no_thread() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};

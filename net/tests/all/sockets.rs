@@ -5,7 +5,6 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::linux::net::SocketAddrExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
@@ -213,7 +212,7 @@ fn a_unix_read_that_stops_at_descriptors_is_followed_by_the_next() {
 
 #[test]
 fn a_unix_path_that_exists_is_not_taken_and_errors_name_it() {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+    use socket2::{Domain, SockAddr, Socket, Type};
     run(async {
         let path = path("exists");
         drop(UnixListener::bind(&path).unwrap());
@@ -225,9 +224,8 @@ fn a_unix_path_that_exists_is_not_taken_and_errors_name_it() {
         // A child of another thread may still have the listener. At this path no process ever
         // listens.
         let silent = self::path("silent");
-        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
-        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-        bind(&socket, &SocketAddrUnix::new(&silent).unwrap()).unwrap();
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.bind(&SockAddr::unix(&silent).unwrap()).unwrap();
         let error = UnixStream::connect(&silent).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         let wanted = format!("cannot connect to {}: ", silent.display());
@@ -239,8 +237,10 @@ fn a_unix_path_that_exists_is_not_taken_and_errors_name_it() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn an_abstract_name_is_a_path_that_begins_with_a_zero_byte() {
+    use std::os::linux::net::SocketAddrExt;
     run(async {
         let name = format!("\0trapline-{}", std::process::id());
         let mut listener = UnixListener::bind(&name).unwrap();
@@ -253,6 +253,7 @@ fn an_abstract_name_is_a_path_that_begins_with_a_zero_byte() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn the_longest_path_of_a_peer_is_no_panic_and_all_others_are_known() {
     run(async {
