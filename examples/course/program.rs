@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::{self, File, TryLockError};
+#[cfg(unix)]
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -149,6 +150,7 @@ fn guarded(command: &Command, limit: Duration, kind: &[&str]) -> Result<(Ended, 
         guard.current_dir(folder);
     }
     // Ctrl-C ends the grader. The guard sees that, and still ends the program.
+    #[cfg(unix)]
     guard.process_group(0);
     guard.stdin(Stdio::null()).stderr(Stdio::inherit());
     let ran = guard.output().map_err(|error| format!("cannot start the guard: {error}"))?;
