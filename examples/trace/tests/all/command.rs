@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use support::{examples, golden};
@@ -107,6 +107,7 @@ fn a_record_and_a_line_without_an_end_have_one_sentence() {
     assert!(told.contains(&format!("`{}...`", "x".repeat(80))) && told.len() < 1000, "{told}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_picture_is_not_written_over_its_log() {
     let path = file("itself.trace");
@@ -128,7 +129,7 @@ fn a_picture_is_not_written_over_its_log() {
     let [piped, printed] = [&["timeline", "-o", "-", path][..], &["timeline", path]].map(tool);
     assert_eq!(piped.status.code(), Some(0));
     assert!(piped.stdout == printed.stdout && piped.stdout.starts_with(b"<!doctype html>"));
-    assert!(!Path::new("-").exists());
+    assert!(!PathBuf::from("-").exists());
     let full = tool(&["timeline", "-o", "/dev/full", path]);
     assert_eq!(full.status.code(), Some(2));
     assert!(text(&full.stderr).starts_with("trace: cannot write /dev/full: "));

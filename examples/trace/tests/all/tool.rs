@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -1143,6 +1142,7 @@ fn a_page_gets_the_files_that_the_log_names_if_they_are_texts_below_the_director
     ] {
         fs::write(top.join(name), bytes).unwrap();
     }
+    #[cfg(unix)]
     std::os::unix::fs::symlink(top.join("beside.rs"), dir.join("link.rs")).unwrap();
     let beside = top.join("beside.rs");
     let names = ["src/a.rs", "src", "binary.rs", "latin.rs", "long.rs", "none.rs", "link.rs"];
@@ -1617,7 +1617,7 @@ impl Source for Played {
     fn kind(&self) -> char {
         self.1
     }
-    fn into_owner(self) -> Option<OwnedFd> {
+    fn into_owner(self) -> Option<traps::internal::fd::OwnedFd> {
         None
     }
 }
