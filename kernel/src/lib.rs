@@ -31,6 +31,11 @@
 //! |---|---|---|
 //! | `trace` | on | the events of the log; without it, the log has only its warnings |
 //!
+//! # Systems
+//!
+//! [`Real`], [`run`], [`run_with`], and what records a run or runs it again exist on Linux, macOS
+//! and FreeBSD only. On Windows and in WebAssembly a kernel runs on [`Sim`].
+//!
 //! # How to read the source
 //!
 //! The README has the reading order. The first reading is a kernel: `core/` in both crates. A wait

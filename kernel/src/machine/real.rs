@@ -26,8 +26,8 @@ const TIMER: Token = Token(usize::MAX - 2);
 /// do not.
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
-/// The operating system: epoll, the monotonic clock, and an eventfd as the bell. On macOS and the
-/// BSDs, a kqueue is the poller, the timer and the bell.
+/// The operating system: epoll, the monotonic clock, and an eventfd as the bell. On macOS and
+/// FreeBSD, a kqueue is the poller, the timer and the bell. It does not exist on other systems.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
