@@ -34,9 +34,10 @@ function loadTimeline() {
     const inside = frame.contentWindow;
     const style = make("style", "", HIDDEN);
     inside.document.head.append(style);
-    const isReady = () => frame === timeline.next && takePlace();
-    if (inside.timeline) isReady();
-    else inside.addEventListener("timeline", isReady, { once: true });
+    const ready = () => frame === timeline.next && takePlace();
+    if (inside.timeline) ready();
+    // Its script goes on after the event.
+    else inside.addEventListener("timeline", () => queueMicrotask(ready), { once: true });
   });
 }
 
