@@ -41,8 +41,8 @@ function loadTimeline() {
   });
 }
 
-// The page shows these itself.
-const HIDDEN = "h1, #why, #faults, #details:not(:has(> :not(#why, [hidden]))) { display: none }";
+// The page shows these itself, except the button of the present mode, which needs a whole window.
+const HIDDEN = "h1, #why, #faults, #show, #details:not(:has(> :not(#why, [hidden]))) { display: none }";
 
 function takePlace() {
   const inside = timeline.next.contentWindow;
