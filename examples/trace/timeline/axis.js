@@ -20,6 +20,8 @@ const axes = {
 // On a virtual clock a run takes no time, unless the program has advanced the clock.
 const takesTime = trace.clock === "real" || lanes.some(({ state, from, to }) =>
   from.some((place, p) => state[p] === RUN && at[to[p]] > at[place]));
+// On a virtual clock time can also pass between runs only.
+const timePasses = count > 0 && at[count - 1] > at[0];
 // The lengths of long runs that the log reports, by the places of their `run` lines.
 const longRuns = new Map(trace.longs.map(([run, , micros]) => [run, micros]));
 

@@ -55,7 +55,7 @@ function waitKind(n) {
 // In microseconds or, if no time passes in the log, in turns. Null if the log does not say how long
 // the run was: between its lines the clock stands still.
 function lifeLength(lane, p) {
-  if (!takesTime) return byTurn[lane.to[p]] - byTurn[lane.from[p]];
+  if (!timePasses) return byTurn[lane.to[p]] - byTurn[lane.from[p]];
   const isKnown = lane.state[p] !== RUN || trace.timed || trace.clock === "virtual";
   return isKnown ? pieceLength(lane, p) : longRuns.get(lane.from[p]) ?? null;
 }
@@ -63,7 +63,7 @@ function lifeLength(lane, p) {
 const sumOf = ({ lengths }) => lengths.reduce((sum, { length }) => sum + length, 0);
 
 function lifeText(length) {
-  if (takesTime) return columnsAt.lasting(length);
+  if (timePasses) return columnsAt.lasting(length);
   const turns = Number(length.toFixed(1));
   return `${turns} turn${turns === 1 ? "" : "s"}`;
 }

@@ -132,8 +132,8 @@ const hall = (() => {
     const text = seconds(Math.round(clock));
     const place = `line ${(n + 1).toLocaleString("en")} of ${count.toLocaleString("en")}`;
     const micros = box("small", "", text.slice(-3));
-    clockBox.replaceChildren(...(takesTime ? [text.slice(0, -3), micros, " s"] : [`turn ${turn[n]}`]));
-    where.textContent = `${takesTime ? `turn ${turn[n]}` : `${text} s`} \u00b7 ${place}`;
+    clockBox.replaceChildren(...(timePasses ? [text.slice(0, -3), micros, " s"] : [`turn ${turn[n]}`]));
+    where.textContent = `${timePasses ? `turn ${turn[n]}` : `${text} s`} \u00b7 ${place}`;
   }
 
   // Moves each card from the former place of its task to its place. The card of a task that has
