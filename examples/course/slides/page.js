@@ -24,11 +24,13 @@ addEventListener("message", ({ data, source }) => {
   if (data?.trapline === "at") reported.set(source, data);
   if (data?.trapline === "past") show(current() + data.by);
 });
+const frame = () => slides[current()].querySelector("iframe")?.contentWindow;
+const pass = (key) => frame()?.postMessage({ trapline: "key", key }, "*");
 // A step of the log that the slide plays or, at its end, another slide.
 const turn = (by) => {
-  const frame = slides[current()].querySelector("iframe")?.contentWindow, at = reported.get(frame);
+  const at = reported.get(frame());
   if (!at || (by > 0 ? at.last : at.first)) show(current() + by);
-  else frame.postMessage({ trapline: "step", by }, "*");
+  else pass(by > 0 ? "ArrowRight" : "ArrowLeft");
 };
 const current = () => slides.findIndex((slide) => slide.classList.contains("now"));
 const notes = () => document.body.classList.toggle("notes");
@@ -42,8 +44,11 @@ const keys = {
   End: () => show(slides.length - 1),
   n: notes,
 };
+// Keys of a log that plays: play, play back, to the cause, the kind of step, the speed, a loop.
+const LOG_KEYS = [" ", "r", "Enter", "u", "+", "-", "l"];
 addEventListener("keydown", (event) => {
-  const act = keys[event.key];
+  const isLogs = frame() && LOG_KEYS.includes(event.key) && event.target.tagName !== "BUTTON";
+  const act = isLogs ? () => pass(event.key) : keys[event.key];
   // The arrows scroll a piece of code that has the focus.
   if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.tagName === "PRE" && event.key.startsWith("Arrow")) return;

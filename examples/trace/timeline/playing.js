@@ -115,7 +115,7 @@ const presenting = (() => {
   }
 
   // Where no time passes, the turns do.
-  const known = (unit) => (!UNITS.includes(unit) ? it.unit : unit === "time" && !takesTime ? "turn" : unit);
+  const known = (unit) => (!UNITS.includes(unit) ? it.unit : unit === "time" && !timePasses ? "turn" : unit);
 
   function setUnit(unit) {
     it.unit = known(unit);
@@ -203,15 +203,14 @@ const presenting = (() => {
     go: (value) => hand(() => goTo(firstOf(of, (each) => each > value) - 1))(),
   });
 
-  // A page of slides has the focus. It asks the frame for a step, and learns whether more are left.
+  // A page of slides has the focus. It passes keys to the frame, and learns whether more steps are left.
   function tellFrame() {
     if (parent === window) return;
     parent.postMessage({ trapline: "at", first: it.now <= it.from, last: it.now >= it.to }, "*");
   }
   addEventListener("message", ({ data, source }) => {
     if (source !== parent || source === window || !it.open) return;
-    if (data?.trapline === "play") toggle(1);
-    if (data?.trapline === "step") (data.by < 0 ? back : forward)();
+    if (data?.trapline === "key") key(data.key);
   });
 
   const buttons = {
@@ -225,7 +224,7 @@ const presenting = (() => {
     event.target.blur();
     root.focus();
   });
-  part("unit").querySelector('[value="time"]').disabled = !takesTime;
+  part("unit").querySelector('[value="time"]').disabled = !timePasses;
   document.getElementById("show").addEventListener("click", () => open());
   new ResizeObserver(() => {
     if (!it.open) return;
