@@ -64,6 +64,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   const aside = (text) => `\x01${text}\x02`;
   const named = (task, text = `task ${task}`) => `\x03${task}\x04${text}\x05`;
   const standIn = (text) => `\x06${text}\x07`;
+  const eitherWay = (full, short) => aside(full) + standIn(short);
   const inFull = (text) => text.replace(/\x06[^\x07]*\x07|\x03\d+\x04|[\x01\x02\x05]/g, "");
 
   // Returns a sentence without its asides in parts: texts, and the numbers of tasks.
@@ -252,7 +253,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
           const wait = waitOf(place);
           const what = wait ? waitInWords(wait) : "a waker";
           const since = wait ? sinceWords(wait) : "";
-          return `the wait of ${by} for ${what}${since} was over`;
+          const over = `the wait of ${by} for ${what}${since} was over`;
+          return it.word(0) === "yield" ? eitherWay(over, `${by} became ready again`) : over;
         }
         case "deliver":
           return `${by} was interrupted: ${interrupted(it)}`;
@@ -285,6 +287,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     function reason(place, causePlace) {
       const it = read(place);
       const wait = ["wake", "deliver"].includes(it.verb) ? waitOf(place) : null;
+      if (it.verb === "spawn") return eitherWay(tell(place), spawned(it));
       if (!wait) return tell(place);
       const cause = causePlace === undefined ? null : read(causePlace);
       const waited = `waiting${site(wait)}${aside(` since ${wait.at} s`)} for ${waitInWords(wait)}`;
@@ -296,8 +299,17 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         return `its sleep of ${wait.word(1)}${aside(`, begun at ${wait.at} s${site(wait)},`)} was over`;
       }
       if (!cause) return tell(place);
-      return `${who(cause)}${aside(` (${number(cause.seq)})`)} ended its wait for \`${it.op}\`` +
-        aside(`, and it had been ${waited}`);
+      const full = `${who(cause)} (${number(cause.seq)}) ended its wait for \`${it.op}\`, and it had been ${waited}`;
+      if (it.word(0) === "yield") return eitherWay(full, "it had yielded");
+      if (it.word(0) === "join") return eitherWay(full, `${who(cause)} ended`);
+      const awaited = waitWords(wait, name).replace(/, held by .*/, "");
+      return eitherWay(full, `${who(cause)} ended its wait for ${awaited}`);
+    }
+
+    function spawned(spawn) {
+      const parent = spawn.number("parent");
+      if (parent !== null) return `${named(parent)} spawned it`;
+      return spawn.cause === null ? "it was started with the kernel" : "another thread spawned it";
     }
 
     // Returns the whole chain in one sentence: the event, and the reason why its task ran.
@@ -334,16 +346,15 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return { sentence: said, steps, more: chain.length - steps.length, open };
     }
 
-    // The event at a place in a short sentence, in parts. The cause is said only if a task becomes
-    // ready or runs.
+    // The event at a place in a short sentence, in parts. The cause is said only of a run, and of a wake
+    // if it is more than that the awaited event came.
     function say(place) {
       const { verb } = read(place), cause = behind(place), by = cause < 0 ? null : read(cause);
       if (verb === "run" && by) {
         const chain = [place, cause, behind(cause)].filter((each) => each >= 0);
         return inShort(`${sentence(chain)} ${waited(place)}`.trimEnd());
       }
-      // The cause of a yield's wake is the yield.
-      const hasReason = by && ["wake", "deliver"].includes(verb) && by.verb !== "block";
+      const hasReason = by && verb === "wake" && !["block", "fire", "arrive"].includes(by.verb);
       return inShort(sentence(hasReason ? [place, cause] : [place]));
     }
 
@@ -417,8 +428,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     const key = (name) => line.key(name) ?? "";
     const opt = (name, text) => (line.key(name) === null ? "" : text(line.key(name)));
     switch (line.verb) {
-      case "block":
-        return `${by} left the CPU${site(line)} to wait for ${waitInWords(line)}`;
+      case "block": {
+        const full = `${by} left the CPU${site(line)} to wait for ${waitInWords(line)}`;
+        return first === "yield" ? eitherWay(full, `${by} yielded`) : full;
+      }
       case "await":
         return `${by} began${site(line)} to wait for ${waitInWords(line)} and ran on`;
       case "io":
