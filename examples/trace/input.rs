@@ -91,6 +91,8 @@ pub struct Over {
     pub count: u64,
     /// Whether the log is complete.
     pub is_whole: bool,
+    /// Whether `select` has written the log.
+    pub is_selection: bool,
     /// The process that is writing the log.
     pub writer: Option<Writer>,
     /// The same, if time passes after the last line.
@@ -103,7 +105,8 @@ impl Source {
         self.writer.filter(|_| !self.is_virtual)
     }
 
-    /// Reads the input line by line, keeps no line, and reports the faults of the log.
+    /// Reads the input line by line, keeps no line, and reports the faults of the log. `remark` gets
+    /// the header too.
     ///
     /// # Errors
     ///
@@ -127,7 +130,11 @@ impl Source {
                 whole.line(&each, origin.number);
                 line(&each);
             }
-            Each::Remark(text) => remark(text),
+            Each::Header(text) => remark(text),
+            Each::Remark(text) => {
+                whole.remark(text);
+                remark(text);
+            }
             Each::Bad(bad) => whole.bad(&bad),
         })?;
         bar.0.finish_and_clear();
@@ -136,7 +143,8 @@ impl Source {
             return Err(no_line());
         }
         let goes_on = goes_on.filter(|_| !whole.is_halted());
-        Ok(Over { header, count, is_whole, writer: self.writer, goes_on })
+        let is_selection = whole.is_selection();
+        Ok(Over { header, count, is_whole, is_selection, writer: self.writer, goes_on })
     }
 
     /// Reads it whole.

@@ -22,6 +22,8 @@ use trace_tool::idle::Idle;
 use trace_tool::look::{Look, Writer, time};
 use trace_tool::model::Trace;
 use trace_tool::now::Now;
+use trace_tool::query::{self, Query};
+use trace_tool::select::{Lengths, REMARK, Select};
 use trace_tool::slow::Slow;
 use trace_tool::style::Paint;
 use trace_tool::summary::Summary;
@@ -182,6 +184,28 @@ enum Command {
         #[command(flatten)]
         input: Input,
     },
+    /// Prints the lines that a query takes, as a log that the other commands read
+    ///
+    /// `trace select 'verb=block task~conn-* for>1s' http.trace` prints the waits of connections
+    /// that lasted more than a second. Without FILE it reads standard input, so commands can be
+    /// joined: `trace select 'task~conn-*' http.trace | trace summary -`. What such a log does not
+    /// have, another command cannot tell: `why` ends where a cause is missing, `state` knows only
+    /// the lines that are there, and `check` refuses it. Select whole tasks for `summary`, `tasks`,
+    /// `slow`, `lanes` and `timeline`.
+    #[command(after_long_help = query::HELP)]
+    Select {
+        /// Conditions such as verb=block task~conn-* for>1s, all of which must hold
+        #[arg(value_parser = Query::parse)]
+        query: Query,
+        #[command(flatten)]
+        input: Input,
+        /// Print how many lines it takes
+        #[arg(long, conflicts_with = "percentiles")]
+        count: bool,
+        /// Print how long their waits and runs lasted: the percentiles of each kind
+        #[arg(long)]
+        percentiles: bool,
+    },
     /// A lane a task as text, the turns across
     Lanes {
         #[command(flatten)]
@@ -306,6 +330,10 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     let source = open(input.file.as_deref())?;
     let over = source.lines(line, |remark| checker.borrow_mut().remark(remark))?;
     let (checker, count) = (checker.into_inner(), over.count);
+    if over.is_selection {
+        let what = "a selection of lines: expected the whole log that `trace select` has read";
+        return Err(wrong(format!("cannot check {what}")));
+    }
     let violations = checker.end().err().unwrap_or_default();
     let shown: String = violations.iter().take(100).map(|each| format!("{each}\n")).collect();
     let text = match (violations.is_empty(), over.is_whole, over.writer) {
@@ -323,6 +351,65 @@ fn check(input: &Input) -> io::Result<ExitCode> {
         (broken, _) => say(format_args!("{broken} of {count} events break a promise")),
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// Prints the lines that a query takes, below the header of the log.
+fn select(query: &Query, input: &Input) -> io::Result<ExitCode> {
+    stream(|out| {
+        let out = RefCell::new((out, Ok(())));
+        let print = |text: &str| {
+            let (out, printed) = &mut *out.borrow_mut();
+            if printed.is_ok() {
+                *printed = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
+            }
+        };
+        let mut select = Select::new(query.clone(), false);
+        let line = |line: &Line<'_>| {
+            select.line(line, || line.to_string());
+            while let Some((text, _)) = select.pop() {
+                print(&text);
+            }
+        };
+        open(input.file.as_deref())?.lines(line, |remark| {
+            print(remark);
+            if remark.starts_with("#trace ") {
+                print(&format!("{REMARK}{query}"));
+            }
+        })?;
+        select.end();
+        while let Some((text, _)) = select.pop() {
+            print(&text);
+        }
+        out.into_inner().1
+    })
+}
+
+/// Counts the lines that a query takes.
+fn count_selected(query: &Query, input: &Input) -> io::Result<ExitCode> {
+    let (mut select, mut count) = (Select::new(query.clone(), false), 0_u64);
+    each(input, |line| {
+        select.line(line, || ());
+        while select.pop().is_some() {
+            count += 1;
+        }
+    })?;
+    select.end();
+    while select.pop().is_some() {
+        count += 1;
+    }
+    print(&format!("{count}\n"))
+}
+
+/// Prints the lengths of the waits and runs that begin at the lines that a query takes.
+fn percentiles(query: &Query, input: &Input, paint: Paint) -> io::Result<ExitCode> {
+    let (mut select, mut lengths) = (Select::new(query.clone(), true), Lengths::default());
+    each(input, |line| {
+        select.line(line, || (Lengths::kind(line), line.seq));
+        lengths.take(&mut select);
+    })?;
+    select.end();
+    lengths.take(&mut select);
+    print(&lengths.show(paint))
 }
 
 fn place(trace: &Trace, seq: u64) -> io::Result<usize> {
@@ -404,6 +491,9 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             summary.tally.writer = each(input, |line| summary.line(line))?.goes_on;
             print(&summary.show(paint))
         }
+        Command::Select { query, input, count: true, .. } => count_selected(query, input),
+        Command::Select { query, input, percentiles: true, .. } => percentiles(query, input, paint),
+        Command::Select { query, input, .. } => select(query, input),
         Command::Lanes { input, width } => {
             let trace = of(input)?;
             stream(|out| lanes::lanes(&trace, *width, out))

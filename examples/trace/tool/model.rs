@@ -211,7 +211,8 @@ impl Trace {
                 trace.whole.line(&line, origin.number);
                 trace.add(&line, origin.offset, &mut open);
             }
-            Read::Remark(_) => {}
+            Read::Header(_) => {}
+            Read::Remark(text) => trace.whole.remark(text),
             Read::Bad(bad) => trace.whole.bad(&bad),
         })?;
         if is_too_long {

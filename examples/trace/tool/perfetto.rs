@@ -234,7 +234,7 @@ fn subject<'l>(line: &'l Line<'_>) -> &'l str {
 
 /// Returns the wait of a `block` line under a name that many waits share, without numbers and
 /// times.
-fn wait_name(block: &Line<'_>) -> Box<str> {
+pub fn wait_name(block: &Line<'_>) -> Box<str> {
     let (first, second) = (block.word(0), block.word(1));
     let is_numbered = second.strip_prefix('q').is_some_and(|number| number.parse::<u64>().is_ok());
     match first {

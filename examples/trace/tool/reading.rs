@@ -36,6 +36,8 @@ pub struct Origin {
 pub enum Read<'t> {
     /// A line of the log.
     Line(Line<'t>, Origin),
+    /// The header.
+    Header(&'t str),
     /// A remark.
     Remark(&'t str),
     /// None of them.
@@ -101,6 +103,7 @@ pub fn read_lines(
                 let text = format!("line {number}, {error}: this tool reads no other version");
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?;
+            seen(Read::Header(&text));
             header = Some(text.into_owned());
         } else if text.starts_with('#') {
             seen(Read::Remark(&text));

@@ -6,6 +6,7 @@ use testing::trace::Line;
 use traps::Time;
 
 use super::reading::Bad;
+use super::select::REMARK;
 
 /// The largest number of faults that are listed one by one.
 const LISTED: usize = 10;
@@ -20,6 +21,8 @@ pub struct Whole {
     unread: u64,
     is_halted: bool,
     is_growing: bool,
+    /// Whether `select` has written the log, so that lines are missing on purpose.
+    is_selection: bool,
 }
 
 impl Whole {
@@ -28,7 +31,7 @@ impl Whole {
         let seq = line.seq;
         match self.last {
             // A timed trace begins with event 0.
-            None if seq > 1 => self.fault(|| {
+            None if seq > 1 && !self.is_selection => self.fault(|| {
                 format!("line {number}: the first event is #{seq:04}, so earlier lines are missing")
             }),
             None => {}
@@ -40,7 +43,7 @@ impl Whole {
             }),
             Some((last, at, turn)) => {
                 let missing = (seq - last - 1).saturating_sub(self.unread);
-                if missing > 0 {
+                if missing > 0 && !self.is_selection {
                     self.fault(|| {
                         let s = if missing == 1 { " is" } else { "s are" };
                         format!(
@@ -59,6 +62,16 @@ impl Whole {
         }
         (self.last, self.unread) = (Some((seq, line.at, line.turn)), 0);
         self.is_halted = line.verb == "halt";
+    }
+
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.is_selection |= text.starts_with(REMARK);
+    }
+
+    /// Whether `select` has written the log.
+    pub fn is_selection(&self) -> bool {
+        self.is_selection
     }
 
     /// Notes a malformed line.
@@ -91,7 +104,8 @@ impl Whole {
             let s = if more == 1 { "" } else { "s" };
             faults.push(format!("and {more} more fault{s} of this kind"));
         }
-        if let Some((last, ..)) = self.last.filter(|_| !self.is_halted && !self.is_growing) {
+        let needs_no_end = self.is_halted || self.is_growing || self.is_selection;
+        if let Some((last, ..)) = self.last.filter(|_| !needs_no_end) {
             faults.push(format!(
                 "the log ends at #{last:04} without a `halt` line: its program ended before \
                  `Kernel::shutdown`, as with `kernel.run(..)??` if main fails, or it was killed, \

@@ -1,5 +1,6 @@
 //! The tool that reads traces.
 
 mod command;
+mod select;
 mod step;
 mod tool;

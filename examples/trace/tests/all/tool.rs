@@ -88,7 +88,7 @@ fn why(trace: &Trace, seq: u64) -> String {
 fn each<T>(text: &str, mut command: T, mut line: impl FnMut(&mut T, &Line<'_>)) -> T {
     let seen = |read: Read<'_>| match read {
         Read::Line(each, _) => line(&mut command, &each),
-        Read::Remark(_) => {}
+        Read::Header(_) | Read::Remark(_) => {}
         Read::Bad(bad) => panic!("{bad}"),
     };
     read_lines(text.as_bytes(), seen).unwrap();
