@@ -298,6 +298,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       if (it.word(0) === "sleep" && wait.word(0) === "sleep") {
         return `its sleep of ${wait.word(1)}${aside(`, begun at ${wait.at} s${site(wait)},`)} was over`;
       }
+      if (it.word(0) === "yield") return `it had yielded${aside(site(wait))} until the next turn`;
       if (!cause) return tell(place);
       const full = `${who(cause)} (${number(cause.seq)}) ended its wait for \`${it.op}\`, and it had been ${waited}`;
       if (it.word(0) === "yield") return eitherWay(full, "it had yielded");

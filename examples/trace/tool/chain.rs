@@ -216,6 +216,7 @@ fn reason(trace: &Trace, place: usize, cause: Option<&Line<'_>>) -> String {
         (_, "sleep", _) if block.word(0) == "sleep" => {
             format!("its sleep of {}, begun at {} s{at}, was over", block.word(1), block.at)
         }
+        (_, "yield", _) => format!("it had yielded{at} until the next turn"),
         (_, _, Some(cause)) => {
             let (who, op) = (who(cause), line.op());
             format!("{who} (#{:04}) ended its wait for `{op}`, and it had been {waited}", cause.seq)
