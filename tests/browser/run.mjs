@@ -9,7 +9,7 @@ import { World, root } from "./world.mjs";
 
 // Those that take longest come first.
 const CHECKS = ["book", "state", "timeline", "live", "playground", "marks", "why", "lectures",
-  "address", "present"];
+  "address", "present", "movie"];
 // Those that need more than what is built, and run if they are named.
 const OTHERS = ["tls"];
 const PROGRAMS = ["trace", "http", "course", "philosophers", "spin"];
