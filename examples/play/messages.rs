@@ -105,6 +105,10 @@ pub fn not_a_value(text: &str) -> String {
     }
 }
 
+pub fn negative(text: &str) -> String {
+    format!("expected 0 ms or more, not `{text}`")
+}
+
 pub fn too_large(digits: usize, text: &str) -> String {
     format!("expected a number of at most {digits} digits, not `{}`", shown(text))
 }
@@ -147,7 +151,9 @@ pub fn not_a_statement(word: &str, text: &str, has_colon: bool) -> String {
     if is_word(word) {
         return format!("expected `{word}` outside of a task, not indented");
     }
-    match nearest(word, words()) {
+    // Of two words that are as near, the one of a statement is meant.
+    let statements = STATEMENTS.into_iter().map(|(word, _)| word);
+    match nearest(word, statements.chain(words())) {
         Some(near) => format!("there is no `{}`; did you mean `{near}`?", shown(word)),
         None => format!("expected a statement such as `sleep 5`, not `{}`", shown(text)),
     }
@@ -190,6 +196,11 @@ pub fn name(kind: Name, text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Returns the word of the block that can follow the block of a statement.
+pub fn second(first: &str) -> Option<&'static str> {
+    SECOND.into_iter().find(|(_, each)| *each == first).map(|(word, _)| word)
+}
+
 /// Returns whether a line in a task can begin with this word.
 pub fn is_statement(word: &str) -> bool {
     STATEMENTS.iter().any(|(each, _)| *each == word)
@@ -212,27 +223,35 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Returns the name that differs from a word in two letters at most, or in one if it is short.
+/// Returns the name that differs from a word in two letters at most, or in one if it is short. Of
+/// names that are as near, the first.
 fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let letters = word.chars().count();
     let most = if letters < 4 { 1 } else { 2 };
     let near = names.filter(|name| name.chars().count().abs_diff(letters) <= most);
     let near = near.map(|name| (distance(word, name), name));
-    near.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
+    let near = near.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// Returns how many letters must be changed, added or removed to make one word the other: the
-/// distance of Levenshtein. `row[j]` is that of the letters of `a` so far and `j` letters of `b`.
+/// Returns how many letters must be changed, added or removed, or exchanged with the next letter,
+/// to make one word the other. `rows[i][j]` is the distance of the first `i` letters of `a` and the
+/// first `j` letters of `b`.
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+    let [a, b]: [Vec<char>; 2] = [a, b].map(|word| word.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1)
+            };
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
+            }
         }
     }
-    row[b.chars().count()]
+    rows[a.len()][b.len()]
 }

@@ -232,10 +232,13 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the lines that are indented below a wrong line, for their problems and the names that
-    /// they introduce.
+    /// they introduce, and the second block of its statement, such as that of `late:`.
     fn lines_below(&mut self, wrong: Line<'t>) {
         if self.peek().is_some_and(|line| line.depth > wrong.depth) {
             let _ = self.body(wrong, "");
+        }
+        if let Some(second) = messages::second(wrong.parts().0) {
+            let _ = self.second_body(wrong, second);
         }
     }
 
@@ -272,8 +275,8 @@ impl<'t> Reader<'t> {
             ("repeat", "", Some(inline)) => What::Repeat(None, self.body(line, inline)?),
             // All others need an argument.
             (_, "", _) => return self.not_a_statement(line),
-            ("sleep", _, None) => What::Sleep(self.value(args, number)?),
-            ("spin", _, None) => What::Spin(self.value(args, number)?),
+            ("sleep", _, None) => What::Sleep(self.time(args, number)?),
+            ("spin", _, None) => What::Spin(self.time(args, number)?),
             ("note", _, None) => {
                 for piece in pieces(args) {
                     if let Piece::Variable(name) = piece {
@@ -295,7 +298,7 @@ impl<'t> Reader<'t> {
                 What::Recv(channel, variable.transpose()?)
             }
             ("within", _, Some(inline)) => {
-                let time = self.value(args, number)?;
+                let time = self.time(args, number)?;
                 let body = self.body(line, inline)?;
                 What::Within(time, body, self.second_body(line, "late")?.unwrap_or_default())
             }
@@ -337,6 +340,14 @@ impl<'t> Reader<'t> {
                 Ok(What::Set(name, self.value(value, line.number)?))
             }
             _ => Err(messages::not_a_statement(word, line.text, block.is_some())),
+        }
+    }
+
+    /// Reads a value that is a time. The result of a computation is not known here.
+    fn time(&mut self, text: &str, line: usize) -> Read<Value> {
+        match is_number(text) && number(text)? < 0 {
+            true => Err(messages::negative(text)),
+            false => self.value(text, line),
         }
     }
 

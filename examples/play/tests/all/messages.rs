@@ -29,6 +29,8 @@ fn a_statement_that_is_none() {
     says("shild:", "there is no `shild`; did you mean `shield`?");
     says("Sleep 5", "there is no `Sleep`; did you mean `sleep`?");
     says("slëep 5", "there is no `slëep`; did you mean `sleep`?");
+    // Two letters exchanged are one mistake, and `seed` is no statement.
+    says("sned tea 1", "there is no `sned`; did you mean `send`?");
     says("drink tea", "expected a statement such as `sleep 5`, not `drink tea`");
     let long = "x".repeat(70);
     let shown = format!("expected a statement such as `sleep 5`, not `{}...`", &long[..60]);
@@ -52,6 +54,22 @@ fn a_statement_in_the_wrong_form() {
     says("channel tea 2", "expected `channel` outside of a task, not indented");
     says("task ben:", "expected `task` outside of a task, not indented");
     says("sleep 5:", "expected `sleep 5`, not `sleep 5:`");
+}
+
+#[test]
+fn a_block_without_its_colon_and_the_block_after_it() {
+    for (first, colon, second) in [
+        ("within 6", "within 5:", "late:"),
+        ("try", "try:", "finally:"),
+        ("if 1 < 2", "if n < 3:", "else:"),
+    ] {
+        let text = format!("task ann:\n  {first}\n    sleep 1\n  {second}\n    slep 2\n");
+        let said = [
+            format!("2: expected a colon at the end: `{colon}`"),
+            "5: there is no `slep`; did you mean `sleep`?".to_owned(),
+        ];
+        assert_eq!(problems(&text), said);
+    }
 }
 
 #[test]
@@ -79,6 +97,8 @@ fn a_value_or_a_test_that_is_none() {
     says("sleep 2 +", "expected a number or a variable on both sides of `+`");
     says("sleep * 2", "expected a number or a variable on both sides of `*`");
     says("sleep 2 - - 2", "expected a number or a variable on both sides of `-`");
+    says("sleep -2", "expected 0 ms or more, not `-2`");
+    says("within -2: yield", "expected 0 ms or more, not `-2`");
     says("n =", "expected a number or a variable after `=`");
     says("sleep 12345678901234567890", TOO_LARGE);
     says("if 1: yield", "expected a test such as `n < 3`, not `1`");
