@@ -159,13 +159,13 @@ fn the_wake_up_is_lost_in_some_orders_until_it_is_repaired() {
     };
     assert_eq!(eats(&text), [1, 3]);
     let hung = ran(&text);
-    assert!(has(&hung, &["cook", "notify", "bell bell", "woke=0"]), "{}", hung.log);
+    assert!(has(&hung, &["cook", "notify", "bell dinner", "woke=0"]), "{}", hung.log);
     let report = hung.report.as_ref().expect("a report");
-    assert!(report.contains("3 guest parked bell bell"), "{report}");
+    assert!(report.contains("3 guest parked bell dinner"), "{report}");
     assert!(!report.contains("deadlock of"), "no circle: {report}");
     let without_yield = changed(&text, &[("    yield\n", "")]);
     assert!(eats(&without_yield) == Vec::from_iter(SEEDS));
-    let channel = [("wait bell", "recv bell"), ("wake bell\n", "send bell 1\n")];
+    let channel = [("wait dinner", "recv dinner"), ("wake dinner\n", "send dinner 1\n")];
     let (comment, program) = text.split_once("\n\n").unwrap();
     let kept = format!("{comment}\n\n{}", changed(program, &channel));
     assert!(eats(&kept) == Vec::from_iter(SEEDS));
