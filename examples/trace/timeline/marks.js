@@ -16,7 +16,8 @@ function life(n, y) {
   const first = firstOf(to, (n) => x(n) >= view.from);
   for (let p = first; p < from.length && x(from[p]) <= view.to; p++) {
     const a = Math.max(px(startOf(lane, p)), left - 4), b = Math.min(px(x(to[p])), width + 4);
-    if (state[p] !== RUN && pieceLength(lane, p) === 0 && x(to[p]) > x(from[p])) continue;
+    // A wait that was over before the long run that set it has no length on this axis.
+    if (state[p] !== RUN && view.axis === "time" && pieceLength(lane, p) === 0 && x(to[p]) > x(from[p])) continue;
     if (state[p] === BLOCKED) {
       pen.fillStyle = colors.blocked;
       pen.fillRect(a, middle - 1, Math.max(b - a, 1), 2);

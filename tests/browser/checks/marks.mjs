@@ -21,6 +21,13 @@ export default async function marks(tab, world) {
       `${log.name}: what the log says`);
     scopes += Number(/^scopes drawn: (\d+)/.exec(wanted)[1]);
   }
+  // In the log of the lost wake-up, time stands still.
+  for (const log of [...logs.slice(0, 4), "play/deadlock", "play/lost-wake-up", "play/channel"].map(golden)) {
+    await tab.open(await world.timeline("waits", log));
+    const blocks = log.lines.filter((line) => fields(line)[5] === "block").length;
+    const drawn = await tab.call(waitsInPage);
+    same(drawn, `turns ${blocks}, events ${blocks}`, `${log.name}: the waits in the bars of tasks`);
+  }
   return `${logs.length} logs, ${scopes} scopes`;
 }
 
@@ -79,6 +86,19 @@ async function expected(world, log) {
     (await world.trace("tree", "--at", middle, log.file)).trimEnd(),
     ...runs.map((seq) => `why ${seq} ${why(seq)}`),
   ].join("\n");
+}
+
+// How many waits the page draws on the axes that do not show time.
+async function waitsInPage() {
+  await opened;
+  return ["turns", "events"].map((axis) => {
+    let drawn = 0;
+    window.inBar = () => { drawn++; };
+    view.axis = axis;
+    all();
+    lanes.forEach((_, n) => life(n, 0));
+    return `${axis} ${drawn}`;
+  }).join(", ");
 }
 
 // What the page draws and says.
