@@ -7,10 +7,21 @@ const plain = (program) => program.replace(/\r\n?/g, "\n").trimEnd();
 const programs = JSON.parse(element("programs").textContent)
   .map((each) => ({ ...each, text: plain(each.text) }));
 
+// The last program that did not come with the page, so that the list leads back to it.
+let own = "";
+
+// Shows in the list which program this is.
+function nameProgram() {
+  const known = programs.find((each) => each.text === text.value);
+  if (!known && text.value.trim()) own = text.value;
+  element("pages").options[programs.length].disabled = !own;
+  element("pages").value = known?.name ?? "";
+  return known;
+}
+
 // Writes the program into the address.
 async function keepAddress() {
-  const program = text.value, known = programs.find((each) => each.text === program);
-  element("pages").value = known?.name ?? "";
+  const program = text.value, known = nameProgram();
   const address = known ? `#${known.name}` : await linkOf(program);
   if (text.value === program) history.replaceState(null, "", address);
 }
@@ -40,7 +51,7 @@ async function followAddress() {
   if (program === undefined && text.value) return;
   program ??= programs[0].text;
   if (program !== text.value) put(program);
-  element("pages").value = programs.find((each) => each.text === text.value)?.name ?? "";
+  nameProgram();
 }
 
 async function openFile(file) {
@@ -108,5 +119,9 @@ document.addEventListener("drop", (event) => {
 });
 
 element("pages").append(...programs.map(({ name, title }) => new Option(title, name)), new Option("Your own program", ""));
-element("pages").options[programs.length].disabled = true;
-element("pages").addEventListener("change", () => goToAddress(`#${element("pages").value}`));
+element("pages").addEventListener("change", async () => {
+  const { value } = element("pages");
+  // An edit of a moment ago is the last own program.
+  nameProgram();
+  goToAddress(value ? `#${value}` : await linkOf(own));
+});

@@ -22,7 +22,8 @@ export default async function playground(tab, { paths, scratch }) {
   sameFacts({ status: many.status }, { status: "Done after 10 ms of virtual time; 8,018 lines in the log" },
     "a thousand tasks");
   for (const check of [
-    stopsAnEndlessProgram, saysWhatIsWrong, marks, steps, setsTheSeed, keepsTheProgramInTheAddress, takesLinksAndFiles,
+    stopsAnEndlessProgram, saysWhatIsWrong, marks, steps, setsTheSeed, keepsTheProgramInTheAddress, keepsTheOwnProgram,
+    takesLinksAndFiles,
     refusesLinks, outlivesItsWorker, runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
   ]) await check(page).catch((error) => { throw new Error(`${check.name}: ${error.message}`); });
   return `${programs} programs; ${size} bytes, ${first} ms to the first log, ` +
@@ -343,6 +344,31 @@ async function keepsTheProgramInTheAddress(page) {
     return element("pages").selectedOptions[0].textContent;
   });
   must(back === "Your own program", `after Back: expected that the list says "Your own program", not ${back}`);
+}
+
+// The list leads back to what its reader has written.
+async function keepsTheOwnProgram(page) {
+  await page.open("#race");
+  const facts = await page.call(async () => {
+    const choose = async (name, holds) => {
+      element("pages").value = name;
+      element("pages").dispatchEvent(new Event("change"));
+      await test.until(name || "the own program", holds);
+      await test.idle();
+    };
+    const list = element("pages").options, facts = { before: list[list.length - 1].disabled };
+    const own = text.value.replace("sleep 2", "sleep 4");
+    // The list is used before the edit has run.
+    test.write(own);
+    await choose("lost-wake-up", () => text.value.includes("dinner"));
+    await choose("", () => text.value === own);
+    facts.list = element("pages").selectedOptions[0].textContent;
+    facts.log = log.lines.some((line) => line.includes("sleep 4ms"));
+    facts.address = await programOf(location.hash) === own;
+    return facts;
+  });
+  sameFacts(facts, { before: true, list: "Your own program", log: true, address: true },
+    "an edit, a page of the list, and back");
 }
 
 async function takesLinksAndFiles(page) {
