@@ -22,13 +22,13 @@ function stepAt(n, lines, most) {
   const shown = new Set(Object.values(few).flatMap(({ few }) => few.map(({ id }) => id)));
   shown.add(tasks.cpu);
   return {
-    n, tasks, few, changed, theirs: belongings((task) => shown.has(task)), ...goneSince(changed),
+    n, tasks, few, changed, theirs: belongings((task) => shown.has(task)), ...goneSince(changed, most),
     names: new Set(it.detail.split(/[ ,]/).map((word) => word.replace("=", ""))), told: told(it),
   };
 }
 
 // Returns the cards that have left a box, and by task the scopes and waits that have ended.
-function goneSince(changed) {
+function goneSince(changed, most) {
   const gone = new Map(), ghosts = [];
   for (const [key, before] of changed) {
     const value = states.get(key);
@@ -42,7 +42,7 @@ function goneSince(changed) {
       gone.get(task).push({ key, text: rowText(before) });
     }
   }
-  return { gone, ghosts: ghosts.slice(0, CARDS) };
+  return { gone, ghosts: ghosts.slice(0, most) };
 }
 
 // Returns the results that a task gets by a line.
@@ -56,16 +56,20 @@ function showStep(n, lines) {
   const places = placesOf(main), scrolled = [climbBox.scrollTop, sourcesBox.scrollTop];
   const show = (root, ...boxes) => root.replaceChildren(...boxes.filter(Boolean));
   let step = null;
-  // So few cards that none is cut, if they are not all shown anyway.
+  // Its sentence decides how much room there is.
+  tellStep(n);
+  // So that no card is cut: first without some details, then with fewer cards.
+  const fits = () => climbBox.scrollHeight <= climbBox.clientHeight;
+  climbBox.classList.remove("tight");
   for (let most = CARDS; most >= LEAST_CARDS; most--) {
     step = stepAt(n, lines, most);
     show(climbBox, shutdownBox(step), cpuBox(step), readyBox(step), parkedBox(step));
+    if (!fits()) climbBox.classList.add("tight");
     const { ready, next, parked } = step.few;
-    if (climbBox.scrollHeight <= climbBox.clientHeight || !(ready.rest + next.rest + parked.rest)) break;
+    if (fits() || !(ready.rest + next.rest + parked.rest)) break;
   }
   show(sourcesBox, timersBox(step), outsideBox(step), locksBox(step), programBox(n));
   [climbBox.scrollTop, sourcesBox.scrollTop] = scrolled;
-  tellStep(n);
   move(main, places, stepper.playing ? 800 / speed() : MOVE);
   stepper.shown = n;
 }

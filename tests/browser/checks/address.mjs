@@ -23,6 +23,7 @@ export default async function address(tab, world) {
     chosen: "450", "in view": true, "few lines": true, "pinned in a folded group": true, "the window moves": true,
     effects: true, "the key n": true,
     "the life of its task": true, pieces: true, "the longest leads to its line": true,
+    "states with a cut card": 0,
   }, "crowd");
   // The same line, by an address that only a reader would write.
   await tab.open("about:blank");
@@ -113,6 +114,19 @@ async function lookAround() {
   facts.pieces = times.reduce((sum, many) => sum + many) === pieces.length && times[0] === [...state].filter((each) => each === RUN).length;
   document.querySelector("#life .lead").click();
   facts["the longest leads to its line"] = taskOf[view.chosen] === id && !document.getElementById("life").checkVisibility();
+  // No card of the state is cut after a step.
+  timeline.openPanel(0);
+  const climb = document.getElementById("climb");
+  let cut = 0;
+  for (let n = 0; n < timeline.count; n += 10) {
+    timeline.stepTo(n);
+    timeline.stepBy.line(1);
+    // A card that moves may come from below.
+    document.getAnimations().forEach((it) => it.finish());
+    if (climb.scrollHeight > climb.clientHeight) cut++;
+  }
+  facts["states with a cut card"] = cut;
+  timeline.closePanel();
   // A click into the overview.
   const canvas = document.getElementById("overview"), box = canvas.getBoundingClientRect(), { from } = view;
   canvas.setPointerCapture = () => {};
