@@ -58,15 +58,25 @@ function showStep(n, lines) {
   let step = null;
   // Its sentence decides how much room there is.
   tellStep(n);
-  // So that no card is cut: first without some details, then with fewer cards.
   const fits = () => climbBox.scrollHeight <= climbBox.clientHeight;
-  climbBox.classList.remove("tight");
-  for (let most = CARDS; most >= LEAST_CARDS; most--) {
+  const showCards = (most) => {
     step = stepAt(n, lines, most);
     show(climbBox, shutdownBox(step), cpuBox(step), readyBox(step), parkedBox(step));
-    if (!fits()) climbBox.classList.add("tight");
     const { ready, next, parked } = step.few;
-    if (fits() || !(ready.rest + next.rest + parked.rest)) break;
+    return fits() || !(ready.rest + next.rest + parked.rest);
+  };
+  // So that no card is cut: first without some details, then with fewer cards.
+  climbBox.classList.remove("tight");
+  const isAll = showCards(CARDS);
+  if (!fits()) climbBox.classList.add("tight");
+  if (!isAll && !fits()) {
+    let [most, tooMany] = [LEAST_CARDS, CARDS];
+    while (tooMany - most > 1) {
+      const middle = (most + tooMany) >> 1;
+      if (showCards(middle)) most = middle;
+      else tooMany = middle;
+    }
+    showCards(most);
   }
   show(sourcesBox, timersBox(step), outsideBox(step), locksBox(step), programBox(n));
   [climbBox.scrollTop, sourcesBox.scrollTop] = scrolled;
