@@ -8,8 +8,8 @@ import { Browser } from "./browser.mjs";
 import { World, root } from "./world.mjs";
 
 // Those that take longest come first.
-const CHECKS = ["book", "state", "timeline", "live", "playground", "marks", "why", "lectures",
-  "address", "present", "movie"];
+const CHECKS = ["book", "state", "present", "timeline", "live", "playground", "marks", "address", "why",
+  "lectures", "movie"];
 // Those that need more than what is built, and run if they are named.
 const OTHERS = ["tls"];
 const PROGRAMS = ["trace", "http", "course", "philosophers", "spin"];
