@@ -32,13 +32,13 @@ function strange(world) {
 async function check(tab, world, log) {
   const wanted = await world.all(log, "state", "--raw");
   await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
-  const { facts, columns, every } = await tab.call(inPage);
+  const { facts, columns } = await tab.call(inPage);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
     keys: true, "keys reach the controls": true, red: log.name === "philosophers",
   }, `${log.name} in the present mode`);
-  columns.forEach((found, nth) => {
-    const seq = log.seqs[nth * every], text = wanted.get(seq);
+  for (const { n, ...found } of columns) {
+    const seq = log.seqs[n], text = wanted.get(seq);
     const row = (word) => (new RegExp(`^${word} (.*)$`, "m").exec(text)?.[1] ?? "").split(" ").filter(Boolean);
     const parked = [...text.matchAll(/^(\d+) \S+ parked/gm)].map(([, id]) => id);
     const state = { running: row("cpu"), ready: [...row("ready"), ...row("next")], waiting: parked };
@@ -46,7 +46,7 @@ async function check(tab, world, log) {
     sameFacts({ ...found, waiting: byNumber(found.waiting) },
       { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked) },
       `${log.name}: the cards at #${seq}`);
-  });
+  }
   return columns.length;
 }
 
@@ -78,13 +78,14 @@ async function inPage() {
   const say = root.querySelector('[data-part="say"]');
 
   // The cards of some lines. The state is followed forward and back by the steps below.
-  const every = Math.max(1, Math.ceil(count / 60)), columns = [];
+  const every = Math.ceil(count / 60), columns = [];
   let smallest = Infinity, others = 0;
-  for (let n = 0; n < count; n += every) {
+  for (let n = 0; n < count; n++) {
+    if (n % every && !columnsAt.circleClosedAt(n)) continue;
     presenting.goTo(n);
     settle();
     const [running, ready, waiting] = lists.map(idsOf);
-    columns.push({ running: running.join(" "), ready: ready.join(" "), waiting });
+    columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting });
     facts.red ||= say.classList.contains("red");
     for (const list of lists) {
       if (list.scrollHeight > list.clientHeight + 1) facts.overflows ||= `${list.dataset.part} at line ${n + 1}`;
@@ -176,5 +177,5 @@ async function inPage() {
     it.focus();
     return document.activeElement === it && it.tabIndex === 0;
   });
-  return { facts, columns, every };
+  return { facts, columns };
 }
