@@ -35,7 +35,6 @@ window.timeline = {
   treeText, stateText, stepTo, stepBy, openPanel, closePanel, siteOf, isOpen: () => stepper.open,
   presenting, columnsAt,
 };
-dispatchEvent(new CustomEvent("timeline"));
 
 // A wide page has room for the legend.
 if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();
@@ -43,3 +42,5 @@ sayAxis();
 all();
 measure();
 addressing.read();
+// Last: the start shows what the address names, and closes what a page around this one has opened.
+dispatchEvent(new CustomEvent("timeline"));
