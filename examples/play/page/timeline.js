@@ -68,14 +68,9 @@ function sayStepping() {
   if (inside) document.body.classList.toggle("stepping", inside.isOpen());
 }
 
+// Chooses the next line or the line before. If the panel of the state is open, it follows.
 function step(by) {
-  if (eventCount() === 0) return;
-  openTimeline(true);
-  document.body.classList.add("stepping");
-  choose(Math.min(eventCount() - 1, Math.max(0, log.chosen + by)), true);
-  const inside = timelineInside();
-  if (inside?.isOpen()) inside.stepTo(log.chosen);
-  else inside?.openPanel(log.chosen);
+  if (eventCount() > 0) choose(Math.min(eventCount() - 1, Math.max(0, log.chosen + by)));
 }
 
 // In a page of the book, the timeline is there on demand.

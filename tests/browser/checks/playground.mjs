@@ -167,6 +167,7 @@ async function looks(page) {
       look("language and link");
       toggleLanguage();
       step(1);
+      timelineInside().openPanel(log.chosen);
       await test.idle();
       look("the state");
       test.write("task ann:\n  slep 5\n  lock a_lock_that_has_a_name_without_an_end_and_without_a_space_in_it 7");
@@ -270,13 +271,19 @@ async function marks(page) {
 async function steps(page) {
   await page.open("#deadlock");
   const facts = await page.call(async () => {
-    for (let n = 0; n < 12; n++) element("step").click();
+    const inside = timelineInside(), topOf = (id) => element(id).getBoundingClientRect().top;
+    const before = [topOf("step"), topOf("timeline")];
+    for (let n = 0; n < 11; n++) element("step").click();
+    const facts = { isOpened: inside.isOpen(), isStill: `${before}` === `${[topOf("step"), topOf("timeline")]}` };
+    timeline.frame.contentDocument.getElementById("panel").click();
+    element("step").click();
     element("back").click();
-    const inside = timelineInside();
-    const facts = {
+    scrollTo(0, document.body.scrollHeight);
+    facts.isInSight = scrollY > 0 && topOf("step") >= 0 && topOf("step") < 100;
+    Object.assign(facts, {
       chosen: log.chosen, panel: inside.isOpen(), timeline: inside.view.chosen,
       where: timeline.frame.contentDocument.getElementById("where").textContent.split(" \u00b7 ")[0],
-    };
+    });
     // After the next run the panel is still open.
     run();
     await test.idle();
@@ -286,8 +293,9 @@ async function steps(page) {
     return facts;
   });
   sameFacts(facts, {
+    isOpened: false, isStill: true, isInSight: true,
     chosen: 10, panel: true, timeline: 10, where: "line 11 of 43", again: true, stepping: false,
-  }, "12 steps forward and one back");
+  }, "11 steps forward, the state, one step more and one back");
 }
 
 async function setsTheSeed(page) {
@@ -472,7 +480,7 @@ async function runsNoTextOfAProgram(page) {
   const facts = await page.call(async () => {
     const note = log.lines.findIndex((line) => line.includes("note ")) - log.heads;
     await test.choose(note);
-    step(0);
+    timelineInside().openPanel(note);
     await test.idle();
     const images = (of) => of.querySelectorAll("img").length;
     return { noted: note > 0, images: images(document) + images(timeline.frame.contentDocument), hit: window.hit };
