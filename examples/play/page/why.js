@@ -22,8 +22,6 @@ function showWhy(answer) {
     return make("li", "", button);
   }));
   element("why").scrollTop = 0;
-  // The answer has taken room from the log.
-  showRow(log.chosen + log.heads);
   drawRows();
 }
 

@@ -243,6 +243,7 @@ async function marks(page) {
     const blocked = log.lines.findIndex((line) => line.includes("block    mutex knife")) - log.heads;
     const line = siteOf(log.lines[blocked + log.heads]);
     element("log").focus();
+    const heights = () => `${element("log").clientHeight} ${element("why").clientHeight}`, before = heights();
     await test.choose(blocked);
     const inLog = element("rows").querySelector(".chosen").textContent;
     const facts = {
@@ -251,6 +252,7 @@ async function marks(page) {
       program: test.marked() === line,
       timeline: timelineInside().view.chosen === blocked,
       sentence: element("sentence").textContent.includes("ann"),
+      still: heights() === before,
       active: document.getElementById(element("log").getAttribute("aria-activedescendant")).textContent === inLog,
     };
     const cause = element("chain").querySelectorAll("button")[1];
