@@ -27,9 +27,12 @@ function showWhy(answer) {
 
 // Of the report, the circle of tasks is what counts; the table of all tasks is folded.
 function showReport(report) {
-  element("report").hidden = !report;
+  const box = element("report");
+  box.hidden = !report;
   if (!report) return;
-  const [table, circle] = report.split(/\n(?=deadlock of )/);
+  const [table, circle = table.split(":", 1)[0]] = report.split(/\n(?=deadlock of )/);
   const folded = make("details", "", make("summary", "", "The table of tasks"), make("pre", "", table));
-  element("report").replaceChildren(...circle ? [make("pre", "", circle), folded] : [make("pre", "", table)]);
+  box.replaceChildren(make("pre", "", circle), folded);
+  // Opened, it begins at the top of the box.
+  folded.addEventListener("toggle", () => { box.scrollTop = folded.offsetTop - box.offsetTop; });
 }

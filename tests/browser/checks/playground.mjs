@@ -234,6 +234,16 @@ async function saysWhatIsWrong(page) {
   const { report, status: stuck } = await page.runs("task a:\n  lock x\n  wait never");
   must(stuck.startsWith("Stuck at 0 ms") && report.includes("never"),
     `a task that waits forever: expected a report, not: ${stuck} ${report}`);
+  const table = await page.call(async () => {
+    const box = element("report"), folded = box.querySelector("details"), isFolded = !folded.open;
+    folded.open = true;
+    await new Promise((resolve) => folded.addEventListener("toggle", resolve, { once: true }));
+    box.scrollTop = box.scrollHeight;
+    // The last line of the table, and the log below the box.
+    const bottom = folded.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom;
+    return { isFolded, isReadable: bottom <= 1, log: element("log").clientHeight > 60 };
+  });
+  sameFacts(table, { isFolded: true, isReadable: true, log: true }, "the table of the report");
 }
 
 // A choice in the log, the program or the timeline shows in the other two.
