@@ -13,15 +13,8 @@ let bad = new Set();
 const lineAt = (place) => text.value.slice(0, place).split("\n").length;
 const caretLine = () => document.activeElement === text ? lineAt(text.selectionStart) : -1;
 
-// Returns the line of the program that the chosen event comes from, or 0. The timeline knows it
-// also for an event of the kernel, and for a task that runs on from there.
-function chosenLine() {
-  if (log.chosen < 0) return 0;
-  const site = siteOf(log.lines[log.chosen + log.heads]);
-  if (site) return site;
-  const seen = timelineInside()?.siteOf(log.chosen)?.site;
-  return seen?.startsWith("program:") ? Number(seen.slice("program:".length)) : 0;
-}
+// The line of the program that the chosen event comes from, or 0.
+const chosenLine = () => log.chosen < 0 ? 0 : log.sites[log.chosen + log.heads];
 
 function paint() {
   const chosen = chosenLine();

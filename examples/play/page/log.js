@@ -11,18 +11,42 @@ const log = {
   chosen: -1,
   // The events that led to it.
   causes: new Set(),
-  // The lines of the program for events that name none, by their numbers.
-  sites: new Map(),
+  // The line of the program for each line of the log, or 0.
+  sites: [],
 };
 
 const eventCount = () => log.lines.length - log.heads;
 const words = (line) => line.trim().split(/\s+/);
 const numberOf = (event) => Number(/#(\d+)/.exec(log.lines[event + log.heads])[1]);
 
-// Returns the line of the program that a line of the log comes from, or 0.
-function siteOf(line) {
-  const site = / (?:set-)?at=program:(\d+)/.exec(line)?.[1];
-  return site ? Number(site) : log.sites.get(Number(words(line)[2]?.slice(1))) ?? 0;
+// Returns the line of the program for each line of the log, or 0. An event has its own, by `at=` or,
+// by its number, in `given`; or it has that of the wait that it ends. A task that is spawned, and a
+// deadlock, have theirs in a line that follows.
+function sitesOf(lines, given) {
+  const sites = lines.map(() => 0), waits = new Map(), bySeq = new Map(), open = new Map();
+  for (const [n, line] of lines.entries()) {
+    if (line.startsWith("#")) continue;
+    const [, , seq, task, , verb, word, , , child] = words(line), ticket = / k=(\d+)/.exec(line)?.[1];
+    const close = (key) => {
+      if (open.has(key)) sites[open.get(key)] = sites[n];
+      open.delete(key);
+    };
+    // A note can have any text.
+    if (verb === "note" || verb === "notify") sites[n] = given.get(Number(seq.slice(1))) ?? 0;
+    else if (["wake", "deliver", "run"].includes(verb)) sites[n] = waits.get(ticket) ?? 0;
+    else if (verb === "fire") sites[n] = bySeq.get(/ cause=(#\d+)/.exec(line)?.[1]) ?? 0;
+    // The site of `main` is in no program.
+    else if (!line.includes(" parent=-")) sites[n] = Number(/ at=program:(\d+)/.exec(line)?.[1] ?? 0);
+    bySeq.set(seq, sites[n]);
+    if (verb === "block") {
+      waits.set(ticket, sites[n]);
+      close(`block ${task}`);
+    }
+    if (verb === "spawn") close(`spawn ${task}`);
+    if (verb === "warn" && word === "deadlock") open.set(`block ${task}`, n);
+    if (verb === "trap" && word === "spawn") open.set(`spawn ${child}`, n);
+  }
+  return sites;
 }
 
 function showRun({ log: lines, problems, report, lines: sites, took }) {
@@ -31,7 +55,7 @@ function showRun({ log: lines, problems, report, lines: sites, took }) {
   if (lines) {
     log.lines = lines.trimEnd().split("\n");
     log.heads = Math.max(0, log.lines.findIndex((line) => !line.startsWith("#")));
-    [log.chosen, log.causes, log.sites] = [-1, new Set(), new Map(sites)];
+    [log.chosen, log.causes, log.sites] = [-1, new Set(), sitesOf(log.lines, new Map(sites))];
     timeline.isCurrent = false;
     element("all").style.height = `${log.lines.length * ROW}px`;
     showReport(report);
@@ -67,7 +91,7 @@ function drawRows() {
   rows.style.top = `${first * ROW}px`;
   rows.replaceChildren(...lines.slice(first, end).map((line, n) => {
     const event = first + n - heads;
-    return event < 0 ? make("div", "head", line) : rowOf(line, event, siteOf(line) === caret);
+    return event < 0 ? make("div", "head", line) : rowOf(line, event, log.sites[first + n] === caret);
   }));
   box.setAttribute("aria-activedescendant", log.chosen < 0 ? "" : `event-${log.chosen}`);
 }
@@ -117,8 +141,8 @@ function showRow(line) {
 
 // Shows an event that comes from the line of the caret, if no such event can be seen.
 function showLinesOf(caret) {
-  const { box, lines } = log;
-  const found = lines.flatMap((line, n) => siteOf(line) === caret ? [n] : []);
+  const { box } = log;
+  const found = log.sites.flatMap((site, n) => site === caret ? [n] : []);
   const isSeen = (n) => n * ROW >= box.scrollTop && (n + 1) * ROW <= box.scrollTop + box.clientHeight;
   if (found.length > 0 && !found.some(isSeen)) showRow(found[0]);
 }

@@ -22,9 +22,9 @@ export default async function playground(tab, { paths, scratch }) {
   sameFacts({ status: many.status }, { status: "Done after 10 ms of virtual time; 8,018 lines in the log" },
     "a thousand tasks");
   for (const check of [
-    stopsAnEndlessProgram, saysWhatIsWrong, marks, steps, setsTheSeed, keepsTheProgramInTheAddress, keepsTheOwnProgram,
-    takesLinksAndFiles,
-    refusesLinks, outlivesItsWorker, runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
+    stopsAnEndlessProgram, saysWhatIsWrong, marks, marksTheRightLine, steps, setsTheSeed,
+    keepsTheProgramInTheAddress, keepsTheOwnProgram, takesLinksAndFiles, refusesLinks, outlivesItsWorker,
+    runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
   ]) await check(page).catch((error) => { throw new Error(`${check.name}: ${error.message}`); });
   return `${programs} programs; ${size} bytes, ${first} ms to the first log, ` +
     `${many.log} and ${many.timeline} ms to the log and the timeline of 1,000 tasks`;
@@ -251,7 +251,7 @@ async function marks(page) {
   await page.open("#deadlock");
   const facts = await page.call(async () => {
     const blocked = log.lines.findIndex((line) => line.includes("block    mutex knife")) - log.heads;
-    const line = siteOf(log.lines[blocked + log.heads]);
+    const line = log.sites[blocked + log.heads];
     element("log").focus();
     const heights = () => `${element("log").clientHeight} ${element("why").clientHeight}`, before = heights();
     await test.choose(blocked);
@@ -278,6 +278,28 @@ async function marks(page) {
     return facts;
   });
   must(Object.values(facts).every(Boolean), `marks: expected that each is true: ${JSON.stringify(facts)}`);
+}
+
+// Each line of the log, and the line of the program that it marks.
+async function marksTheRightLine(page) {
+  for (const [name, wanted] of [
+    ["deadlock", {
+      "#0001": 0, "#0002": 0, "#0005": 0, "#0006": 7, "#0007": 7, "#0008": 13, "#0010": 7, "#0011": 0, "#0012": 8,
+      "#0013": 9, "#0017": 9, "#0018": 9, "#0021": 9, "#0024": 16, "#0025": 16, "#0026": 0, "#0033": 16, "#0037": 16,
+      "#0038": 0, "#0039": 0, "#0043": 0,
+    }],
+    ["timeout", { "#0012": 8, "#0014": 11, "#0022": 8, "#0023": 12, "#0024": 12, "#0025": 0, "#0027": 15, "#0031": 0 }],
+    ["lost-wake-up", { "#0015": 18, "#0016": 19, "#0017": 0, "#0018": 12, "#0019": 13 }],
+  ]) {
+    await page.open(`#${name}`);
+    const marked = await page.call(() => Object.fromEntries(log.lines.slice(log.heads)
+      .map((line, event) => {
+        choose(event);
+        return [words(line)[2], test.marked()];
+      })));
+    const seqs = Object.keys(wanted);
+    sameFacts(Object.fromEntries(seqs.map((seq) => [seq, marked[seq]])), wanted, `${name}: the lines of the program`);
+  }
 }
 
 async function steps(page) {
