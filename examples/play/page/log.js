@@ -111,6 +111,7 @@ function rowOf(line, event, isOfCaret) {
   row.setAttribute("aria-selected", event === log.chosen);
   row.setAttribute("aria-setsize", eventCount());
   row.setAttribute("aria-posinset", event + 1);
+  if (task in GIVEN) row.classList.add("given");
   if (isOfCaret) row.classList.add("of-caret");
   if (log.causes.has(event)) row.classList.add("cause");
   if (event === log.chosen) row.classList.add("chosen");
