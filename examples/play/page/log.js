@@ -11,11 +11,15 @@ const log = {
   chosen: -1,
   // The events that led to it.
   causes: new Set(),
+  // The line from which on the kernel cleans up after a hang; Infinity without one. A rule, which is a
+  // row, is above it.
+  hang: Infinity,
   // The line of the program for each line of the log, or 0.
   sites: [],
 };
 
 const eventCount = () => log.lines.length - log.heads;
+const topOf = (line) => (line + (line >= log.hang)) * ROW;
 const words = (line) => line.trim().split(/\s+/);
 const numberOf = (event) => Number(/#(\d+)/.exec(log.lines[event + log.heads])[1]);
 
@@ -57,9 +61,12 @@ function showRun({ log: lines, problems, report, lines: sites, took }) {
     log.heads = Math.max(0, log.lines.findIndex((line) => !line.startsWith("#")));
     [log.chosen, log.causes, log.sites] = [-1, new Set(), sitesOf(log.lines, new Map(sites))];
     timeline.isCurrent = false;
-    element("all").style.height = `${log.lines.length * ROW}px`;
+    const hang = report ? log.lines.findIndex((line) => / drop +its_run_failed$/.test(line)) : -1;
+    log.hang = hang < 0 ? Infinity : hang;
+    element("all").style.height = `${topOf(log.lines.length)}px`;
     showReport(report);
     showHint();
+    if (hang > 0) showRow(hang);
   }
   tell(...statusOf(lines, problems, report));
   drawRows();
@@ -84,17 +91,22 @@ function statusOf(lines, problems, report) {
 }
 
 function drawRows() {
-  const { box, rows, lines, heads } = log;
+  const { box, rows, lines, heads, hang } = log;
   const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 8);
   const end = Math.min(lines.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + 8);
   const caret = caretLine();
-  rows.style.top = `${first * ROW}px`;
-  rows.replaceChildren(...lines.slice(first, end).map((line, n) => {
+  rows.style.top = `${topOf(first)}px`;
+  rows.replaceChildren(...lines.slice(first, end).flatMap((line, n) => {
     const event = first + n - heads;
-    return event < 0 ? make("div", "head", line) : rowOf(line, event, log.sites[first + n] === caret);
+    if (event < 0) return [make("div", "head", line)];
+    const row = rowOf(line, event, log.sites[first + n] === caret);
+    row.classList.toggle("after", first + n >= hang);
+    return first + n === hang && n > 0 ? [make("div", "rule", RULE), row] : [row];
   }));
   box.setAttribute("aria-activedescendant", log.chosen < 0 ? "" : `event-${log.chosen}`);
 }
+
+const RULE = "every task is blocked forever: from here the kernel cleans up";
 
 // The tasks that are in every log.
 const GIVEN = {
@@ -133,7 +145,7 @@ function choose(event, isFromTimeline = false) {
 
 // Scrolls the log so that a line has its neighbours around it.
 function showRow(line) {
-  const { box } = log, top = line * ROW;
+  const { box } = log, top = topOf(line);
   if (top < box.scrollTop + ROW) box.scrollTop = top - ROW;
   if (top + 3 * ROW > box.scrollTop + box.clientHeight) {
     box.scrollTop = top + 3 * ROW - box.clientHeight;
@@ -144,7 +156,7 @@ function showRow(line) {
 function showLinesOf(caret) {
   const { box } = log;
   const found = log.sites.flatMap((site, n) => site === caret ? [n] : []);
-  const isSeen = (n) => n * ROW >= box.scrollTop && (n + 1) * ROW <= box.scrollTop + box.clientHeight;
+  const isSeen = (n) => topOf(n) >= box.scrollTop && topOf(n) + ROW <= box.scrollTop + box.clientHeight;
   if (found.length > 0 && !found.some(isSeen)) showRow(found[0]);
 }
 

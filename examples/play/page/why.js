@@ -32,7 +32,12 @@ function showReport(report) {
   if (!report) return;
   const [table, circle = table.split(":", 1)[0]] = report.split(/\n(?=deadlock of )/);
   const folded = make("details", "", make("summary", "", "The table of tasks"), make("pre", "", table));
-  box.replaceChildren(make("pre", "", circle), folded);
+  // The line that closes the circle or, without a circle, the last line before the kernel cleans up.
+  const before = log.lines.slice(0, log.hang), warned = before.findLastIndex((line) => / warn +deadlock /.test(line));
+  const event = (warned < 0 ? before.length - 1 : warned) - log.heads;
+  const link = make("button", "", `In the log: ${words(log.lines[event + log.heads])[2]}`);
+  link.addEventListener("click", () => choose(event));
+  box.replaceChildren(make("pre", "", circle), link, folded);
   // Opened, it begins at the top of the box.
   folded.addEventListener("toggle", () => { box.scrollTop = folded.offsetTop - box.offsetTop; });
 }

@@ -22,7 +22,7 @@ export default async function playground(tab, { paths, scratch }) {
   sameFacts({ status: many.status }, { status: "Done after 10 ms of virtual time; 8,018 lines in the log" },
     "a thousand tasks");
   for (const check of [
-    stopsAnEndlessProgram, saysWhatIsWrong, marks, marksTheRightLine, steps, setsTheSeed,
+    stopsAnEndlessProgram, saysWhatIsWrong, marks, marksTheRightLine, showsTheHang, steps, setsTheSeed,
     keepsTheProgramInTheAddress, keepsTheOwnProgram, takesLinksAndFiles, refusesLinks, outlivesItsWorker,
     runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
   ]) await check(page).catch((error) => { throw new Error(`${check.name}: ${error.message}`); });
@@ -299,6 +299,33 @@ async function marksTheRightLine(page) {
       })));
     const seqs = Object.keys(wanted);
     sameFacts(Object.fromEntries(seqs.map((seq) => [seq, marked[seq]])), wanted, `${name}: the lines of the program`);
+  }
+}
+
+// After a hang, the log shows where the program ends and the kernel cleans up.
+async function showsTheHang(page) {
+  for (const [name, link, first] of [["deadlock", "#0024", "#0026"], ["lost-wake-up", "#0019", "#0020"]]) {
+    await page.open(`#${name}`);
+    const facts = await page.call(() => {
+      const rows = [...element("rows").children], at = rows.findIndex((row) => row.className === "rule");
+      const seqOf = (row) => words(row.textContent)[2], box = log.box.getBoundingClientRect();
+      const { top, bottom } = rows[at].getBoundingClientRect();
+      const isAfter = (row) => row.classList.contains("after");
+      const facts = {
+        first: seqOf(rows[at + 1]), isSeen: top >= box.top && bottom <= box.bottom,
+        isFaint: rows.every((row, n) => n === at || isAfter(row) === n > at),
+      };
+      const link = element("report").querySelector("button");
+      link.click();
+      facts.link = link.textContent.endsWith(seqOf(element("rows").querySelector(".chosen")));
+      facts.seq = words(log.lines[log.chosen + log.heads])[2];
+      // The rows are where the clicks expect them, also those below the rule.
+      choose(eventCount() - 1);
+      const last = element("rows").lastChild.getBoundingClientRect();
+      facts.isAtTheEnd = Math.abs(last.bottom - element("all").getBoundingClientRect().bottom) < 1;
+      return facts;
+    });
+    sameFacts(facts, { first, isSeen: true, isFaint: true, link: true, seq: link, isAtTheEnd: true }, name);
   }
 }
 
