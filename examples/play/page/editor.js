@@ -38,9 +38,10 @@ function layOver() {
   element("editor").style.height = isNarrow ? `${painted.offsetHeight + ROW}px` : "";
 }
 
-// Scrolls to the marked line, if it cannot be seen.
-function showMark() {
-  const mark = painted.querySelector(".chosen");
+// Scrolls to the marked line, or to the first line with a problem, if it cannot be seen. The caret
+// stays where it is.
+function showMark(kind = ".chosen") {
+  const mark = painted.querySelector(kind);
   if (!mark) return;
   const { offsetTop: top, offsetHeight: height } = mark;
   if (top < text.scrollTop || top + height > text.scrollTop + text.clientHeight) {
@@ -48,13 +49,22 @@ function showMark() {
   }
 }
 
+// The first line with a problem when the program was read last, or 0.
+let firstBad = 0;
+
+// Puts the problems below the program. Scrolls to the first only if it is a new one: a reader who
+// types elsewhere has seen it.
 function showProblems(problems) {
+  const first = problems[0]?.[0] ?? 0, isNew = first > 0 && first !== firstBad;
+  firstBad = first;
   bad = new Set(problems.map(([line]) => line));
   element("problems").replaceChildren(...problems.map(([line, problem]) => {
     const button = make("button", "", `Line ${line}: ${problem}`);
     button.addEventListener("click", () => goTo(line));
     return make("li", "", button);
   }));
+  paint();
+  if (isNew) showMark(".bad");
 }
 
 function goTo(line) {

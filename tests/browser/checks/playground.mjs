@@ -22,9 +22,9 @@ export default async function playground(tab, { paths, scratch }) {
   sameFacts({ status: many.status }, { status: "Done after 10 ms of virtual time; 8,018 lines in the log" },
     "a thousand tasks");
   for (const check of [
-    stopsAnEndlessProgram, saysWhatIsWrong, marks, marksTheRightLine, showsTheHang, steps, setsTheSeed,
-    keepsTheProgramInTheAddress, keepsTheOwnProgram, takesLinksAndFiles, refusesLinks, outlivesItsWorker,
-    runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
+    stopsAnEndlessProgram, saysWhatIsWrong, showsAProblem, marks, marksTheRightLine, showsTheHang, steps,
+    setsTheSeed, keepsTheProgramInTheAddress, keepsTheOwnProgram, takesLinksAndFiles, refusesLinks,
+    outlivesItsWorker, runsNoTextOfAProgram, obeysTheKeyboard, fitsInABook,
   ]) await check(page).catch((error) => { throw new Error(`${check.name}: ${error.message}`); });
   return `${programs} programs; ${size} bytes, ${first} ms to the first log, ` +
     `${many.log} and ${many.timeline} ms to the log and the timeline of 1,000 tasks`;
@@ -278,6 +278,30 @@ async function marks(page) {
     return facts;
   });
   must(Object.values(facts).every(Boolean), `marks: expected that each is true: ${JSON.stringify(facts)}`);
+}
+
+// A line with a problem is scrolled into view, once, and the caret stays.
+async function showsAProblem(page) {
+  await page.open("#race");
+  const facts = await page.call(async () => {
+    const isSeen = () => {
+      const line = painted.querySelector(".bad").getBoundingClientRect(), box = text.getBoundingClientRect();
+      return line.top >= box.top && line.bottom <= box.bottom;
+    };
+    const lines = ["task ann:", ...new Array(80).fill("  yield"), "  slep 5"];
+    text.focus();
+    text.value = lines.join("\n");
+    text.setSelectionRange(4, 4);
+    text.scrollTop = 0;
+    run();
+    await test.idle();
+    const facts = { scrolled: text.scrollTop > 0, isSeen: isSeen(), caret: text.selectionStart };
+    text.scrollTop = 0;
+    run();
+    await test.idle();
+    return { ...facts, again: text.scrollTop };
+  });
+  sameFacts(facts, { scrolled: true, isSeen: true, caret: 4, again: 0 }, "a problem far below the caret");
 }
 
 // Each line of the log, and the line of the program that it marks.
