@@ -33,7 +33,7 @@ pub async fn phases() -> Result<(), Interrupt> {
     Ok(())
 }
 
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     Lesson::parse("phases", "One deadline for a connection, armed anew for each phase")
         .run(Sim::new(), phases())
 }

@@ -45,7 +45,7 @@ pub async fn producer() -> Result<(), Error> {
     Ok(())
 }
 
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let about = "A producer and two consumers over a bounded channel";
     Lesson::parse("producer", about).run(Sim::new(), producer())
 }
