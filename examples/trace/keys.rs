@@ -5,13 +5,13 @@ use std::panic;
 use std::process::ExitCode;
 
 use crossterm::cursor::{Hide, MoveTo, Show};
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, queue};
 
+use trace_tool::debugger::{Debugger, Key};
 use trace_tool::model::Trace;
-use trace_tool::state::Walk;
-use trace_tool::step::{Go, go, plain, screen};
+use trace_tool::step::{Go, plain};
 use trace_tool::style::Paint;
 
 /// Walks through a trace from a place on. Without a terminal, prints the trace.
@@ -63,48 +63,48 @@ fn restore() {
 }
 
 fn walk(trace: &Trace, place: usize, paint: Paint) -> io::Result<()> {
-    let mut walk = Walk::new(trace);
-    walk.to(place);
+    let mut debugger = Debugger::new(trace, place);
     loop {
         // Some terminals do not know their size.
         let size = terminal::size().ok().filter(|size| size.0 > 0 && size.1 > 0);
         let (width, height) = size.unwrap_or((80, 24));
-        let text = screen(trace, &walk, (width.into(), height.into()), paint);
+        let text = debugger.screen((width.into(), height.into()), paint);
         let mut out = io::stdout().lock();
         queue!(out, MoveTo(0, 0), Clear(ClearType::All))?;
         out.write_all(text.as_bytes())?;
         out.flush()?;
         match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => match meaning(key) {
-                Some(Meant::Go(way)) => walk.to(go(trace, walk.place(), way)),
-                Some(Meant::End) => return Ok(()),
-                None => {}
-            },
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+                // In raw mode, Ctrl-C is a key.
+                if is_control && key.code == KeyCode::Char('c') {
+                    return Ok(());
+                }
+                let continues = meaning(key.code).is_none_or(|key| debugger.key(key));
+                if !continues {
+                    return Ok(());
+                }
+            }
             // For example, the size has changed. Draw again, so that the screen fits.
             _ => {}
         }
     }
 }
 
-enum Meant {
-    Go(Go),
-    End,
-}
-
-fn meaning(key: KeyEvent) -> Option<Meant> {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    Some(match key.code {
-        // In raw mode, Ctrl-C is a key.
-        KeyCode::Char('c') if is_control => Meant::End,
-        KeyCode::Char('q') | KeyCode::Esc => Meant::End,
-        KeyCode::Right | KeyCode::Char(' ' | 'l') => Meant::Go(Go::Line(1)),
-        KeyCode::Left | KeyCode::Char('h') => Meant::Go(Go::Line(-1)),
-        KeyCode::Down | KeyCode::Char('j') => Meant::Go(Go::Run(1)),
-        KeyCode::Up | KeyCode::Char('k') => Meant::Go(Go::Run(-1)),
-        KeyCode::PageDown => Meant::Go(Go::Turn(1)),
-        KeyCode::PageUp => Meant::Go(Go::Turn(-1)),
-        KeyCode::Home => Meant::Go(Go::First),
-        KeyCode::End => Meant::Go(Go::Last),
+fn meaning(code: KeyCode) -> Option<Key> {
+    Some(match code {
+        KeyCode::Right => Key::Go(Go::Line(1)),
+        KeyCode::Left => Key::Go(Go::Line(-1)),
+        KeyCode::Down => Key::Go(Go::Run(1)),
+        KeyCode::Up => Key::Go(Go::Run(-1)),
+        KeyCode::PageDown => Key::Go(Go::Turn(1)),
+        KeyCode::PageUp => Key::Go(Go::Turn(-1)),
+        KeyCode::Home => Key::Go(Go::First),
+        KeyCode::End => Key::Go(Go::Last),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Backspace => Key::Back,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Char(c) => Key::Char(c),
         _ => return None,
     })
 }

@@ -121,10 +121,13 @@ enum Command {
         #[arg(long, conflicts_with = "at")]
         all: bool,
     },
-    /// Walks through the trace with the arrow keys, and shows the state at each line
+    /// Walks through the trace as a debugger does, and shows the state at each line
     ///
     /// Left and Right go by line, Up and Down by run, Page Up and Page Down by turn, Home and End
-    /// to the ends; q or Esc quits. Without a terminal, prints each line with what it changed.
+    /// to the ends. Enter goes to the cause of the line, e to what it caused, Backspace back. `/`
+    /// searches for a text (n and N again), `:` goes to a line or a time, b stops at the next line
+    /// that a query of `select` takes (c and C again). `?` lists the keys; q or Esc quits. Without
+    /// a terminal, prints each line with what it changed.
     Step {
         #[command(flatten)]
         input: Input,

@@ -5,6 +5,7 @@
 
 pub mod chain;
 pub mod changes;
+pub mod debugger;
 pub mod diff;
 pub mod idle;
 pub mod lanes;

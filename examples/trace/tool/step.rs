@@ -41,24 +41,43 @@ pub fn go(trace: &Trace, place: usize, go: Go) -> usize {
 }
 
 /// The keys, in words.
-const KEYS: &str = "left/right line, up/down run, PgUp/PgDn turn, Home/End, q ends";
+pub const KEYS: &str =
+    "left/right line, up/down run, PgUp/PgDn turn, Enter cause, ? all keys, q ends";
 
-/// Prints the screen of that size at the place of the walk.
+/// What is shown below the line.
+pub enum Body {
+    /// The state at the line.
+    State,
+    /// These texts, of which one may be marked.
+    List(Vec<String>, Option<usize>),
+}
+
+/// Prints the screen of that size at the place of the walk, with a text at its foot.
 pub fn screen(
     trace: &Trace,
     walk: &Walk<'_>,
     (width, height): (usize, usize),
     paint: Paint,
+    body: &Body,
+    foot: &str,
 ) -> String {
     let place = walk.place();
     let mut shown: Vec<String> = Vec::new();
     let line = line_at(trace, place);
-    let state: Vec<Row> =
-        rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect();
-    // The line and the sentence get the rows that the state leaves free, and at least one row each.
+    let mut foot = wrapped(foot, width);
+    foot.truncate((height / 2).max(1));
+    let state: Vec<Row> = match body {
+        Body::State => {
+            rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect()
+        }
+        Body::List(..) => Vec::new(),
+    };
+    let needed = if let Body::List(texts, _) = body { texts.len() } else { state.len() };
+    // The line and the sentence get the rows that the rest leaves free, at least a quarter of the
+    // screen, and at least one row each.
     let plain = head(trace, place, Paint::PLAIN);
     let mut said = plain.lines().map(|text| wrapped(text, width));
-    let mut free = height.saturating_sub(state.len() + 4);
+    let mut free = height.saturating_sub(needed + foot.len() + 3).max((height / 4).max(2) - 2);
     for is_sentence in [false, true] {
         let lines = said.next().unwrap_or_default();
         let most = 1 + free.min(lines.len().saturating_sub(1));
@@ -72,15 +91,28 @@ pub fn screen(
         }
     }
     shown.push(String::new());
-    let room = height.saturating_sub(shown.len() + 1);
-    for row in fitted(state, room) {
-        let text = cut(&row.text, width.saturating_sub(19));
-        shown.push(Row { text, ..row }.show(paint));
+    let room = height.saturating_sub(shown.len() + foot.len());
+    match body {
+        Body::State => {
+            for row in fitted(state, room) {
+                let text = cut(&row.text, width.saturating_sub(19));
+                shown.push(Row { text, ..row }.show(paint));
+            }
+        }
+        Body::List(texts, marked) => {
+            // The marked text is in the middle, if there are enough texts around it.
+            let first = marked.unwrap_or(0).saturating_sub(room / 2);
+            let first = first.min(texts.len().saturating_sub(room));
+            for (nth, text) in texts.iter().enumerate().skip(first).take(room) {
+                let is_marked = Some(nth) == *marked;
+                let text = cut(&format!("{} {text}", if is_marked { ">" } else { " " }), width);
+                shown.push(if is_marked { paint.strong(&text) } else { text });
+            }
+        }
     }
-    shown.resize(height.saturating_sub(1).max(shown.len()), String::new());
-    let where_it_is = format!("line {} of {}  {KEYS}", place + 1, count(trace));
-    shown.push(paint.faint(&cut(&where_it_is, width)));
-    shown.truncate(height);
+    shown.resize(height.saturating_sub(foot.len()).max(shown.len()), String::new());
+    shown.truncate(height.saturating_sub(foot.len()));
+    shown.extend(foot.iter().map(|text| paint.faint(&cut(text, width))));
     shown.join("\r\n")
 }
 

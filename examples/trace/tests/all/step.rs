@@ -74,3 +74,25 @@ fn keys_walk_through_the_log_and_the_terminal_is_restored() {
     assert!(terminal.shown.contains("\x1b[?25h"), "{}", terminal.shown);
     assert!(terminal.child.wait().unwrap().success());
 }
+
+#[test]
+fn a_terminal_session_searches_goes_to_causes_and_keeps_wrong_input() {
+    let mut terminal = Terminal::of("nested");
+    terminal.wait_for("line 1 of 29");
+    terminal.key("?", "the line before the last jump");
+    terminal.key("?", "line 1 of 29");
+    terminal.key("/fire", "/fire_");
+    terminal.key("\r", "line 10 of 29");
+    terminal.key("\r", "line 7 of 29");
+    terminal.key("\x7f", "line 10 of 29");
+    terminal.key(":300\r", "there is no event 300; expected one from 1 to 29");
+    terminal.key("\x7f\x7f\x7f29\r", "line 29 of 29");
+    terminal.key("bverb=blok\r", "expected a verb of the log, not `blok`");
+    terminal.key("\x1b", "line 29 of 29");
+    terminal.key("bverb=block line<10\r", "no line after this one matches verb=block line<10");
+    terminal.key("C", "block ");
+    // In raw mode, Ctrl-C is a key.
+    terminal.key("\x03", "\x1b[?1049l");
+    terminal.wait_for(" echoe");
+    assert!(terminal.child.wait().unwrap().success());
+}

@@ -14,6 +14,7 @@ use kernel::{Kernel, RunError, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
 use testing::trace::{Checker, Line, State as KernelState, check};
+use trace_tool::debugger::{Debugger, Key};
 use trace_tool::idle::Idle;
 use trace_tool::life::Shares;
 use trace_tool::locks::{Deadlock, deadlock, links};
@@ -25,7 +26,7 @@ use trace_tool::scopes::{Left, scopes};
 use trace_tool::slow::Slow;
 use trace_tool::sources::sources;
 use trace_tool::state::{At, Walk, at as line_or_time, count, line_at, place};
-use trace_tool::step::{Go, go, screen};
+use trace_tool::step::{Go, go};
 use trace_tool::stuck;
 use trace_tool::style::Paint;
 use trace_tool::summary::Summary;
@@ -1879,37 +1880,38 @@ fn keys_lead_to_lines_runs_and_turns() {
 #[test]
 fn a_screen_has_its_size_and_what_is_new_is_on_it() {
     let trace = named("x3_an_interrupt_that_ends_a_race_is_delivered_once");
-    let mut walk = Walk::new(&trace);
+    let mut debugger = Debugger::new(&trace, 0);
     for place in 0..count(&trace) {
-        walk.to(place);
         for size in [(100, 30), (60, 12), (20, 5), (3, 1)] {
-            let shown = screen(&trace, &walk, size, PLAIN);
+            let shown = debugger.screen(size, PLAIN);
             let rows: Vec<&str> = shown.split("\r\n").collect();
             assert!(rows.len() == size.1, "{place} {size:?}\n{shown}");
             assert!(rows.iter().all(|row| row.chars().count() <= size.0.max(20)), "{shown}");
         }
+        debugger.key(Key::Go(Go::Line(1)));
     }
     // The sentence is complete if the state leaves rows for it.
     let said = |place| state::head(&trace, place, PLAIN).lines().nth(1).unwrap().to_owned();
     let longest = (0..count(&trace)).max_by_key(|place| said(*place).len()).unwrap();
-    walk.to(longest);
     let sentence = said(longest);
     assert!(sentence.len() > 120, "{sentence}");
-    let shown = screen(&trace, &walk, (40, 40), PLAIN);
+    let shown = Debugger::new(&trace, longest).screen((40, 40), PLAIN);
     let words: Vec<_> = shown.split_whitespace().collect();
     assert!(words.join(" ").contains(&sentence), "{shown}");
     // One connection of many changes, so it is on the screen, wherever its row is.
     let mut text = String::new();
     connections(40, |line| text += &format!("{line}\n"));
     let trace = read(&text);
+    let mut debugger = Debugger::new(&trace, 0);
     let mut walk = Walk::new(&trace);
     for place in 0..count(&trace) {
         walk.to(place);
-        let shown = screen(&trace, &walk, (100, 24), PLAIN);
+        let shown = debugger.screen((100, 24), PLAIN);
         let new = state::rows(walk.after()).into_iter().filter(|row| row.is_new);
         let missing =
             new.filter(|row| !shown.contains(&row.text[..row.text.len().min(81)])).count();
         assert_eq!(missing, 0, "{place}\n{shown}");
+        debugger.key(Key::Go(Go::Line(1)));
     }
 }
 
