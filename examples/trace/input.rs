@@ -1,10 +1,12 @@
-//! The input of the tool: a file or standard input, with a progress bar if reading takes long.
+//! The input of the tool: a file or standard input, with a progress bar if reading takes longer than
+//! a second.
 
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, IsTerminal, Read, Seek as _, SeekFrom, Write};
 use std::path::Path;
 use std::process;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
@@ -16,14 +18,14 @@ use trace_tool::whole::Whole;
 
 use crate::file::{is_virtual, whole_lines, writer};
 
-/// A file of more than this gets a progress bar.
-const LARGE: u64 = 50_000_000;
+/// How long reading takes before it shows its progress. A size would be a guess: a disk, a pipe and
+/// a debug build differ by more than ten times.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The input.
 pub struct Source {
     input: Input,
-    /// The number of bytes read so far.
-    bar: ProgressBar,
+    progress: Progress,
     /// The process that is writing the input.
     pub writer: Option<Writer>,
     /// Whether its clock is virtual, so that no time passes by itself.
@@ -47,8 +49,9 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
         if io::stdin().is_terminal() {
             say("reading standard input; give a file to read that");
         }
-        let (input, bar) = (Input::Stream(Box::new(io::stdin().lock())), ProgressBar::hidden());
-        return Ok(Source { input, bar, writer: None, is_virtual: false });
+        let input = Input::Stream(Box::new(io::stdin().lock()));
+        let progress = Progress::of(None);
+        return Ok(Source { input, progress, writer: None, is_virtual: false });
     };
     let named = |error: io::Error| {
         io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
@@ -65,17 +68,12 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
     };
     // A pipe cannot be read twice, and has no known writer.
     let is_virtual = writer.is_some() && is_virtual(&mut file).map_err(named)?;
-    let bar = match about.len() > LARGE && io::stderr().is_terminal() {
-        true => ProgressBar::new(about.len()),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}");
-    bar.set_style(style.expect("the template is right"));
+    let progress = Progress::of(Some(length).filter(|_| about.is_file()));
     let input = match about.is_file() {
         true => Input::File(file, length),
         false => Input::Stream(Box::new(file)),
     };
-    Ok(Source { input, bar, writer, is_virtual })
+    Ok(Source { input, progress, writer, is_virtual })
 }
 
 /// Writes a message to standard error. A closed standard error is not an error.
@@ -100,6 +98,12 @@ pub struct Over {
 }
 
 impl Source {
+    /// Shows no progress, because the output is on the same terminal.
+    pub fn in_silence(mut self) -> Source {
+        self.progress.is_hidden = true;
+        self
+    }
+
     /// Returns the process that is writing the log, if time passes in the log by itself.
     pub fn goes_on(&self) -> Option<Writer> {
         self.writer.filter(|_| !self.is_virtual)
@@ -117,7 +121,7 @@ impl Source {
         mut remark: impl FnMut(&str),
     ) -> io::Result<Over> {
         let goes_on = self.goes_on();
-        let (mut whole, mut count, mut bar) = (Whole::default(), 0, Progress(self.bar, 0));
+        let (mut whole, mut count, mut progress) = (Whole::default(), 0, self.progress);
         let input: Box<dyn Read> = match self.input {
             Input::File(file, length) => Box::new(file.take(length)),
             Input::Stream(stream) => stream,
@@ -126,7 +130,7 @@ impl Source {
         let header = read_lines(input, |read| match read {
             Each::Line(each, origin) => {
                 count += 1;
-                bar.add(origin.size);
+                progress.add(origin.size);
                 whole.line(&each, origin.number);
                 line(&each);
             }
@@ -137,7 +141,7 @@ impl Source {
             }
             Each::Bad(bad) => whole.bad(&bad),
         })?;
-        bar.0.finish_and_clear();
+        progress.end();
         let is_whole = report(&mut whole, self.writer);
         if count == 0 {
             return Err(no_line());
@@ -153,17 +157,19 @@ impl Source {
     ///
     /// As [`Source::lines`].
     pub fn whole(self) -> io::Result<Trace> {
-        let mut bar = Progress(self.bar, 0);
-        let seen = |size| bar.add(size);
+        let mut progress = self.progress;
         let mut trace = match self.input {
-            Input::File(file, length) => Trace::read(Start { file, length }, seen)?,
-            Input::Stream(mut stream) => {
+            Input::File(file, length) => {
+                Trace::read(Start { file, length }, |size| progress.add(size))?
+            }
+            Input::Stream(stream) => {
                 let mut text = Vec::new();
-                stream.read_to_end(&mut text)?;
-                Trace::read(text, seen)?
+                Counted(stream, &mut progress).read_to_end(&mut text)?;
+                progress.is_of(text.len() as u64);
+                Trace::read(text, |size| progress.add(size))?
             }
         };
-        bar.0.finish_and_clear();
+        progress.end();
         report(&mut trace.whole, self.writer);
         if trace.is_empty() { Err(no_line()) } else { Ok(trace) }
     }
@@ -202,15 +208,63 @@ fn report(whole: &mut Whole, writer: Option<Writer>) -> bool {
     faults.is_empty()
 }
 
-/// A bar, and how many bytes it does not show yet.
-struct Progress(ProgressBar, u64);
+/// The progress of reading, which is shown on a terminal once it takes longer than [`PATIENCE`].
+struct Progress {
+    since: Instant,
+    /// The number of bytes, if it is known.
+    total: Option<u64>,
+    done: u64,
+    bar: Option<ProgressBar>,
+    is_hidden: bool,
+}
 
 impl Progress {
+    fn of(total: Option<u64>) -> Progress {
+        let is_hidden = !io::stderr().is_terminal();
+        Progress { since: Instant::now(), total, done: 0, bar: None, is_hidden }
+    }
+
+    /// Counts bytes. Looks at the clock once for each MiB.
     fn add(&mut self, size: usize) {
-        self.1 += size as u64;
-        if self.1 > 1 << 20 {
-            self.0.inc(std::mem::take(&mut self.1));
+        const STEP: u64 = 20;
+        let before = self.done >> STEP;
+        self.done += size as u64;
+        if self.done >> STEP == before || self.is_hidden || self.since.elapsed() < PATIENCE {
+            return;
         }
+        let bar = self.bar.get_or_insert_with(|| {
+            let (bar, shown) = match self.total {
+                Some(total) => (ProgressBar::new(total), "{bar:40} {bytes}/{total_bytes} {eta}"),
+                None => (ProgressBar::no_length(), "{bytes} in {elapsed}"),
+            };
+            bar.with_style(ProgressStyle::with_template(shown).expect("the template is right"))
+                .with_elapsed(self.since.elapsed())
+        });
+        bar.set_position(self.done);
+    }
+
+    /// Begins again with a known number of bytes.
+    fn is_of(&mut self, total: u64) {
+        self.end();
+        (self.total, self.done) = (Some(total), 0);
+    }
+
+    /// Removes the bar.
+    fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A reader that counts its bytes.
+struct Counted<'p, R>(R, &'p mut Progress);
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let size = self.0.read(bytes)?;
+        self.1.add(size);
+        Ok(size)
     }
 }
 

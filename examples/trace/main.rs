@@ -52,7 +52,7 @@ struct Input {
 struct Output {
     #[command(flatten)]
     input: Input,
-    /// Where to write it; - or nothing is standard output
+    /// Where to write it; - is standard output, as is nothing unless that is a terminal
     #[arg(short, long)]
     output: Option<PathBuf>,
 }
@@ -287,9 +287,10 @@ fn stream(make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a picture of a trace to where its options say.
+/// Writes a picture of a trace to where its options say. Its files end with `extension`.
 fn write(
     output: &Output,
+    extension: &str,
     make: impl FnOnce(&Trace, &mut dyn Write) -> io::Result<()>,
 ) -> io::Result<ExitCode> {
     let file = output.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -298,6 +299,13 @@ fn write(
     {
         let what = "that is the trace itself, expected another file";
         return Err(wrong(format!("cannot write {}: {what}", path.display())));
+    }
+    if output.output.is_none() && io::stdout().is_terminal() {
+        let named = output.input.file.as_deref().and_then(Path::file_stem);
+        let name = Path::new(named.unwrap_or("trace".as_ref())).with_extension(extension);
+        let name = name.display();
+        let what = format!("expected a file for it, such as `-o {name}`; `-o -` prints it here");
+        return Err(wrong(format!("the output is not meant for a terminal: {what}")));
     }
     let trace = read(output.input.file.as_deref())?;
     match file {
@@ -312,7 +320,7 @@ fn write(
 }
 
 fn timeline(output: &Output, source: Option<&Path>) -> io::Result<ExitCode> {
-    write(output, |trace, out| {
+    write(output, "html", |trace, out| {
         let files = source.map(|dir| sources::sources(trace, dir)).transpose()?;
         if let (Some(dir), Some(true)) = (source, files.as_ref().map(BTreeMap::is_empty)) {
             say(format_args!("no file that the trace names is below {}", dir.display()));
@@ -373,7 +381,9 @@ fn select(query: &Query, input: &Input) -> io::Result<ExitCode> {
                 print(&text);
             }
         };
-        open(input.file.as_deref())?.lines(line, |remark| {
+        let source = open(input.file.as_deref())?;
+        let source = if io::stdout().is_terminal() { source.in_silence() } else { source };
+        source.lines(line, |remark| {
             print(remark);
             if remark.starts_with("#trace ") {
                 print(&format!("{REMARK}{query}"));
@@ -510,7 +520,7 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
         }
         Command::Check { input } => check(input),
         Command::Timeline { output, source } => timeline(output, source.as_deref()),
-        Command::Perfetto(output) => write(output, perfetto::perfetto),
+        Command::Perfetto(output) => write(output, "json", perfetto::perfetto),
     }
 }
 

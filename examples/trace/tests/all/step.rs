@@ -1,4 +1,4 @@
-//! `trace step` at a terminal, which `script` provides: keys in, screens out.
+//! The tool at a terminal, which `script` provides: keys in, screens out.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -13,11 +13,17 @@ struct Terminal {
 }
 
 impl Terminal {
+    /// `step` of a golden.
     fn of(log: &str) -> Terminal {
+        Terminal::running("step", log)
+    }
+
+    /// A command of the tool, of a golden.
+    fn running(command: &str, log: &str) -> Terminal {
         let tool = examples::build("trace");
         let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
         let command = format!(
-            "stty cols 100 rows 24; {} step {goldens}/{log}.trace; stty -a",
+            "stty cols 100 rows 24; {} {command} {goldens}/{log}.trace; stty -a",
             tool.display()
         );
         let mut script = Command::new("script");
@@ -95,4 +101,16 @@ fn a_terminal_session_searches_goes_to_causes_and_keeps_wrong_input() {
     terminal.key("\x03", "\x1b[?1049l");
     terminal.wait_for(" echoe");
     assert!(terminal.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_picture_is_not_printed_on_a_terminal() {
+    for (command, name) in [("timeline", "nested.html"), ("perfetto", "nested.json")] {
+        let mut terminal = Terminal::running(command, "nested");
+        terminal.wait_for(&format!("expected a file for it, such as `-o {name}`; `-o -` prints"));
+        terminal.wait_for(" echoe");
+        assert!(!terminal.shown.contains("<!doctype"), "{}", terminal.shown);
+        let mut terminal = Terminal::running(&format!("{command} -o -"), "nested");
+        terminal.wait_for(if command == "timeline" { "<!doctype" } else { "traceEvents" });
+    }
 }
