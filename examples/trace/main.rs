@@ -240,6 +240,10 @@ enum Command {
         source: Option<PathBuf>,
     },
     /// The Chrome trace event format, for ui.perfetto.dev
+    ///
+    /// `chrome://tracing`, a page inside Chromium, opens the file too, without a network. Flows
+    /// lead from a run to the lines that woke its task, and on to all that they woke; a timer leads
+    /// from the line that set it. Percentiles are those of the viewer, over the slices of one name.
     Perfetto(Output),
 }
 

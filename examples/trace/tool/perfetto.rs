@@ -4,10 +4,15 @@
 //! are in its arguments. A task is a track. Next to it are tracks of its scopes and its spans, and
 //! each primitive that tasks wait for has a track of its holders. On the virtual clock a run takes
 //! no time, so the file counts turns, as a millisecond each.
+//!
+//! A viewer binds an end of a flow to the slice of its track that came last in the file, once all
+//! events are sorted by time. Many lines have the same time, so each end is written right after its
+//! slice. Then a user can go from a run to what woke its task, and from there to all that it woke.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use kernel::trace::Span;
 use testing::trace::Line;
@@ -111,7 +116,8 @@ fn args(line: &Line<'_>) -> String {
 
 /// Writes the whole trace: a slice for each piece of a task's life, each scope, each span, each
 /// holder of a primitive and each event from outside, an instant for each note, a flow from the
-/// wake of a task to its run, and counters of the tasks in each state.
+/// line that woke a task to its run, a flow from the line that set a timer to its `fire`, and
+/// counters of the tasks in each state.
 ///
 /// # Errors
 ///
@@ -169,10 +175,56 @@ struct Piece {
     args: Box<str>,
 }
 
+/// A flow: its name, and the place of the line that it leads to, which is its number.
+type Flow = (&'static str, usize);
+
+/// The flows that have not begun, by the task and the place of the line that they begin at.
+struct Flows(BTreeMap<(u64, usize), Vec<Flow>>);
+
+impl Flows {
+    fn of(trace: &Trace) -> Flows {
+        let mut flows = Flows(BTreeMap::new());
+        for place in 0..trace.len() {
+            let (name, from) = match trace.verb(place) {
+                "run" => ("wake", trace.cause(place).and_then(|wake| trace.cause(wake))),
+                "fire" => {
+                    let set = trace.line(place).cause.and_then(|set| trace.place(set));
+                    ("timer", set.filter(|set| *set < place))
+                }
+                _ => continue,
+            };
+            if let Some(from) = from {
+                let id = trace.task_of(from).id;
+                flows.0.entry((id, from)).or_default().push((name, place));
+            }
+        }
+        flows
+    }
+
+    /// Begins the flows of a task from the lines of this range.
+    fn begin(&mut self, id: u64, range: Range<usize>, events: &mut Events<'_>) {
+        let lines = self.0.range((id, range.start)..(id, range.end));
+        let lines: Vec<_> = lines.map(|(line, _)| *line).collect();
+        for (id, place) in lines {
+            let flows = self.0.remove(&(id, place)).unwrap_or_default();
+            flows.into_iter().for_each(|flow| end_of(flow, "s", id, place, events));
+        }
+    }
+}
+
+/// Writes an end of a flow. `ph` is `s` where it begins, and `f` where it ends.
+fn end_of((name, number): Flow, ph: &str, id: u64, place: usize, events: &mut Events<'_>) {
+    let at = events.clock.at(place);
+    let place = format!(r#""pid":1,"tid":{id},"ts":{at},"id":{number}"#);
+    let bind = if ph == "f" { r#","bp":"e""# } else { "" };
+    events.put(&format!(r#"{{"ph":"{ph}",{place},"name":"{name}","cat":"{name}"{bind}}}"#));
+}
+
 /// Writes the actions of tasks and the kernel, line by line.
 fn lives(trace: &Trace, events: &mut Events<'_>) {
     let mut lives = BTreeMap::<u64, Piece>::new();
-    let close = |events: &mut Events<'_>, task, piece: Piece, to| {
+    let mut flows = Flows::of(trace);
+    let close = |flows: &mut Flows, events: &mut Events<'_>, task, piece: Piece, to| {
         let (mut name, mut args) = (&*piece.name, piece.args.to_string());
         let category = match piece.state {
             State::Run => "run",
@@ -187,6 +239,13 @@ fn lives(trace: &Trace, events: &mut Events<'_>) {
             }
         }
         events.slice((category, name), task, [piece.from, to], &args);
+        let is_woken = trace.cause(piece.from).and_then(|wake| trace.cause(wake)).is_some();
+        if piece.state == State::Run && is_woken {
+            end_of(("wake", piece.from), "f", task, piece.from, events);
+        }
+        // The last line of a task begins no other piece.
+        let is_last = trace.task(task).is_some_and(|task| task.end == Some(to));
+        flows.begin(task, piece.from..to + usize::from(is_last), events);
     };
     trace.each(|place, line| {
         let (now, id) = (lives.get(&line.task).map(|piece| piece.state), line.task);
@@ -194,7 +253,7 @@ fn lives(trace: &Trace, events: &mut Events<'_>) {
         let next = State::after(now, line.verb).filter(|_| end.is_none_or(|end| place < end));
         if next.is_some() || end == Some(place) {
             let over = lives.remove(&id);
-            over.into_iter().for_each(|piece| close(events, id, piece, place));
+            over.into_iter().for_each(|piece| close(&mut flows, events, id, piece, place));
         }
         if let Some(state) = next.filter(|_| id != 0) {
             let name = match state {
@@ -208,14 +267,27 @@ fn lives(trace: &Trace, events: &mut Events<'_>) {
             "arrive" | "fire" => {
                 let name = format!("{} {}", line.verb, subject(line));
                 events.slice(("outside", name.trim_end()), id, [place, place], &args(line));
+                let is_set = line.cause.and_then(|set| trace.place(set));
+                if line.verb == "fire" && is_set.is_some_and(|set| set < place) {
+                    end_of(("timer", place), "f", id, place, events);
+                }
             }
             "note" => note(place, line, events),
-            "run" => flow(trace, place, events),
+            _ if id == 0 && flows.0.contains_key(&(0, place)) => {
+                events.slice(("kernel", line.verb), 0, [place, place], &args(line));
+            }
             _ => {}
+        }
+        if id == 0 {
+            flows.begin(0, place..place + 1, events);
         }
     });
     for (task, piece) in lives {
-        close(events, task, piece, trace.len() - 1);
+        close(&mut flows, events, task, piece, trace.len() - 1);
+    }
+    // In a log without its first lines, the first lines of tasks are in no slice.
+    for ((id, place), flows) in flows.0 {
+        flows.into_iter().for_each(|flow| end_of(flow, "s", id, place, events));
     }
 }
 
@@ -254,20 +326,8 @@ fn note(place: usize, note: &Line<'_>, events: &mut Events<'_>) {
     ));
 }
 
-/// From the cause of a wake to the run that follows it.
-fn flow(trace: &Trace, run: usize, events: &mut Events<'_>) {
-    let wake = trace.cause(run);
-    let Some(from) = wake.and_then(|wake| trace.cause(wake)) else { return };
-    let seq = trace.seq(run);
-    for (ph, line, end) in [("s", from, ""), ("f", run, r#","bp":"e""#)] {
-        let (id, at) = (trace.task_of(line).id, events.clock.at(line));
-        let place = format!(r#""pid":1,"tid":{id},"ts":{at},"id":{seq}"#);
-        events.put(&format!(r#"{{"ph":"{ph}",{place},"name":"wake","cat":"wake"{end}}}"#));
-    }
-}
-
-/// The first number of tracks other than those of tasks.
-const FURTHER: u64 = 1 << 40;
+/// The first number of tracks other than those of tasks. Perfetto keeps only 32 bits of a number.
+const FURTHER: u64 = 1 << 30;
 
 /// A kind of additional track of a task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -310,7 +370,7 @@ impl Tracks {
 }
 
 /// The first number of the tracks of holders, which are below all tasks.
-const HOLDERS: u64 = 1 << 41;
+const HOLDERS: u64 = 3 << 29;
 
 /// The holders of each primitive while a task waits for it: a track for each primitive, and one
 /// more for each simultaneous holder.

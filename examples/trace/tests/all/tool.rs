@@ -998,10 +998,16 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
         let tracks = of("M").into_iter().filter(|event| event["name"] == "thread_name");
         let tracks: BTreeSet<_> = tracks.map(|track| track["tid"].as_u64()).collect();
         assert!(of("X").iter().all(|slice| tracks.contains(&slice["tid"].as_u64())), "{name}");
-        let ids = |ph| of(ph).iter().map(|event| event["id"].as_u64()).collect::<Vec<_>>();
-        assert_eq!(ids("s"), ids("f"), "{name}: every flow has both ends");
         let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
-        for (start, end) in of("s").into_iter().zip(of("f")) {
+        let ends = |ph| {
+            let mut ends = of(ph);
+            ends.sort_by_key(|event| number(event, "id"));
+            ends
+        };
+        let ids = |ph| ends(ph).iter().map(|event| number(event, "id")).collect::<Vec<_>>();
+        assert_eq!(ids("s"), ids("f"), "{name}: every flow has both ends");
+        assert!(ids("s").is_sorted_by(|a, b| a < b), "{name}: each has a number of its own");
+        for (start, end) in ends("s").into_iter().zip(ends("f")) {
             assert!(number(start, "ts") <= number(end, "ts"), "{name}");
         }
         for task in trace.tasks().map(|task| task.id) {
@@ -1018,6 +1024,52 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
         let counts: Vec<_> = counters.iter().map(|counter| &counter["args"]).collect();
         assert!(counts.windows(2).all(|pair| pair[0] != pair[1]), "{name}: only what changes");
     }
+}
+
+#[test]
+fn a_flow_of_perfetto_leads_from_the_slice_of_its_cause_to_the_slice_of_its_effect() {
+    let mut count = 0;
+    for name in goldens() {
+        let trace = named(&name);
+        let mut events = perfetto(&trace);
+        // As the importer of Perfetto does: sort by time, keep the order of equals, and bind an end
+        // to the last slice of its track.
+        events.sort_by_key(|event| event["ts"].as_u64());
+        let mut last = BTreeMap::<u32, u64>::new();
+        let mut ends = BTreeMap::<u64, [u64; 2]>::new();
+        for event in &events {
+            let track = || u32::try_from(event["tid"].as_u64().unwrap()).unwrap();
+            let seq = || event["args"]["seq"].as_str().unwrap()[1..].parse().unwrap();
+            match event["ph"].as_str().unwrap() {
+                "X" if event["cat"] != "lock" => drop(last.insert(track(), seq())),
+                ph @ ("s" | "f") => {
+                    let slice = last.get(&track()).copied().unwrap_or_default();
+                    let id = event["id"].as_u64().unwrap();
+                    ends.entry(id).or_default()[usize::from(ph == "f")] = slice;
+                }
+                _ => {}
+            }
+        }
+        for (effect, [from, to]) in ends {
+            let effect = effect as usize;
+            let cause = match trace.verb(effect) {
+                "run" => trace.cause(effect).and_then(|wake| trace.cause(wake)).unwrap(),
+                _ => trace.place(trace.line(effect).cause.unwrap()).unwrap(),
+            };
+            assert_eq!(to, trace.seq(effect), "{name}");
+            // The piece of the task that has the line, or the line of the kernel.
+            let task = trace.task_of(cause);
+            let is_in = |piece: &&trace_tool::model::Piece| {
+                let is_last = task.end == Some(piece.to) || piece.to == trace.len() - 1;
+                piece.from <= cause && (cause < piece.to || is_last && cause == piece.to)
+            };
+            let piece = trace.pieces(task).iter().rfind(is_in).map(|piece| piece.from);
+            let slice = trace.seq(piece.unwrap_or(cause));
+            assert_eq!(from, slice, "{name}: the flow to #{to:04}");
+            count += 1;
+        }
+    }
+    assert!(count > 1000, "{count}");
 }
 
 /// The names of the slices of a file, by category.
