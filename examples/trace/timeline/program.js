@@ -2,16 +2,29 @@
 
 const AROUND = 3;
 
-// Returns the place of a log line in the program. The line itself has it, or the wait that it ends,
-// or the wait that made the task run.
+// Returns the place of a log line in the program. The line itself has it, or the wait that it ends. A
+// task that is spawned, and a deadlock, have theirs in a line that follows. Other lines have none: the
+// statement before them is not what they are about.
 function siteOf(n) {
-  for (let steps = 0; n >= 0 && steps < 4; n = behind[n], steps++) {
-    const it = readLine(line(n));
-    const from = it.key("at") === null && ["wake", "deliver"].includes(it.verb) ? begun(n) : n;
-    const site = from < 0 ? null : readLine(line(from)).key("at");
-    if (site) return { site, from };
+  const it = readLine(line(n));
+  let from = n;
+  if (it.verb === "warn" && it.word(0) === "deadlock") from = nextOf(it.task, "block", n);
+  else if (it.verb === "trap" && it.word(0) === "spawn") from = nextOf(Number(it.outcome), "spawn", n);
+  else if (it.key("at") === null) {
+    if (["run", "fire"].includes(it.verb)) from = placeOf(it.cause ?? -1);
+    if (from >= 0 && ["wake", "deliver"].includes(verbOf(from))) from = begun(from);
   }
-  return null;
+  const site = from < 0 ? null : readLine(line(from)).key("at");
+  return site && { site, from };
+}
+
+// Returns the next line of a task with that verb, or -1.
+function nextOf(task, verb, n) {
+  const { events } = lanes[laneOf.get(task)] ?? { events: [] };
+  for (let e = firstOf(events, (each) => each > n); e < events.length; e++) {
+    if (verbOf(events[e]) === verb) return events[e];
+  }
+  return -1;
 }
 
 function programBox(n) {

@@ -323,6 +323,13 @@ async function marksTheRightLine(page) {
       })));
     const seqs = Object.keys(wanted);
     sameFacts(Object.fromEntries(seqs.map((seq) => [seq, marked[seq]])), wanted, `${name}: the lines of the program`);
+    // The panel of the state shows the same lines, except those of notes.
+    const differ = await page.call(() => log.lines.slice(log.heads).filter((line, event) => {
+      if (/ spawn +parent=-| run +cause=#\d+$| (note|notify) /.test(line)) return false;
+      const site = timelineInside().siteOf(event)?.site ?? "program:0";
+      return site !== `program:${log.sites[event + log.heads]}`;
+    }));
+    same(differ.join("\n"), "", `${name}: the lines whose places differ in the timeline`);
   }
 }
 
