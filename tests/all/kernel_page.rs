@@ -5,12 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::{Kernel, Real};
+use kernel::{Kernel, Real, Sim, SimClock as Clock};
 use net::http::{Config, Handler, Request, Response, serve};
 use net::{Stream, TcpListener};
+use serde_json::Value;
 use serving::kernel_page;
 use testing::child;
-use traps::{run_in_thread, sleep, spawn};
+use traps::sync::{Condition, Mutex};
+use traps::{Interrupt, run_in_thread, sleep, spawn, yield_now};
 
 struct Page;
 
@@ -100,4 +102,183 @@ fn eight_pages_are_open_at_a_time_and_share_their_updates() {
         // A place is free as soon as the server has seen the end of a page.
         while open(addr).1.starts_with("HTTP/1.1 503 ") {}
     });
+}
+
+/// Runs a program on a virtual clock and a thread of its own, and returns the lints after it: their
+/// kinds and texts, and the verbs of their lines.
+fn lints<F: Future<Output = ()>>(
+    program: impl FnOnce(Clock) -> F + Send + 'static,
+) -> Vec<[String; 3]> {
+    let run = || {
+        let sim = Sim::new();
+        let clock = sim.clock();
+        let mut kernel = Kernel::new(sim);
+        kernel_page::watch(&mut kernel);
+        let ran = kernel.run(async {
+            program(clock).await;
+            kernel_page::lints(traps::clock().await)
+        });
+        ran.unwrap()
+    };
+    let lints = std::thread::spawn(run).join().unwrap();
+    let read = |lint: &Value| {
+        let verb =
+            |line: &Value| line.as_str().unwrap().split_whitespace().nth(5).unwrap().to_owned();
+        let verbs: Vec<_> = lint["lines"].as_array().unwrap().iter().map(verb).collect();
+        let text = |key: &str| lint[key].as_str().unwrap().to_owned();
+        [text("kind"), text("text"), verbs.join(" ")]
+    };
+    lints.as_array().unwrap().iter().map(read).collect()
+}
+
+const NO_LINT: [[&str; 3]; 0] = [];
+
+/// Spawns a task that outlives the program.
+async fn start(name: &'static str, body: impl Future<Output = Result<(), Interrupt>> + 'static) {
+    spawn(name, body).detached().await;
+}
+
+async fn pass(seconds: u64) {
+    sleep(Duration::from_secs(seconds)).await.unwrap();
+}
+
+async fn spin(clock: Clock, runs: u64) -> Result<(), Interrupt> {
+    for _ in 0..runs {
+        clock.advance(Duration::from_millis(120) / u32::try_from(runs).unwrap());
+        yield_now().await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_task_that_never_yields_has_a_lint() {
+    let run = |runs| {
+        lints(move |clock| async move {
+            start("busy-7", spin(clock, runs)).await;
+            pass(1).await;
+        })
+    };
+    let said = "busy-7 had the CPU for 120ms between two traps";
+    assert_eq!(run(1), [["never yields", said, "longrun"]]);
+    assert_eq!(run(3), NO_LINT);
+}
+
+#[test]
+fn a_task_that_wakes_itself_has_a_lint() {
+    let run = |yields| {
+        lints(move |_| async move {
+            start("poller", async move {
+                for _ in 0..yields {
+                    yield_now().await?;
+                }
+                sleep(Duration::from_secs(60)).await.map(drop)
+            })
+            .await;
+            pass(1).await;
+        })
+    };
+    let said = "poller (3) has caused 100 of its 100 wakes itself";
+    assert_eq!(run(100), [["wakes itself", said, "wake"]]);
+    assert_eq!(run(99), NO_LINT);
+}
+
+#[test]
+fn a_wait_after_a_notification_that_woke_no_task_has_a_lint() {
+    let run = |notifies_late: bool, waits| {
+        lints(move |_| async move {
+            let both = Rc::new((Mutex::new(()), Condition::named("changed")));
+            let its = both.clone();
+            both.1.notify_one();
+            start("waiter", async move {
+                let mut guard = its.0.lock().await?;
+                its.1.wait(&mut guard).await
+            })
+            .await;
+            pass(1).await;
+            if notifies_late {
+                both.1.notify_one();
+            }
+            pass(waits).await;
+        })
+    };
+    let said = "waiter (3) waits for condition changed, which was last notified before, when \
+                no task waited";
+    assert_eq!(run(false, 4), [["perhaps a lost wake", said, "notify block"]]);
+    assert_eq!(run(false, 3), NO_LINT, "it may still come");
+    assert_eq!(run(true, 9), NO_LINT);
+}
+
+#[test]
+fn a_lock_held_over_a_sleep_has_a_lint() {
+    let run = |keeps: bool| {
+        lints(move |_| async move {
+            start("clerk", async move {
+                let accounts = Mutex::named("accounts", ());
+                let guard = accounts.lock().await?;
+                let guard = keeps.then_some(guard);
+                sleep(Duration::from_secs(2)).await?;
+                drop(guard);
+                sleep(Duration::from_secs(2)).await.map(drop)
+            })
+            .await;
+            pass(9).await;
+        })
+    };
+    let said = "clerk held mutex accounts during a sleep of 2s";
+    assert_eq!(run(true), [["a lock held over a sleep", said, "take block"]]);
+    assert_eq!(run(false), NO_LINT);
+}
+
+#[test]
+fn a_task_whose_handle_was_dropped_has_a_lint_while_it_lives() {
+    let run = |detaches: bool, lives| {
+        lints(move |_| async move {
+            let work = async move { sleep(Duration::from_secs(lives)).await };
+            match detaches {
+                true => spawn("work", work).detached().await,
+                false => drop(spawn("work", work).await),
+            }
+            pass(5).await;
+        })
+    };
+    let said = "work (3) runs, and no task can join it";
+    assert_eq!(run(false, 9), [["no handle", said, "warn"]]);
+    assert_eq!(run(false, 1), NO_LINT);
+    assert_eq!(run(true, 9), NO_LINT);
+}
+
+#[test]
+fn a_queue_that_only_grows_has_a_lint() {
+    let run = |ends: bool| {
+        lints(move |_| async move {
+            let accounts = Rc::new(Mutex::named("accounts", ()));
+            let holder = accounts.clone();
+            start("holder", async move {
+                let _guard = holder.lock().await?;
+                pass(if ends { 8 } else { 60 }).await;
+                Ok(())
+            })
+            .await;
+            for _ in 0..12 {
+                let its = accounts.clone();
+                start("client", async move { its.lock().await.map(drop) }).await;
+                pass(1).await;
+                // As an open page does.
+                kernel_page::lints(traps::clock().await);
+            }
+        })
+    };
+    let grows = "1 waited for mutex accounts, and now 12 do";
+    let held = [
+        "a lock held over a sleep",
+        "holder held mutex accounts during a sleep of 60s",
+        "take block",
+    ];
+    assert_eq!(run(false), [held, ["a queue that only grows", grows, "block"]]);
+    let held = [
+        "a lock held over a sleep",
+        "holder held mutex accounts during a sleep of 8s",
+        "take block",
+    ];
+    assert_eq!(run(true), [held]);
 }

@@ -6,6 +6,7 @@
 
 mod board;
 mod kept;
+mod lints;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -50,6 +51,9 @@ struct Shown {
     /// The last event before the update, and the last event in it.
     before: Seq,
     last: Seq,
+    /// The largest number of ready tasks since the previous update, and the lints.
+    most_ready: usize,
+    lints: Value,
     /// The changes since the previous update, and everything, for a page that has not seen the
     /// previous update. Each is made when a page needs it.
     changes: Option<Rc<str>>,
@@ -59,17 +63,31 @@ struct Shown {
 impl Shown {
     /// Returns the newest update for a page that has seen the update `seen`, and its number.
     /// Returns `None` if the page already has it.
-    fn next(&mut self, board: &Board, seen: u64, now: Time) -> Option<(Rc<str>, u64)> {
+    fn next(&mut self, board: &mut Board, seen: u64, now: Time) -> Option<(Rc<str>, u64)> {
         if self.number == 0 || now.since(self.at) >= EVERY {
-            let (number, before) = (self.number + 1, self.last);
-            *self = Shown { number, at: now, before, last: board.last, changes: None, all: None };
+            *self = Shown {
+                number: self.number + 1,
+                at: now,
+                before: self.last,
+                last: board.last,
+                most_ready: board.take_most_ready(),
+                lints: board.lints.list(&board.tasks, now),
+                changes: None,
+                all: None,
+            };
         }
+        let (most_ready, lints) = (self.most_ready, &self.lints);
         let (text, before) = match self.number - seen {
             0 => return None,
             1 if seen > 0 => (&mut self.changes, self.before),
             _ => (&mut self.all, 0),
         };
-        let make = || snapshot(board, (before, self.last), now).to_string().into();
+        let make = || {
+            let mut update = snapshot(board, (before, self.last), now);
+            update["most_ready"] = most_ready.into();
+            update["lints"] = lints.clone();
+            update.to_string().into()
+        };
         Some((text.get_or_insert_with(make).clone(), self.number))
     }
 }
@@ -102,6 +120,10 @@ impl Viewer {
     fn new() -> Option<Viewer> {
         BOARD.with_borrow_mut(|board| {
             let has_room = board.viewers < VIEWERS;
+            if board.viewers == 0 {
+                // What happened before is not of the first update.
+                board.take_most_ready();
+            }
             board.viewers += usize::from(has_room);
             has_room.then(|| Viewer)
         })
@@ -129,7 +151,7 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
     while events.is_wanted() {
         let now = traps::clock().await;
         let next =
-            BOARD.with_borrow(|board| SHOWN.with_borrow_mut(|shown| shown.next(board, seen, now)));
+            BOARD.with_borrow_mut(|it| SHOWN.with_borrow_mut(|shown| shown.next(it, seen, now)));
         if let Some((text, number)) = next {
             seen = number;
             events.send(&Sent::new(&text)).await?;
@@ -165,6 +187,11 @@ fn worker() -> String {
     id.chars().filter(char::is_ascii_digit).collect()
 }
 
+/// Returns the lints that the page would show at the time `now`, as JSON, for tests.
+pub fn lints(now: Time) -> Value {
+    BOARD.with_borrow_mut(|board| board.lints.list(&board.tasks, now))
+}
+
 /// The number of tasks, descriptors and timers that the page hides now, for tests.
 pub fn hidden() -> usize {
     BOARD.with_borrow(Board::hidden)
@@ -185,11 +212,13 @@ fn thread_ran() -> Option<u64> {
 fn snapshot(board: &Board, (shown, last): (Seq, Seq), now: Time) -> Value {
     let tasks = board.tasks.iter().take(TASKS);
     let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
+    let waiting = board.tasks.values().filter(|task| task.state == "parked").count();
     json!({
         "worker": worker(),
         "at": now.as_micros(),
         "count": board.count,
         "live": board.tasks.len(),
+        "waiting": waiting,
         "cpu": { "thread": thread_ran(), "tasks": micros(board.ran), "page": micros(board.own) },
         "ids": tasks.map(|(id, _)| id).collect::<Vec<_>>(),
         "rows": rows.map(|(id, task)| row(*id, task)).collect::<Vec<_>>(),
@@ -213,6 +242,7 @@ fn row(id: u64, task: &Task) -> Value {
         "runs": task.runs,
         "ran": micros(task.ran),
         "waits": task.waits().map(Kept::text).collect::<Vec<_>>(),
+        "locks": task.habits.locks().collect::<Vec<_>>(),
         "limit": limit.map(|(timer, until, what)| {
             json!({ "until": until.as_micros(), "what": format!("{timer} {what}").trim_end() })
         }),

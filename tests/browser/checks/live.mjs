@@ -71,6 +71,11 @@ const FACTS = {
   closed: true,
   tree: true,
   "sideways as tree": 0,
+  trends: true,
+  "trend of ready": "Ready, at most 7 most 7: Ready, at most in the last minute: now 7, most 7",
+  lints: "a lock held over a sleep: t901 <b>held</b> it. 2.0 s ago 1.000000 take",
+  "sideways with lints": 0,
+  "no lints": true,
   locks: "mutex accounts, held by t901: 2 wait, longest 2.0 s: t902, t904; "
     + "join 901 (t901): 1 waits, longest 2.0 s: t903",
 };
@@ -145,16 +150,28 @@ async function inPage() {
   facts.tree = main >= 0 && guides.slice(main + 1).some((it) => /^[├└]─ ▾ conn-\* \(\d+\)/.test(it) || /^[├└]─ ▸ conn-\* \(\d+\)/.test(it));
   facts["sideways as tree"] = root.scrollWidth - root.clientWidth;
 
-  // Locks, of which this server has none: as the feed would tell of them.
+  // Locks and lints, of which this server has none: as the feed would tell of them.
   const line = (seq, task, op) => ` 1.000000       1  #${String(seq).padStart(4, "0")} ${task} t block    ${op} k=${seq} at=a.rs:1`;
   const told = (id, state, waits) => ({ id, name: `t${id}`, parent: null, state, since: 1e6, runs: 1, ran: 0, waits, limit: null });
   pause();
-  const rows = [
-    told(901, "ready", []), told(902, "parked", [line(21, 902, "mutex accounts held-by=903")]),
+  const rows = () => [
+    { ...told(901, "ready", []), locks: ["mutex accounts"] }, told(902, "parked", [line(21, 902, "mutex accounts held-by=903")]),
     told(903, "parked", [line(23, 903, "join 901")]), told(904, "parked", [line(22, 904, "mutex accounts held-by=901")]),
   ];
-  learn({ at: 3e6, count: 1, live: 4, cpu: { thread: 0, tasks: 0, page: 0 }, ids: rows.map(({ id }) => id), rows });
+  facts.trends = await until(() => all(".trend path").length === 3 && all(".trend path").every((it) => /L.*L/.test(it.getAttribute("d"))));
+  known.trend.length = 0;
+  const update = (more) => learn({
+    at: 3e6, count: 1, live: 4, waiting: 3, most_ready: 7, cpu: { thread: 0, tasks: 0, page: 0 }, ids: [901, 902, 903, 904], rows: rows(), ...more,
+  });
+  const lints = [{ kind: "a lock held over a sleep", at: 1e6, text: "t901 <b>held</b> it", lines: ["1.000000 take"] }];
+  update({ lints });
   show();
+  facts["trend of ready"] = `${[...all(".trend")[1].querySelectorAll("figcaption *")].map((it) => it.textContent).join(" ")}: ${all(".trend svg")[1].ariaLabel}`;
+  facts.lints = all("#lints li").map((it) => [...it.children].map((part) => part.textContent).join("").replace("ago", "ago ")).join();
+  facts["sideways with lints"] = root.scrollWidth - root.clientWidth;
+  update();
+  show();
+  facts["no lints"] = !document.getElementById("lints").checkVisibility();
   facts.locks = text("#locks li").join("; ");
   return facts;
 }

@@ -13,6 +13,7 @@ use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Parent, Seq, Timer
 use traps::Time;
 
 use super::kept::{Kept, Words};
+use super::lints::{Habits, Lints};
 
 /// The number of log lines that are kept. Line number `n` is at `n % EVENTS`.
 pub const EVENTS: usize = 256;
@@ -44,6 +45,7 @@ pub struct Task {
     pub changed: Seq,
     /// The descriptor that the task used last.
     alias: Option<Alias>,
+    pub habits: Habits,
 }
 
 #[derive(Default)]
@@ -74,6 +76,10 @@ pub struct Board {
     aliases: BTreeMap<Alias, (u64, bool)>,
     /// The timers of these tasks, each with its task.
     timers: BTreeMap<Timer, u64>,
+    pub lints: Lints,
+    /// The ready tasks, and the largest number of them since the last update of the page.
+    ready: usize,
+    most_ready: usize,
 }
 
 impl Board {
@@ -94,6 +100,15 @@ impl Board {
         self.hidden.remove(&task);
         self.aliases.retain(|_, (of, is_registered)| *of != task || *is_registered);
         self.timers.retain(|_, of| *of != task);
+    }
+
+    fn is_ready(&self, task: u64) -> bool {
+        self.tasks.get(&task).is_some_and(|task| task.state == "ready")
+    }
+
+    /// Returns the largest number of ready tasks since the last call.
+    pub fn take_most_ready(&mut self) -> usize {
+        std::mem::replace(&mut self.most_ready, self.ready)
     }
 
     fn remove(&mut self, task: u64) -> Option<Task> {
@@ -117,8 +132,17 @@ impl Board {
             task => self.tasks.get(&task).map_or_else(|| (&*line.name).into(), Task::name),
         };
         let kept = Kept::new(line, name, &mut self.words);
+        Lints::follow_others(line, &kept, &mut self.tasks);
         if line.task > 0 {
+            use Event::{Deliver, Exit, Run, Spawn, Wake};
+            let moves = matches!(
+                line.event,
+                Spawn { .. } | Wake { .. } | Deliver { .. } | Run { .. } | Exit { .. }
+            );
+            self.ready -= usize::from(moves && self.is_ready(line.task));
             self.follow(line, &kept, ran);
+            self.ready += usize::from(moves && self.is_ready(line.task));
+            self.most_ready = self.most_ready.max(self.ready);
         }
         let place = place(line.seq);
         if place >= self.events.len() {
@@ -202,6 +226,7 @@ impl Board {
         let task = self.tasks.entry(line.task).or_insert_with(|| Task::new(line, kept.name()));
         task.changed = line.seq;
         task.ran += ran;
+        self.lints.follow(line, kept, task, cause.as_ref());
         match &line.event {
             Event::Spawn { parent, .. } => {
                 task.parent = match parent {
@@ -297,6 +322,7 @@ impl Task {
             deadlines: Vec::new(),
             changed: line.seq,
             alias: None,
+            habits: Habits::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use traps::Time;
 /// A kept line of the log.
 #[derive(Clone)]
 pub struct Kept {
-    at: Time,
+    pub at: Time,
     turn: u64,
     pub seq: Seq,
     pub task: u64,

@@ -13,6 +13,8 @@ function show() {
   if (!known.history.length) return;
   set(at("headline"), headline());
   set(at("shares"), shares());
+  showTrends();
+  showLints();
   showHeads();
   showTasks();
   showLocks();
@@ -21,6 +23,45 @@ function show() {
     set(lines, log.join("\n"));
     if (isBelow) lines.scrollTop = lines.scrollHeight;
   }
+}
+
+// The last minute as three lines, each with its newest number and its largest.
+const trends = [["cpu", "CPU", percent], ["ready", "Ready, at most", grouped], ["waiting", "Waiting", grouped]];
+
+function showTrends() {
+  const root = at("trends");
+  if (!root.children.length) {
+    root.innerHTML = trends.map(([, title]) => `<figure class="trend"><figcaption><span>${title}</span><b></b><small></small></figcaption>` +
+      `<svg viewBox="0 0 600 100" preserveAspectRatio="none" role="img"><path/></svg></figure>`).join("");
+  }
+  const last = known.trend.at(-1);
+  trends.forEach(([of, title, inWords], nth) => {
+    const most = Math.max(...known.trend.map((it) => it[of])), now = inWords(last[of]);
+    const [picture, path, number, small] = ["svg", "path", "b", "small"].map((tag) => root.children[nth].querySelector(tag));
+    // The newest is at the right, and a minute is the whole width. The base is below the picture.
+    const points = known.trend.map((it) => `${(600 - (last.at - it.at) / (TREND / 600)).toFixed(1)} ${(100 - 94 * (most ? it[of] / most : 0)).toFixed(1)}`);
+    path.setAttribute("d", `M${points[0].split(" ")[0]} 110L${points.join("L")}L610 ${points.at(-1).split(" ")[1]}V110Z`);
+    set(number, now);
+    set(small, `most ${inWords(most)}`);
+    picture.ariaLabel = `${title} in the last minute: now ${now}, most ${inWords(most)}`;
+  });
+}
+
+// Changes a list so that it has this many items.
+function resize(list, size, item) {
+  while (list.children.length > size) list.lastChild.remove();
+  while (list.children.length < size) list.append(item());
+}
+
+// What is often a mistake, with the lines that show it.
+function showLints() {
+  const list = at("lints").lastElementChild;
+  at("lints").hidden = known.lints.length === 0;
+  resize(list, known.lints.length, () => make("li", {}, make("b"), make("span"), make("small", { className: "faint" }), make("pre", { tabIndex: 0 })));
+  known.lints.forEach(({ kind, text, at, lines }, nth) => {
+    const texts = [kind, `: ${text}. `, `${span(clock() - at)} ago`, lines.join("\n")];
+    texts.forEach((text, part) => set(list.children[nth].children[part], text));
+  });
 }
 
 // Locks, queues and tasks that are waited for: who has them, who waits.
@@ -39,8 +80,7 @@ function showLocks() {
   });
   at("free").hidden = items.length > 0;
   const list = at("locks");
-  while (list.children.length > items.length) list.lastChild.remove();
-  while (list.children.length < items.length) list.append(make("li"));
+  resize(list, items.length, () => make("li"));
   items.forEach((text, nth) => set(list.children[nth], text));
 }
 

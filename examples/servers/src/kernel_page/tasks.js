@@ -3,10 +3,13 @@
 
 const WINDOW = 10e6;
 
+// How long the lines above the table go back.
+const TREND = 60e6;
+
 // A family is folded by default if it has more members than this.
 const FEW = 5;
 
-const known = { tasks: new Map(), history: [], at: 0, heard: 0, live: 0, first: 0 };
+const known = { tasks: new Map(), history: [], trend: [], lints: [], at: 0, heard: 0, live: 0, first: 0 };
 
 // The kernel's clock now, in microseconds.
 const clock = () => known.at + (paused() ? 0 : (performance.now() - known.heard) * 1000);
@@ -14,12 +17,15 @@ const clock = () => known.at + (paused() ? 0 : (performance.now() - known.heard)
 function forget() {
   known.tasks.clear();
   known.history.length = 0;
+  known.trend.length = 0;
 }
 
 // What the server sends: changes since the last time.
-function learn({ worker, at, count, live, cpu, ids, rows }) {
+function learn({ worker, at, count, live, cpu, ids, rows, waiting = 0, most_ready: ready = 0, lints = [] }) {
   const isFirst = known.history.length === 0;
-  Object.assign(known, { worker, at, live, heard: performance.now() });
+  Object.assign(known, { worker, at, live, lints, heard: performance.now() });
+  known.trend.push({ at, ready, waiting, cpu: shareSince(known.history.at(-1), { at, ...cpu }) });
+  while (known.trend[0].at < at - TREND) known.trend.shift();
   if (isFirst) known.first = at;
   known.history.push({ at, count, ...cpu });
   while (known.history.length > 2 && known.history[1].at <= at - WINDOW) known.history.shift();
@@ -94,6 +100,12 @@ function rate(counter) {
   const [first, last] = [known.history[0], known.history.at(-1)];
   if (!last || last.at <= first.at || last[counter] === null) return null;
   return (last[counter] - first[counter]) / ((last.at - first.at) / 1e6);
+}
+
+// The share of the CPU between two updates.
+function shareSince(before, now) {
+  const used = (of) => of.thread ?? of.tasks;
+  return before && now.at > before.at ? Math.max(0, (used(now) - used(before)) / (now.at - before.at)) : 0;
 }
 
 // Where it waits: the file, with its folder. The whole path is in the answer to "why".
