@@ -2,7 +2,8 @@
 //! `/kernel/why?task=N`, the log lines that explain a task.
 //!
 //! The page uses only the events of the log, and hides those of its own connections, so that it
-//! does not show its own work. While no page is open, an event costs the copy of a few words.
+//! does not show its own work. While no page is open, an event costs the copy of a few words, and
+//! what the lints must remember. Everything else is made for an update, once for all pages.
 
 mod board;
 mod kept;
@@ -105,9 +106,17 @@ pub async fn page() -> io::Result<Response> {
         include_str!("kernel_page/tasks.js"),
         include_str!("kernel_page/table.js"),
         include_str!("kernel_page/page.js"),
+        // The columns are those of the timeline.
+        include_str!("kernel_page/cards.js"),
+        include_str!("../../trace/timeline/cast.js"),
+        include_str!("../../trace/timeline/columns.js"),
+        include_str!("../../trace/timeline/present.js"),
+        include_str!("kernel_page/cards_end.js"),
+        "open();\n",
     ];
     let page = include_str!("kernel_page/page.html")
         .replace("/* page.css */", include_str!("kernel_page/page.css"))
+        .replace("/* present.css */", include_str!("../../trace/timeline/present.css"))
         .replace("/* scripts */", &scripts.concat());
     Ok(Response::new(200).header("Content-Type", "text/html; charset=utf-8")?.with_text(page))
 }

@@ -76,6 +76,13 @@ const FACTS = {
   lints: "a lock held over a sleep: t901 <b>held</b> it. 2.0 s ago 1.000000 take",
   "sideways with lints": 0,
   "no lints": true,
+  "cards are a window": true,
+  cards: "Has the CPU:; Ready, in order: 1: t901 has accounts; "
+    + "Waiting: 3: t902 mutex accounts, held by t903, t904 mutex accounts, held by t901, t903 the end of t901",
+  "cut cards": 0,
+  "a moved card": "t903",
+  "cards close": true,
+  "focus is back": true,
   locks: "mutex accounts, held by t901: 2 wait, longest 2.0 s: t902, t904; "
     + "join 901 (t901): 1 waits, longest 2.0 s: t903",
 };
@@ -172,6 +179,23 @@ async function inPage() {
   update();
   show();
   facts["no lints"] = !document.getElementById("lints").checkVisibility();
+
+  // The cards: the columns of the present mode.
+  const present = document.getElementById("present");
+  key("c");
+  facts["cards are a window"] = present.checkVisibility() && document.activeElement === present && present.clientWidth === root.clientWidth;
+  const cardsIn = (column) => [...column.querySelectorAll("[data-key]")].map((it) => [".name", ".for", ".has"].map((part) => it.querySelector(part)?.textContent ?? "").filter(Boolean).join(" "));
+  facts.cards = all("#present .column").map((it) => `${it.querySelector("h2").textContent}:${cardsIn(it).length ? ` ${cardsIn(it).join(", ")}` : ""}`)
+    .join("; ").replace(/(order|Waiting) (\d)/g, "$1: $2");
+  facts["cut cards"] = all("#present [data-key]").filter((it) => it.scrollHeight > it.clientHeight + 1 || it.getBoundingClientRect().right > innerWidth).length;
+  update({ rows: [told(903, "ready", [])] });
+  showCards();
+  facts["a moved card"] = text("#present .hot .name");
+  key("Escape");
+  facts["cards close"] = !present.checkVisibility();
+  facts["focus is back"] = document.activeElement === document.getElementById("cards");
+  update();
+  show();
   facts.locks = text("#locks li").join("; ");
   return facts;
 }

@@ -173,6 +173,7 @@ function open() {
     log.splice(0, log.length - 200);
     ask();
     show();
+    showCards(400);
   };
   source.onerror = () => set(at("state"), "the server is gone; trying again");
 }
@@ -204,6 +205,11 @@ for (const button of document.querySelectorAll("[data-view]")) button.addEventLi
 document.addEventListener("keydown", (event) => {
   const { key, target } = event;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (cards.isOpen) {
+    if (key === "Escape" || key === "c") openCards(false);
+    else if (key === "p") pause();
+    return;
+  }
   if (key === "Escape") {
     if (target === at("filter")) target.blur();
     else view.why = null;
@@ -213,6 +219,7 @@ document.addEventListener("keydown", (event) => {
   if (key === "/") at("filter").focus();
   else if (key === "t") shape(view.shape === "table" ? "tree" : "table");
   else if (key === "p") pause();
+  else if (key === "c") openCards(true);
   else if (key === "ArrowDown" || key === "ArrowUp") {
     const buttons = [...document.querySelectorAll("#tasks .name button")];
     const now = buttons.indexOf(document.activeElement);
@@ -221,6 +228,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-open();
 // Durations count on between the updates.
 setInterval(() => { if (!document.hidden && !paused()) show(); }, 250);

@@ -1,0 +1,7 @@
+  hall.render(0, { clock: clock(), time });
+  hall.part("where").textContent = "live";
+  cards.before = new Map(tasks.map(({ id, state }) => [id, state]));
+}
+
+at("cards").addEventListener("click", () => openCards(true));
+at("leave").addEventListener("click", () => openCards(false));
