@@ -281,7 +281,8 @@ impl<M: Machine> Core<M> {
     pub(crate) fn before_dispatch(&mut self, task: TaskIndex, ticket: Ticket) {
         if self.sched.gate.records().waits.get(ticket).is_some() {
             let (trap, site) = self.sched.trap_of(ticket);
-            let op = self.sched.op(&trap);
+            let mut holders = Vec::new();
+            let op = self.sched.op(&trap, &mut holders);
             self.before_trap(task, site, &op);
         }
     }

@@ -95,7 +95,7 @@ impl ConnectionDeadline {
         let (slot, _) = kernel.deadlines.make(ScopeId::of(task));
         let (until, guards, phase) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(""));
         let deadline = ConnectionDeadline { kernel, slot, task, until, guards, phase };
-        deadline.note(DeadlineEvent::Made, site);
+        deadline.note(DeadlineEvent::Made);
         deadline
     }
 
@@ -209,12 +209,12 @@ impl ConnectionDeadline {
         // A fired deadline is not armed any more. So it gets a `disarm` line only if this call has
         // withdrawn its interrupt.
         if was == Was::Fired && self.forget_interrupt() && until == Time::NEVER {
-            return self.note(DeadlineEvent::Disarmed, site);
+            return self.note(DeadlineEvent::Disarmed);
         }
         if until != Time::NEVER {
-            self.note(DeadlineEvent::Armed(until, self.phase.get()), site);
+            self.note(DeadlineEvent::Armed(until, self.phase.get(), site));
         } else if was == Was::Armed {
-            self.note(DeadlineEvent::Disarmed, site);
+            self.note(DeadlineEvent::Disarmed);
         }
     }
 
@@ -230,9 +230,9 @@ impl ConnectionDeadline {
 
     /// Logs an event of the deadline, if the log is on.
     #[inline]
-    fn note(&self, what: DeadlineEvent, site: Site) {
+    fn note(&self, what: DeadlineEvent) {
         if gate::is_listening() && self.is_here() {
-            gate::post(Post::Note(Note::Deadline(self.number(), what, site)));
+            gate::post(Post::Note(Note::Deadline(self.slot, self.number(), what)));
         }
     }
 
@@ -269,19 +269,17 @@ impl ConnectionDeadline {
     /// # Ok::<(), traps::Interrupt>(())
     /// # }).output.unwrap();
     /// ```
-    #[track_caller]
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);
-        let site = Location::caller();
-        if self.clear(site) == Was::Fired && self.forget_interrupt() {
-            self.note(DeadlineEvent::Disarmed, site);
+        if self.clear() == Was::Fired && self.forget_interrupt() {
+            self.note(DeadlineEvent::Disarmed);
         }
     }
 
-    fn clear(&self, site: Site) -> Was {
+    fn clear(&self) -> Was {
         let was = self.kernel.deadlines.clear(self.slot);
         if was == Was::Armed {
-            self.note(DeadlineEvent::Disarmed, site);
+            self.note(DeadlineEvent::Disarmed);
         }
         was
     }
@@ -480,7 +478,7 @@ impl<'a> OnSlot<'a> {
         if guards.replace(false) {
             kernel.deadlines.set_scope(*slot, ScopeId::of(*task));
             self.opener.close(left);
-            self.deadline.clear(self.opener.site);
+            self.deadline.clear();
         }
     }
 }
@@ -567,12 +565,12 @@ pin_project! {
 
 /// The armed deadline of a task guard. The end of the guard, or a drop, disarms it.
 #[derive(Debug)]
-struct Armed<'a>(Option<(&'a ConnectionDeadline, Site)>);
+struct Armed<'a>(Option<&'a ConnectionDeadline>);
 
 impl Armed<'_> {
     fn end(&mut self) {
-        if let Some((deadline, site)) = self.0.take()
-            && deadline.clear(site) == Was::Fired
+        if let Some(deadline) = self.0.take()
+            && deadline.clear() == Was::Fired
         {
             deadline.forget_interrupt();
         }
@@ -586,10 +584,8 @@ impl Drop for Armed<'_> {
 }
 
 impl<'a, F> TaskGuard<'a, F> {
-    #[track_caller]
     pub(super) fn new(deadline: &'a ConnectionDeadline, inner: F) -> TaskGuard<'a, F> {
-        let site = std::panic::Location::caller();
-        TaskGuard { inner, armed: Armed(Some((deadline, site))) }
+        TaskGuard { inner, armed: Armed(Some(deadline)) }
     }
 }
 

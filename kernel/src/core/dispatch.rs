@@ -169,7 +169,7 @@ impl<M: Machine> Core<M> {
                 self.handles.release(&mut self.sched, handle, owner, sole);
             }
             Post::Service(post) => services.post(self, post),
-            Post::Note(note) => self.sched.log_note(note),
+            Post::Note(note) => self.sched.log_note(&note),
         }
         self.sched.log.cause = cause;
     }

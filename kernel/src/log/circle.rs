@@ -15,10 +15,19 @@ use crate::parts::wakers::SpareWaker;
 impl<M: Machine> Sched<M> {
     /// Returns the numbers of the tasks that hold the primitive of a queue, in order.
     pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        self.put_holders(queue, &mut numbers);
+        numbers
+    }
+
+    /// Puts the numbers of the tasks that hold the primitive of a queue into a list, in order.
+    pub(crate) fn put_holders(&self, queue: &Queue, numbers: &mut Vec<u64>) {
         let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
         let number = |task: &TaskRef| Some(self.tasks.id(self.find(*task)?));
-        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
-        numbers.collect::<BTreeSet<_>>().into_iter().collect()
+        numbers.clear();
+        numbers.extend(holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number));
+        numbers.sort_unstable();
+        numbers.dedup();
     }
 
     /// Returns what to warn of if `task` begins a wait, with the ticket `ticket`, and if the chain
@@ -51,7 +60,8 @@ impl<M: Machine> Sched<M> {
         let links = names.zip(&way).filter_map(|((id, name), (index, _))| {
             let (holder, its_name) = next.next()?;
             let ticket = if *index == task { ticket } else { self.only_wait(*index)? };
-            let op = self.log.names.op_of(&self.gate.records().waits[ticket.index].trap);
+            let (trap, _) = self.trap_of(ticket);
+            let op = self.log.names.op_of(&trap);
             let (name, its_name) = (word(name), word(its_name));
             Some(format!("{id} {name} waits for {op}, held by {holder} {its_name}"))
         });

@@ -100,7 +100,7 @@ table! {
         /// A task was made. Only the kernel's own task has no location.
         Spawn = "spawn" {
             parent " parent=": Parent,
-            at " at=": Option<LoggedSite<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite> = Opt(Own),
         },
         /// A task has got the CPU. Its tickets listed here are answered, in this order.
         Run = "run" {
@@ -119,19 +119,19 @@ table! {
             scope " in=": Option<u64> = Opt(SCOPE_OR_ROOT),
             outcome " = ": Outcome<'a>,
             cause " cause=": Option<Seq> = Opt(SEQ),
-            at " at=": Option<LoggedSite<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite> = Opt(Own),
         },
         /// A task has filed a wait, and continues or has other waits. The fields are those of
         /// `block`.
         Await = "await" {
             op: Op<'a>,
-            wait " k=": LoggedWait<'a>,
+            wait " k=": LoggedWait,
         },
         /// A task has left the CPU: for this one wait, or, without one, for those that have `await`
         /// lines or for a waker alone.
         Block = "block" {
             op: Op<'a>,
-            wait " k=": Option<LoggedWait<'a>> = Opt(Own),
+            wait " k=": Option<LoggedWait> = Opt(Own),
         },
         /// An event arrived from outside.
         Arrive(what: Arrival<'a>) = "arrive",
@@ -168,7 +168,7 @@ table! {
         Take = "take" {
             kind: Text<'a> = WORD,
             name: Text<'a> = WORD,
-            at " at=": Option<LoggedSite<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite> = Opt(Own),
         },
         /// The task has given back a permit of a named primitive, or another task's permit.
         Give = "give" {
@@ -233,7 +233,7 @@ table! {
             timer: Timer,
             until " until=": Time,
             phase " phase=": Text<'a> = Filled(WORD),
-            at " at=": Option<LoggedSite<'a>> = Opt(Own),
+            at " at=": Option<LoggedSite> = Opt(Own),
         },
         /// A timer was removed.
         Disarm = "disarm" { timer: Timer },
@@ -298,8 +298,8 @@ table! {
 }
 
 /// A new wait, as printed in an `await` or `block` line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoggedWait<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedWait {
     /// The number of the wait's ticket.
     pub ticket: u64,
     /// The effect of a wait for a descriptor on its registration.
@@ -307,16 +307,12 @@ pub struct LoggedWait<'a> {
     /// The scope of the wait (0 for the task's own), unless it is the default.
     pub scope: Option<u64>,
     /// The location of the trap.
-    pub at: LoggedSite<'a>,
+    pub at: LoggedSite,
 }
 
-impl<'a> Form<LoggedWait<'a>> for Own {
-    fn put(
-        &self,
-        before: &str,
-        LoggedWait { ticket, reg, scope, at }: &LoggedWait<'a>,
-        out: &mut Out,
-    ) {
+impl Form<LoggedWait> for Own {
+    fn put(&self, before: &str, wait: &LoggedWait, out: &mut Out) {
+        let LoggedWait { ticket, reg, scope, at } = wait;
         COUNT.put(before, ticket, out);
         Opt(Own).put(" reg=", reg, out);
         Opt(SCOPE_OR_ROOT).put(" in=", scope, out);
@@ -420,7 +416,7 @@ table! {
         /// A wait for a wake or a permit in the queue with this number.
         Wait = "wait" { queue: u64 = QUEUE },
         /// A wait at a primitive, such as a mutex.
-        Primitive(primitive "": Box<LoggedPrimitive<'a>>) = "",
+        Primitive(primitive "": LoggedPrimitive<'a>) = "",
         /// A wait for a job on a thread.
         Offload = "offload" { job: u64 = JOB },
         /// A trap that accompanies a wait on a waker. If it is external, the wake comes from
@@ -570,7 +566,7 @@ table! {
     }
 
     /// The thing that is in another scope now, as printed after `move`.
-    #[derive(Copy, Eq)]
+    #[derive(Copy, Eq, PartialOrd, Ord)]
     pub enum Moved, word {
         /// The wait of this ticket.
         Wait(ticket "": u64 = TICKET) = "",
@@ -597,7 +593,7 @@ table! {
             /// The scope whose deadline fired, or 0 for a cancellation.
             scope " scope=": u64 = Filled(SCOPE),
             /// The location of the scope's opening (timeouts only).
-            set_at " set-at=": Option<LoggedSite<'a>> = Opt(Own),
+            set_at " set-at=": Option<LoggedSite> = Opt(Own),
             /// The task that requested the cancellation. None for a timeout, and if no task did.
             by " by=": Option<u64> = Named(
                 &[(None, if kind.eq(&Kind::Cancelled) { "-" } else { "" })],
@@ -615,10 +611,10 @@ table! {
 pub type Seq = u64;
 
 /// A location in the user's source: `file:line`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedSite<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedSite {
     /// The path of the file, as it was passed to the compiler.
-    pub file: Text<'a>,
+    pub file: &'static str,
     /// The number of the line, from 1.
     pub line: u32,
 }
@@ -629,7 +625,7 @@ pub struct Stop<'a> {
     /// The trap, with its words joined by `_`, as in `io_c1_read`; or `spawn`, `waker`, `exit`.
     pub trap: Text<'a>,
     /// The location of the trap in the user's source.
-    pub at: Option<LoggedSite<'a>>,
+    pub at: Option<LoggedSite>,
 }
 
 /// A short name for a descriptor, such as `c1`: a letter for its kind, and a number in the order of
@@ -668,12 +664,12 @@ pub struct LoggedPrimitive<'a> {
     /// The number of the primitive's queue, printed in place of a missing name.
     pub queue: u64,
     /// The numbers of the tasks that hold the primitive, in order. Used after `block` and `await`.
-    pub held_by: Vec<u64>,
+    pub held_by: Cow<'a, [u64]>,
 }
 
-impl<'a> Form<Box<LoggedPrimitive<'a>>> for Own {
-    fn put(&self, before: &str, primitive: &Box<LoggedPrimitive<'a>>, out: &mut Out) {
-        let LoggedPrimitive { kind, name, queue, held_by } = &**primitive;
+impl<'a> Form<LoggedPrimitive<'a>> for Own {
+    fn put(&self, before: &str, primitive: &LoggedPrimitive<'a>, out: &mut Out) {
+        let LoggedPrimitive { kind, name, queue, held_by } = primitive;
         WORD.put(before, &(*kind).into(), out);
         match name.is_empty() {
             // An object shared with threads that no line has named yet.
@@ -688,9 +684,9 @@ impl<'a> Form<Box<LoggedPrimitive<'a>>> for Own {
     }
 }
 
-impl<'a> Form<LoggedSite<'a>> for Own {
-    fn put(&self, before: &str, site: &LoggedSite<'a>, out: &mut Out) {
-        WORD.put(before, &site.file, out);
+impl Form<LoggedSite> for Own {
+    fn put(&self, before: &str, site: &LoggedSite, out: &mut Out) {
+        WORD.put(before, &site.file.into(), out);
         COUNT.put(":", &site.line, out);
     }
 }
@@ -710,7 +706,7 @@ impl Form<Alias> for Own {
     }
 }
 
-display!(LoggedSite<'a>);
+display!(LoggedSite);
 display!(Stop<'a>);
 display!(Alias);
 

@@ -11,7 +11,7 @@ use traps::internal::protocol::{
     DeadlineEvent, Left, Note, PermitEvent, Rescoped, ScopeEvent, ScopeKind, ScopePost, Trap,
 };
 use traps::internal::records::WaitState;
-use traps::internal::table::{Primitive, Queue, ScopeId, Site, TaskIndex, Ticket};
+use traps::internal::table::{Primitive, Queue, ScopeId, TaskIndex, Ticket};
 
 use crate::core::sched::Sched;
 use crate::core::tasks::TaskState;
@@ -60,7 +60,8 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn log_answer(&mut self, task: TaskIndex, ticket: Ticket) {
         debug_assert!(!self.is_parked(ticket), "an answer is written before its line");
         let (trap, site) = self.trap_of(ticket);
-        let (op, outcome) = (self.op(&trap), self.outcome_of(ticket));
+        let mut holders = Vec::new();
+        let (op, outcome) = (self.op(&trap, &mut holders), self.outcome_of(ticket));
         let records = self.gate.records();
         let interrupt = records.waits[ticket.index].interrupt();
         let source = interrupt.and_then(|it| records.scopes.get(it.delivery().source));
@@ -80,7 +81,9 @@ impl<M: Machine> Sched<M> {
     pub(crate) fn log_wait(&mut self, task: TaskIndex, ticket: Ticket, reg: Option<Reg>) {
         let (trap, site) = self.trap_of(ticket);
         debug_assert!(self.is_parked(ticket), "a wait has its line when it has parked");
-        let op = self.op(&trap);
+        // The list goes back at the end, so that a wait for a lock allocates nothing.
+        let mut holders = mem::take(&mut self.log.holders);
+        let op = self.op(&trap, &mut holders);
         let records = self.gate.records();
         // If the event has come, the wait ends right after this line, and the task does not leave
         // the CPU for it.
@@ -108,15 +111,18 @@ impl<M: Machine> Sched<M> {
         } else {
             emit!(self, task, Event::Await { op, wait });
         }
+        self.log.holders = holders;
     }
 
     /// Returns the operation of a trap for the log, with the tasks that hold the object of the
-    /// wait. Numbers the object if this kernel sees it for the first time.
-    pub(crate) fn op(&mut self, trap: &Trap) -> Op<'static> {
+    /// wait, which are put into `holders`. Numbers the object if this kernel sees it for the first
+    /// time.
+    pub(crate) fn op<'t>(&mut self, trap: &'t Trap, holders: &'t mut Vec<u64>) -> Op<'t> {
         self.log.names.number_object(trap);
         let mut op = self.log.names.op_of(trap);
         if let (Op::Primitive(primitive), Trap::Wait { queue, .. }) = (&mut op, trap) {
-            primitive.held_by = self.holders(queue);
+            self.put_holders(queue, holders);
+            primitive.held_by = (&holders[..]).into();
         }
         op
     }
@@ -272,29 +278,35 @@ impl<M: Machine> Sched<M> {
         }
     }
 
-    pub(crate) fn log_note(&mut self, note: Note) {
+    pub(crate) fn log_note(&mut self, note: &Note) {
         let acting = self.run.task;
-        let event = match note {
-            Note::Warning(text) => Event::Warn { text },
-            Note::Cap(text) => Event::Cap { text },
-            Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
+        let event = match *note {
+            Note::Warning(ref text) => Event::Warn { text: (&**text).into() },
+            Note::Cap(ref text) => Event::Cap { text: (&**text).into() },
+            Note::Deadline(slot, number, what) => return self.log_deadline(slot, number, what),
             Note::Moved(handle, direction, bytes) => {
                 Event::Io { alias: self.log.names.alias(handle), direction, bytes: bytes as u64 }
             }
-            Note::Accepted(handle, connection, peer) => {
-                let peer = peer.filter(|_| self.log.timed).map(|peer| peer.to_string().into());
+            Note::Accepted(handle, connection, ref peer) => {
+                let peer = peer.as_ref().filter(|_| self.log.timed);
+                let peer = peer.map(|peer| peer.to_string().into());
                 let (listener, connection) =
                     (self.log.names.alias(handle), self.log.names.alias(connection));
                 Event::Accept { listener, connection, peer }
             }
             Note::Joined(task) => Event::Join { task: task.0 },
-            Note::Permit(kind, name, PermitEvent::Taken(site)) => {
-                Event::Take { kind: kind.into(), name, at: Some(words::site(site)) }
-            }
-            Note::Permit(kind, name, PermitEvent::Given(holder)) => {
-                let holder = self.find(holder).filter(|task| acting != Some(*task));
-                let from = holder.map(|task| self.tasks.id(task));
-                Event::Give { kind: kind.into(), name, from }
+            Note::Permit(ref queue, event) => {
+                let Some(primitive) = queue.primitive.get() else { return };
+                let (kind, name) = (primitive.kind.into(), (&*primitive.name).into());
+                match event {
+                    PermitEvent::Taken(site) => {
+                        Event::Take { kind, name, at: Some(words::site(site)) }
+                    }
+                    PermitEvent::Given(holder) => {
+                        let holder = self.find(holder).filter(|task| acting != Some(*task));
+                        Event::Give { kind, name, from: holder.map(|task| self.tasks.id(task)) }
+                    }
+                }
             }
             Note::Rescoped(what, scope) => {
                 let what = match what {
@@ -309,15 +321,15 @@ impl<M: Machine> Sched<M> {
                 };
                 Event::Move { what, scope }
             }
-            Note::Said(text) => Event::Note { text },
-            Note::Span(true, name) => Event::Enter { name },
-            Note::Span(false, name) => Event::Leave { name },
+            Note::Said(ref text) => Event::Note { text: (&**text).into() },
+            Note::Span(true, ref name) => Event::Enter { name: (&**name).into() },
+            Note::Span(false, ref name) => Event::Leave { name: (&**name).into() },
         };
         // Log a warning or a hit limit even if only these are wanted.
         announce!(self, self.tasks.label_of(acting), event);
     }
 
-    pub(crate) fn log_deadline(&mut self, number: u32, what: DeadlineEvent, site: Site) {
+    pub(crate) fn log_deadline(&mut self, slot: u32, number: u32, what: DeadlineEvent) {
         let timer = Timer::Deadline(u64::from(number));
         let event = match what {
             DeadlineEvent::Made => {
@@ -325,14 +337,14 @@ impl<M: Machine> Sched<M> {
                 let op = Op::ConnectionDeadline;
                 Event::Trap { op, scope: None, outcome, cause: None, at: None }
             }
-            DeadlineEvent::Armed(until, phase) => {
+            DeadlineEvent::Armed(until, phase, site) => {
                 Event::Arm { timer, until, phase: phase.into(), at: Some(words::site(site)) }
             }
             DeadlineEvent::Disarmed => Event::Disarm { timer },
         };
         emit_for!(self, self.tasks.label_of(self.run.task), event);
-        if self.log.listening {
-            self.log.arm(number, matches!(what, DeadlineEvent::Armed(..)));
+        if self.log.listening && matches!(what, DeadlineEvent::Armed(..)) {
+            self.log.arm(slot, number);
         }
     }
 }

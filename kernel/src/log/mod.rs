@@ -64,7 +64,6 @@ mod text_tests;
 pub(crate) mod words;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io;
 
 use log::{Level, LevelFilter};
@@ -176,8 +175,11 @@ pub(crate) struct Log {
     /// The waits by index, each with its number, the number of its `block` or `await` line, and the
     /// scope that its last line has named.
     parked: Vec<(Ticket, u64, Seq, u64)>,
-    /// The numbers of the log lines that armed connection deadlines, by the number of the deadline.
-    pub(crate) armed: BTreeMap<u32, Seq>,
+    /// The log lines that armed connection deadlines last, by the slot of the deadline: the number
+    /// of the deadline, and that of the line.
+    armed: Vec<(u32, Seq)>,
+    /// A list for the holders of what a task waits for, used again for each line.
+    pub(crate) holders: Vec<u64>,
     pub(crate) names: words::Names,
     activations: Cell<Vec<Box<dyn Activation>>>,
 }
@@ -250,14 +252,21 @@ impl Log {
         (std::mem::replace(said, scope) != scope).then_some(*number)
     }
 
-    /// Stores the number of the last log line as the line that armed a connection deadline, or
-    /// removes the stored number.
-    pub(crate) fn arm(&mut self, number: u32, armed: bool) {
-        if armed {
-            self.armed.insert(number, self.seq);
-        } else {
-            self.armed.remove(&number);
+    /// Stores the number of the last log line as the line that armed the connection deadline in
+    /// this slot.
+    pub(crate) fn arm(&mut self, slot: u32, number: u32) {
+        let slot = slot as usize;
+        if slot >= self.armed.len() {
+            self.armed.resize(slot + 1, (0, 0));
         }
+        self.armed[slot] = (number, self.seq);
+    }
+
+    /// Returns the number of the log line that armed a connection deadline last. Returns 0 if there
+    /// was no observer.
+    pub(crate) fn armed(&self, slot: u32, number: u32) -> Seq {
+        let found = self.armed.get(slot as usize).filter(|(of, _)| *of == number);
+        found.map_or(0, |(_, line)| *line)
     }
 
     /// Makes the line of an event, and passes it to the observers. Returns the number of the line.

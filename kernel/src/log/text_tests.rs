@@ -123,7 +123,7 @@ fn shown(event: Event<'_>) -> String {
 }
 
 fn timed_out() -> Outcome<'static> {
-    let set_at = Some(LoggedSite { file: "a.rs".into(), line: 14 });
+    let set_at = Some(LoggedSite { file: "a.rs", line: 14 });
     let kind = Kind::TaskTimeout;
     Outcome::Interrupt { kind, scope: 3, set_at, by: None, reason: "".into() }
 }
@@ -135,7 +135,7 @@ fn cancelled(by: Option<u64>, reason: &'static str) -> Outcome<'static> {
 
 #[test]
 fn traps_and_answers_have_the_text_of_the_grammar() {
-    let at = || LoggedSite { file: "a.rs".into(), line: 1 };
+    let at = || LoggedSite { file: "a.rs", line: 1 };
     let trap = |op, outcome, at| shown(Event::Trap { op, scope: None, outcome, cause: None, at });
     let no_limit = Op::SetTimeout { span: None, until: None };
     assert_eq!(

@@ -4,6 +4,7 @@
 //! [`Names::op_of`] makes the [`Op`] that the log, the task table and the tools show. Only reports
 //! of long runs need no more than one word ([`Trap::word`]).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use traps::internal::protocol::{Left, ParkedOn, Reply, ScopeKind, Trap};
 use traps::internal::table::{self as names, HandleId, Label, Queue};
 use traps::{Interrupt, Time};
 
-use crate::trace::{Alias, LoggedPrimitive, LoggedSite, Op, Outcome, Text, Timed};
+use crate::trace::{Alias, LoggedPrimitive, LoggedSite, Op, Outcome, Timed};
 
 /// The alias of a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -79,7 +80,7 @@ impl Names {
     }
 
     /// Returns the operation of a trap, in the terms of the log.
-    pub(crate) fn op_of(&self, trap: &Trap) -> Op<'static> {
+    pub(crate) fn op_of<'t>(&self, trap: &'t Trap) -> Op<'t> {
         match trap {
             Trap::Clock => Op::Clock,
             Trap::Check => Op::CheckCancellation,
@@ -94,19 +95,19 @@ impl Names {
                 ParkedOn::Job(job) => Op::Offload { job },
                 ParkedOn::Universal(act, id) => {
                     let number = self.universal.get(&id).copied().unwrap_or(0);
-                    Op::primitive(act.word(), "".into(), number)
+                    Op::primitive(act.word(), "", number)
                 }
             },
         }
     }
 
     /// Returns the operation of a wait in a queue.
-    pub(crate) fn op_of_queue(&self, queue: &Queue) -> Op<'static> {
+    pub(crate) fn op_of_queue<'q>(&self, queue: &'q Queue) -> Op<'q> {
         let number = queue.number.get().0;
         match (queue.label.get(), queue.primitive.get()) {
             (Label::Signal, _) => Op::Signal,
             (Label::Queue, None) => Op::Wait { queue: number },
-            (Label::Queue, Some(it)) => Op::primitive(it.kind, it.name.clone(), number),
+            (Label::Queue, Some(it)) => Op::primitive(it.kind, &it.name, number),
         }
     }
 
@@ -120,14 +121,15 @@ impl Names {
     }
 }
 
-impl Op<'static> {
-    fn primitive(kind: &'static str, name: Text<'static>, queue: u64) -> Op<'static> {
-        Op::Primitive(Box::new(LoggedPrimitive { kind, name, queue, held_by: Vec::new() }))
+impl<'a> Op<'a> {
+    fn primitive(kind: &'static str, name: &'a str, queue: u64) -> Op<'a> {
+        let (name, held_by) = (name.into(), Cow::Borrowed(&[][..]));
+        Op::Primitive(LoggedPrimitive { kind, name, queue, held_by })
     }
 }
 
-pub(crate) fn site(site: names::Site) -> LoggedSite<'static> {
-    LoggedSite { file: site.file().into(), line: site.line() }
+pub(crate) fn site(site: names::Site) -> LoggedSite {
+    LoggedSite { file: site.file(), line: site.line() }
 }
 
 /// Formats a location for a report: `file:line`.

@@ -68,7 +68,7 @@ impl Scans {
         due: Due,
     ) -> Option<ScopeId> {
         let Due { deadline, number, slot, scope } = due;
-        let cause = sched.log.armed.get(&number).copied().unwrap_or_default();
+        let cause = sched.log.armed(slot, number);
         sched.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
         let mut records = sched.gate.records();
         let scope = match scope.task() {

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
-use crate::core::table::{Direction, HandleId, ScopeId, Site, TaskId, TaskRef, Ticket};
+use crate::core::table::{Direction, HandleId, Queue, ScopeId, Site, TaskId, TaskRef, Ticket};
 use crate::interrupts::interrupt::Kind;
 use crate::interrupts::source::ScopeKind;
 use crate::time::Time;
@@ -25,12 +26,12 @@ pub enum Note {
     Moved(HandleId, Direction, usize),
     /// The connection that a listener has accepted, and its peer.
     Accepted(HandleId, HandleId, Option<Box<SocketAddr>>),
-    /// An event of the connection deadline with this number.
-    Deadline(u32, DeadlineEvent, Site),
+    /// An event of the connection deadline in this slot, with this number.
+    Deadline(u32, u32, DeadlineEvent),
     /// The task whose output was taken.
     Joined(TaskId),
-    /// A permit of a named primitive, given by its kind and its name, was taken or given back.
-    Permit(&'static str, Cow<'static, str>, PermitEvent),
+    /// A permit of the primitive of this queue, which has a name, was taken or given back.
+    Permit(Rc<Queue>, PermitEvent),
     /// A wait or a scope was polled in another scope than before. The number is that of the scope
     /// around it now, or 0 for the task itself.
     Rescoped(Rescoped, u64),
@@ -59,8 +60,8 @@ pub enum Rescoped {
 pub enum DeadlineEvent {
     /// The deadline was made.
     Made,
-    /// The deadline was armed to this time, for this phase.
-    Armed(Time, &'static str),
+    /// The deadline was armed to this time, for this phase, at this call site.
+    Armed(Time, &'static str, Site),
     /// The deadline was disarmed.
     Disarmed,
 }

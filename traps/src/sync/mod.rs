@@ -179,7 +179,7 @@ impl WaitQueue {
         let mut holders = primitive.holders.borrow_mut();
         let is_noted = holders.len() < HOLDERS;
         is_noted.then(|| holders.push(task))?;
-        note(primitive, PermitEvent::Taken(site));
+        self.note(primitive, PermitEvent::Taken(site));
         Some(task)
     }
 
@@ -199,7 +199,15 @@ impl WaitQueue {
         let Some(primitive) = self.0.primitive.get() else { return };
         let mut holders = primitive.holders.borrow_mut();
         if let Some(place) = holders.iter().position(|task| Some(*task) == holder) {
-            note(primitive, PermitEvent::Given(holders.remove(place)));
+            self.note(primitive, PermitEvent::Given(holders.remove(place)));
+        }
+    }
+
+    /// Logs that a permit of the queue's primitive was taken or given back, if the primitive has a
+    /// name.
+    fn note(&self, primitive: &Primitive, event: PermitEvent) {
+        if gate::is_listening() && !primitive.name.is_empty() {
+            gate::post(Post::Note(Note::Permit(self.0.clone(), event)));
         }
     }
 
@@ -380,14 +388,6 @@ impl WaitQueue {
     /// ```
     pub fn waiting(&self) -> usize {
         usize::try_from(self.0.len.get()).unwrap_or(usize::MAX)
-    }
-}
-
-/// Logs that a permit of a primitive was taken or given back, if the primitive has a name.
-fn note(primitive: &Primitive, event: PermitEvent) {
-    if gate::is_listening() && !primitive.name.is_empty() {
-        let note = Note::Permit(primitive.kind, primitive.name.clone(), event);
-        gate::post(Post::Note(note));
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::trace::{Answered, Arrival, Event, Line, LoggedSite, LoggedWait, Op, Outcome, Seq};
+use kernel::trace::{Answered, Arrival, Event, Line, Op, Outcome, Seq};
 use traps::Time;
 
 /// A kept line of the log.
@@ -50,19 +50,6 @@ impl Words {
         let word: &'static str = Box::leak(word.into());
         self.0.push(word);
         word
-    }
-
-    fn text(&mut self, text: &str) -> Cow<'static, str> {
-        Cow::Borrowed(self.find(text))
-    }
-
-    fn site(&mut self, site: &LoggedSite<'_>) -> LoggedSite<'static> {
-        LoggedSite { file: self.text(&site.file), line: site.line }
-    }
-
-    fn wait(&mut self, wait: &LoggedWait<'_>) -> LoggedWait<'static> {
-        let at = self.site(&wait.at);
-        LoggedWait { ticket: wait.ticket, reg: wait.reg, scope: wait.scope, at }
     }
 }
 
@@ -118,23 +105,19 @@ fn run(cause: Seq, parked: Option<Duration>, answered: &[Answered<'_>]) -> Optio
 /// Returns a copy of `event` that borrows nothing, or `None` if the event must be kept as text.
 fn value(event: &Event<'_>, words: &mut Words) -> Option<Event<'static>> {
     Some(match event {
-        Event::Await { op: of, wait } => Event::Await { op: op(of)?, wait: words.wait(wait) },
-        Event::Block { op: of, wait } => {
-            Event::Block { op: op(of)?, wait: wait.as_ref().map(|wait| words.wait(wait)) }
-        }
+        Event::Await { op: of, wait } => Event::Await { op: op(of)?, wait: *wait },
+        Event::Block { op: of, wait } => Event::Block { op: op(of)?, wait: *wait },
         Event::Trap { op: of, scope, outcome: to, cause, at } => Event::Trap {
             op: op(of)?,
             scope: *scope,
             outcome: outcome(to)?,
             cause: *cause,
-            at: at.as_ref().map(|at| words.site(at)),
+            at: *at,
         },
         Event::Wake { op: of, ticket, cause } => {
             Event::Wake { op: op(of)?, ticket: *ticket, cause: *cause }
         }
-        Event::Spawn { parent, at } => {
-            Event::Spawn { parent: *parent, at: at.as_ref().map(|at| words.site(at)) }
-        }
+        &Event::Spawn { parent, at } => Event::Spawn { parent, at },
         Event::Arrive(Arrival::Io { alias, direction }) => {
             Event::Arrive(Arrival::Io { alias: *alias, direction: *direction })
         }
@@ -142,12 +125,9 @@ fn value(event: &Event<'_>, words: &mut Words) -> Option<Event<'static>> {
         &Event::Accept { listener, connection, peer: None } => {
             Event::Accept { listener, connection, peer: None }
         }
-        Event::Arm { timer, until, phase, at } => Event::Arm {
-            timer: *timer,
-            until: *until,
-            phase: words.text(phase),
-            at: at.as_ref().map(|at| words.site(at)),
-        },
+        Event::Arm { timer, until, phase, at } => {
+            Event::Arm { timer: *timer, until: *until, phase: words.find(phase).into(), at: *at }
+        }
         &Event::Disarm { timer } => Event::Disarm { timer },
         &Event::Fire { timer, deadline, cause } => Event::Fire { timer, deadline, cause },
         &Event::Tick { fired, armed } => Event::Tick { fired, armed },

@@ -31,7 +31,7 @@ proptest! {
     ) {
         let [turn, seq, task, cause] = numbers;
         let at = Time::from_micros(cause);
-        let site = LoggedSite { file: other.as_str().into(), line: 7 };
+        let site = LoggedSite { file: other.clone().leak(), line: 7 };
         let cancel = Event::Cancel {
             by: None, reason: other.as_str().into(), cause, effect: Effect::Again,
         };
