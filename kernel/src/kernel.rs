@@ -21,6 +21,7 @@ use crate::core::sched::Sched;
 use crate::core::timers::{ServiceTimer, lives};
 use crate::core::turn::{Failure, Running};
 use crate::core::{Core, MainPoll};
+use crate::log::flight::{Flight, Recorder};
 use crate::log::lines::{announce, emit};
 use crate::log::{Activation, KERNEL, Teed, Writer};
 #[cfg(unix)]
@@ -157,6 +158,45 @@ impl<M: Machine> Kernel<M> {
         let mut out = Teed(out, M::IS_TAPED && is_first);
         let _ = io::Write::write_all(&mut out, format!("{head}\n").as_bytes());
         self.observe(Writer::new(out));
+    }
+
+    /// Keeps the last lines of the log in so many bytes of memory, for a look at what happened
+    /// before something went wrong. 16 MiB have about a million lines. The lines that are in force
+    /// when the first of them was written come on top: some for each task, and as many for each of
+    /// its waits and scopes.
+    ///
+    /// [`Flight::dump`] hands a [`Dump`](crate::Dump) to the hook of [`Flight::on_dump`], which
+    /// writes it, on a thread of its own. The kernel makes a dump by itself
+    ///
+    /// - if a task panics (cause `panic`),
+    /// - if some tasks wait for each other in a circle (`deadlock`),
+    /// - if no task can ever run again (`hang`),
+    /// - if the watchdog finds a stuck task (`watchdog`).
+    ///
+    /// Without the feature `trace` a dump has no lines.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use kernel::{Kernel, Sim};
+    ///
+    /// let mut kernel = Kernel::new(Sim::new());
+    /// let (sender, dumps) = mpsc::channel();
+    /// kernel.flight(1 << 20).on_dump(move |dump| sender.send(dump.to_string()).unwrap());
+    /// let hangs = kernel.run(std::future::pending::<()>());
+    /// assert!(hangs.is_err());
+    /// let dump = dumps.recv().unwrap();
+    /// let (_, lines) = dump.split_once("# flight from=#0001 cause=hang at=#0006\n").unwrap();
+    /// assert!(lines.lines().last().unwrap().contains("2 main     block    waker"));
+    /// ```
+    pub fn flight(&mut self, bytes: usize) -> Flight {
+        let Core { sched: Sched { machine, log, .. }, options, .. } = &mut self.core;
+        let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
+        let flight = Flight::new(bytes, head);
+        log.flight = Some(Recorder(flight.clone()));
+        self.services.watchdog.set_flight(flight.clone());
+        self.core.refresh_flags(&self.services);
+        flight
     }
 
     /// Adds the measured times `ran=`, `waited=` and `late=` to the lines of the trace. The trace
@@ -393,6 +433,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn hang(&self) -> RunError {
+        let log = &self.core.sched.log;
+        log.dump("hang", log.seq);
         RunError::Hang(self.task_table().to_string().trim_end().to_owned())
     }
 }

@@ -157,6 +157,7 @@ pub use kernel::Kernel;
 #[cfg(unix)]
 pub use kernel::{run, run_with};
 pub use log::Activation;
+pub use log::flight::{Dump, Flight};
 pub use machine::{JobView, Machine, Sim, SimClock};
 #[cfg(unix)]
 pub use machine::{Real, Taped};

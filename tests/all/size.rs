@@ -9,7 +9,8 @@ use support::root;
 /// The present numbers of lines of code: of `traps` and `kernel`, of the three readings, and of
 /// the parts of `net`. A sum may be [`ROOM`] percent above the number here. A change that makes a
 /// sum smaller updates the number.
-const TRAPS_AND_KERNEL: usize = 15_910;
+/// Among them are the 590 lines of the flight recorder.
+const TRAPS_AND_KERNEL: usize = 16_500;
 const FIRST_READING: usize = 2_636;
 const READINGS: usize = 4_141;
 const HTTP: usize = 4_476;
@@ -19,7 +20,7 @@ const SOCKETS: usize = 3_775;
 /// How much a sum may exceed the number here, in percent.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
-const FILES: usize = 92;
+const FILES: usize = 94;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.

@@ -267,7 +267,8 @@ impl<M: Machine> Core<M> {
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
             let ran = self.sched.ran(index);
             self.sched.tasks[index].since = self.sched.now;
-            emit!(self.sched, index, Event::Block { op, wait: None }, ran);
+            let line = emit!(self.sched, index, Event::Block { op, wait: None }, ran);
+            self.sched.tasks[index].rare().lines[1] = line;
         }
         if self.options.policy == Policy::NextSleep {
             self.handles.undefer(&mut self.sched, index, Why::Suspend);
@@ -290,7 +291,7 @@ impl<M: Machine> Core<M> {
         // Its yields end with it, and the next run begins with an empty list.
         self.sched.run.yields.clear();
         let message = panic_message(&*panic).to_owned();
-        announce!(
+        let line = announce!(
             self.sched,
             self.sched.tasks.label(index),
             Event::Panic { text: message.as_str().into() }
@@ -307,6 +308,7 @@ impl<M: Machine> Core<M> {
         // Serve the posts of the poll that panicked.
         self.serve_posts(services);
         self.end_task(index, End::Panicked(&message));
+        self.sched.log.dump("panic", line);
     }
 }
 

@@ -91,6 +91,10 @@ pub(crate) struct Rare {
     pub(crate) answered: Vec<Answered<'static>>,
     /// The numbers of the task's open scopes. The last is the newest.
     pub(crate) scopes: BTreeSet<u64>,
+    /// The lines of the task's spawn and of its last `block`, and those that have ended the waits
+    /// in `answered`.
+    pub(crate) lines: [Seq; 2],
+    pub(crate) answers: Vec<Seq>,
 }
 
 impl KernelTask {

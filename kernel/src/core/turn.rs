@@ -140,6 +140,9 @@ impl<M: Machine> Core<M> {
         main: MainPoll<'_>,
     ) -> Result<(), Failure> {
         debug_assert!(self.sched.run.task.is_none(), "no task runs between two turns");
+        if self.sched.log.wants_head {
+            self.name_lines_in_force();
+        }
         self.sched.turn += 1;
         // Steps 1 and 2.
         self.wait(services)?;

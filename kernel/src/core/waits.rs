@@ -95,6 +95,9 @@ impl<M: Machine> Sched<M> {
                     let has_run = task.runs > 0;
                     let rare = task.rare();
                     (rare.cause, rare.left) = (self.log.seq + 1, has_run.then_some(left));
+                    if !has_run {
+                        rare.lines[0] = rare.cause;
+                    }
                 }
                 self.ready.push(index);
             }

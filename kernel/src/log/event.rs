@@ -14,6 +14,7 @@ use traps::internal::table::Direction;
 use traps::time::Time;
 
 use super::form::*;
+use super::pack::*;
 
 /// A line of the log.
 ///
@@ -320,6 +321,21 @@ impl Form<LoggedWait> for Own {
     }
 }
 
+impl Pack<LoggedWait> for Own {
+    #[inline]
+    fn pack(&self, LoggedWait { ticket, reg, scope, at }: &LoggedWait, out: &mut Packed<'_>) {
+        COUNT.pack(ticket, out);
+        Opt(Own).pack(reg, out);
+        Opt(SCOPE_OR_ROOT).pack(scope, out);
+        Own.pack(at, out);
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> LoggedWait {
+        let (ticket, reg) = (COUNT.take(from), Opt(Own).take(from));
+        LoggedWait { ticket, reg, scope: Opt(SCOPE_OR_ROOT).take(from), at: Own.take(from) }
+    }
+}
+
 /// An answered ticket in a `run` line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered<'a> {
@@ -336,6 +352,23 @@ impl<'a> Form<Cow<'a, [Answered<'a>]>> for Own {
             TICKET.put(if nth == 0 { before } else { ", " }, ticket, out);
             Own.put(" = ", outcome, out);
         }
+    }
+}
+
+impl<'a> Pack<Cow<'a, [Answered<'a>]>> for Own {
+    #[inline]
+    fn pack(&self, answers: &Cow<'a, [Answered<'a>]>, out: &mut Packed<'_>) {
+        out.number(answers.len() as u64);
+        for Answered { ticket, outcome } in answers.iter() {
+            TICKET.pack(ticket, out);
+            Own.pack(outcome, out);
+        }
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> Cow<'a, [Answered<'a>]> {
+        let count = from.number();
+        let answer = |_| Answered { ticket: TICKET.take(from), outcome: Own.take(from) };
+        (0..count).map(answer).collect()
     }
 }
 
@@ -654,6 +687,17 @@ impl<'a> Form<Op<'a>> for Ended {
     }
 }
 
+impl<'a> Pack<Op<'a>> for Ended {
+    #[inline]
+    fn pack(&self, op: &Op<'a>, out: &mut Packed<'_>) {
+        Own.pack(op, out);
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> Op<'a> {
+        Own.take(from)
+    }
+}
+
 /// A primitive that is built on a queue: `mutex accounts held-by=3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedPrimitive<'a> {
@@ -684,10 +728,41 @@ impl<'a> Form<LoggedPrimitive<'a>> for Own {
     }
 }
 
+impl<'a> Pack<LoggedPrimitive<'a>> for Own {
+    fn pack(&self, primitive: &LoggedPrimitive<'a>, out: &mut Packed<'_>) {
+        let LoggedPrimitive { kind, name, queue, held_by } = primitive;
+        out.word(kind);
+        WORD.pack(name, out);
+        QUEUE.pack(queue, out);
+        // A line shows four, and whether there are more.
+        let held_by = &held_by[..held_by.len().min(5)];
+        out.number(held_by.len() as u64);
+        held_by.iter().for_each(|task| TASK.pack(task, out));
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> LoggedPrimitive<'a> {
+        let (kind, name, queue) = (from.word(), WORD.take(from), QUEUE.take(from));
+        let held_by = (0..from.number()).map(|_| TASK.take(from)).collect();
+        LoggedPrimitive { kind, name, queue, held_by }
+    }
+}
+
 impl Form<LoggedSite> for Own {
     fn put(&self, before: &str, site: &LoggedSite, out: &mut Out) {
         WORD.put(before, &site.file.into(), out);
         COUNT.put(":", &site.line, out);
+    }
+}
+
+impl Pack<LoggedSite> for Own {
+    #[inline]
+    fn pack(&self, site: &LoggedSite, out: &mut Packed<'_>) {
+        out.word(site.file);
+        COUNT.pack(&site.line, out);
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> LoggedSite {
+        LoggedSite { file: from.word(), line: COUNT.take(from) }
     }
 }
 
@@ -698,11 +773,34 @@ impl<'a> Form<Stop<'a>> for Own {
     }
 }
 
+impl<'a> Pack<Stop<'a>> for Own {
+    fn pack(&self, Stop { trap, at }: &Stop<'a>, out: &mut Packed<'_>) {
+        STOP.pack(trap, out);
+        Opt(Own).pack(at, out);
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> Stop<'a> {
+        Stop { trap: STOP.take(from), at: Opt(Own).take(from) }
+    }
+}
+
 impl Form<Alias> for Own {
     fn put(&self, before: &str, alias: &Alias, out: &mut Out) {
         out.text(before);
         out.0.push(if alias.kind.is_ascii_lowercase() { alias.kind as u8 } else { b'f' });
         COUNT.put("", &alias.number, out);
+    }
+}
+
+impl Pack<Alias> for Own {
+    #[inline]
+    fn pack(&self, alias: &Alias, out: &mut Packed<'_>) {
+        out.byte(alias.kind as u8);
+        COUNT.pack(&alias.number, out);
+    }
+
+    fn take(&self, from: &mut Unpack<'_>) -> Alias {
+        Alias { kind: from.byte().into(), number: COUNT.take(from) }
     }
 }
 

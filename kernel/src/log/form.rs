@@ -269,10 +269,12 @@ pub struct Span(pub Duration);
 ///
 /// The second form is for a tuple. Everything after the first word may be left out. `" before="` is
 /// the text printed before the field; the default is a space. `form` is the form of the field; the
-/// default is the own form of its type. A form may use the fields before it.
+/// default is the own form of its type. A form may use the fields before it. The same forms pack
+/// the value (`pack.rs`).
 ///
 /// After the name of an enum come the name of the method that returns the word, and the width of
-/// the word's column if it has one. A module with a table imports all names of `form.rs`.
+/// the word's column if it has one. A module with a table imports all names of `form.rs` and
+/// `pack.rs`.
 macro_rules! table {
     ($($(#[$meta:meta])* pub enum $name:ident $(<$a:lifetime>)?,
     $getter:ident $(, width $width:literal)? {
@@ -317,6 +319,32 @@ macro_rules! table {
             }
         }
         display!($name $(<$a>)?);
+
+        impl $(<$a>)? Pack<$name $(<$a>)?> for Own {
+            #[inline]
+            fn pack(&self, value: &$name $(<$a>)?, out: &mut Packed<'_>) {
+                enum Tag { $($variant),* }
+                match value {
+                    $($name::$variant { $(0: $inner)? $($($field),*)? } => {
+                        out.byte(Tag::$variant as u8);
+                        $(given!(Own $(, $shape)?).pack($inner, out);)?
+                        $($(given!(Own $(, $form)?).pack($field, out);)*)?
+                    })*
+                }
+            }
+
+            fn take(&self, from: &mut Unpack<'_>) -> $name $(<$a>)? {
+                enum Tag { $($variant),* }
+                match from.byte() {
+                    $(tag if tag == Tag::$variant as u8 => {
+                        $(let $inner: $payload = given!(Own $(, $shape)?).take(from);)?
+                        $($(let $field: $type = given!(Own $(, $form)?).take(from);)*)?
+                        $name::$variant { $(0: $inner)? $($($field),*)? }
+                    })*
+                    tag => unreachable!("no value has the tag {tag}"),
+                }
+            }
+        }
     )*};
 }
 pub(super) use table;

@@ -38,7 +38,9 @@ impl<M: Machine> Sched<M> {
         let event = Event::Run { cause, messages: 0, parked, answered: answered[..].into() };
         emit!(self, index, event, timed);
         answered.clear();
-        self.tasks[index].rare().answered = answered;
+        let rare = self.tasks[index].rare();
+        rare.answered = answered;
+        rare.answers.clear();
     }
 
     /// Reads the clock, and returns the time for which the running task has had the CPU. Returns
@@ -99,19 +101,23 @@ impl<M: Machine> Sched<M> {
         let inside = records.logged_number_of(records.waits[ticket.index].scope);
         drop(records);
         let scope = self.unless_last(task, inside);
-        if leaves && let Some(text) = self.circle_at(task, ticket) {
-            announce!(self, self.tasks.label(task), Event::Warn { text: text.into() });
-        }
+        let circle = if leaves { self.circle_at(task, ticket) } else { None };
+        let circle = circle
+            .map(|text| announce!(self, self.tasks.label(task), Event::Warn { text: text.into() }));
         let number = self.log.number(ticket, inside);
         let wait = LoggedWait { ticket: number, reg, scope, at: words::site(site) };
         self.run.block_logged |= leaves;
         if leaves {
             let ran = self.ran(task);
-            emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
+            let line = emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
+            self.tasks[task].rare().lines[1] = line;
         } else {
             emit!(self, task, Event::Await { op, wait });
         }
         self.log.holders = holders;
+        if let Some(line) = circle {
+            self.log.dump("deadlock", line);
+        }
     }
 
     /// Returns the operation of a trap for the log, with the tasks that hold the object of the
@@ -185,8 +191,10 @@ impl<M: Machine> Sched<M> {
         let (number, _) = self.log.number_of(ticket);
         let task = &mut self.tasks[task];
         if number != 0 && task.state != TaskState::Running {
-            let outcome = words::without_place(outcome);
-            task.rare().answered.push(Answered { ticket: number, outcome });
+            let (outcome, line) = (words::without_place(outcome), self.log.seq + 1);
+            let rare = task.rare();
+            rare.answered.push(Answered { ticket: number, outcome });
+            rare.answers.push(line);
         }
         number
     }

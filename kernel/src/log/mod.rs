@@ -51,13 +51,17 @@
 //! | `lines.rs` | the lines that the core writes, and the state that is shown after each |
 //! | `state.rs` | the whole state of a kernel as text |
 //! | `circle.rs` | the warning of a deadlock, when its last task begins to wait |
+//! | `pack.rs` | the packed form of values |
+//! | `flight.rs` | the flight recorder: the last lines, packed, and dumps of them |
 //!
 //! The public names are in `kernel::trace`. `tests/testing` parses the text.
 
 pub(crate) mod circle;
 pub(crate) mod event;
+pub(crate) mod flight;
 pub(crate) mod form;
 pub(crate) mod lines;
+mod pack;
 mod state;
 #[cfg(test)]
 mod text_tests;
@@ -68,9 +72,10 @@ use std::io;
 
 use log::{Level, LevelFilter};
 use traps::Time;
-use traps::internal::table::Ticket;
+use traps::internal::table::{HandleId, Ticket};
 use traps::internal::tape;
 
+use self::flight::{Columns, Recorder};
 use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Phase, Seq, Timed};
 
@@ -170,6 +175,11 @@ pub(crate) struct Log {
     pub(crate) timed: bool,
     /// Whether an observer wants the state of the kernel after each line.
     pub(crate) shows_state: bool,
+    /// Whether there is an observer.
+    is_observed: bool,
+    pub(crate) flight: Option<Recorder>,
+    /// Whether the flight recorder waits for the lines in force.
+    pub(crate) wants_head: bool,
     /// The number that the log gave to the last wait.
     waits: u64,
     /// The waits by index, each with its number, the number of its `block` or `await` line, and the
@@ -177,10 +187,13 @@ pub(crate) struct Log {
     parked: Vec<(Ticket, u64, Seq, u64)>,
     /// The log lines that armed connection deadlines last, by the slot of the deadline: the number
     /// of the deadline, and that of the line.
-    armed: Vec<(u32, Seq)>,
+    pub(crate) armed: Vec<(u32, Seq)>,
     /// A list for the holders of what a task waits for, used again for each line.
     pub(crate) holders: Vec<u64>,
     pub(crate) names: words::Names,
+    /// For the flight recorder: the lines of the registration of each handle, and of its remembered
+    /// readiness to read and to write. By the index of the handle; 0 for what is not so now.
+    pub(crate) handles: Vec<[Seq; 3]>,
     activations: Cell<Vec<Box<dyn Activation>>>,
 }
 
@@ -221,7 +234,9 @@ impl Log {
 
     /// Updates whether an observer wants every event.
     pub(crate) fn refresh_flags(&mut self) {
-        let all = !self.activations.get_mut().is_empty() || log::max_level() >= LevelFilter::Debug;
+        self.is_observed = !self.activations.get_mut().is_empty();
+        let listens = self.is_observed || self.flight.is_some();
+        let all = listens || log::max_level() >= LevelFilter::Debug;
         self.listening = cfg!(feature = "trace") && all;
         self.shows_state = self.activations.get_mut().iter().any(|it| it.wants_state());
     }
@@ -269,45 +284,104 @@ impl Log {
         found.map_or(0, |(_, line)| *line)
     }
 
-    /// Makes the line of an event, and passes it to the observers. Returns the number of the line.
-    #[cold]
+    /// Counts an event, records it, and passes its line to the observers. Returns the number of the
+    /// line.
+    #[inline(always)]
     pub(crate) fn write<'a>(
+        &mut self,
+        when: (Time, u64),
+        who: (u64, &'a str),
+        event: Event<'a>,
+        timed: Option<Timed>,
+    ) -> Seq {
+        let timed = timed.filter(|_| self.timed);
+        match self.count(when, who, &event, timed.as_ref()) {
+            Listeners::None => 0,
+            Listeners::Recorder => self.seq,
+            Listeners::Others => {
+                self.show_line(when, who, event, timed);
+                self.seq
+            }
+        }
+    }
+
+    /// Counts an event and records it. Returns who listens. The event is borrowed, because it is
+    /// large: to move it into a line costs more than to record it.
+    #[inline(never)]
+    fn count(
+        &mut self,
+        (at, turn): (Time, u64),
+        (task, name): (u64, &str),
+        event: &Event<'_>,
+        timed: Option<&Timed>,
+    ) -> Listeners {
+        let (level, target) = place(event);
+        let to_log = log::log_enabled!(target: target, level);
+        if !self.listening && !to_log {
+            return Listeners::None;
+        }
+        // No stable trace has the facts of a machine and its options.
+        let is_boot = matches!(event, Event::Boot { .. });
+        // Count the event whatever the levels and filters are, so that they do not change the
+        // numbers.
+        self.seq += u64::from(!is_boot);
+        self.turn = turn;
+        if begins(event) {
+            self.cause = self.seq;
+        }
+        if let Some(Recorder(flight)) = self.flight.as_ref().filter(|_| !is_boot) {
+            let place = Columns { seq: self.seq, at, turn, task };
+            self.wants_head |= flight.record_line(place, name, event, timed);
+        }
+        if self.is_observed || to_log { Listeners::Others } else { Listeners::Recorder }
+    }
+
+    /// Passes a line to the observers, and to the `log` facade.
+    #[cold]
+    fn show_line<'a>(
         &mut self,
         (at, turn): (Time, u64),
         (task, name): (u64, &'a str),
         event: Event<'a>,
         timed: Option<Timed>,
-    ) -> Seq {
+    ) {
         let (level, target) = place(&event);
-        let to_log = log::log_enabled!(target: target, level);
-        if !self.listening && !to_log {
-            return 0;
-        }
-        // Count the event whatever the levels and filters are, so that they do not change the
-        // numbers.
-        self.seq += u64::from(!matches!(event, Event::Boot { .. }));
-        self.turn = turn;
-        if begins(&event) {
-            self.cause = self.seq;
-        }
-        let line = Line {
-            at,
-            turn,
-            seq: self.seq,
-            task,
-            name: name.into(),
-            event,
-            timed: timed.filter(|_| self.timed),
-        };
-        // No stable trace has the facts of a machine and its options.
+        let line = Line { at, turn, seq: self.seq, task, name: name.into(), event, timed };
         if self.timed || !matches!(line.event, Event::Boot { .. }) {
             self.tell(|activation| activation.event(&line));
         }
-        if to_log {
+        if log::log_enabled!(target: target, level) {
             log::log!(target: target, level, "{line}");
         }
-        self.seq
     }
+
+    /// Stores the last line as that of the registration of a handle (0), or of its readiness to
+    /// read (1) or to write (2).
+    #[cold]
+    pub(crate) fn mark_handle(&mut self, handle: HandleId, what: usize) {
+        let index = handle.index as usize;
+        if index >= self.handles.len() {
+            self.handles.resize(index + 1, [0; 3]);
+        }
+        self.handles[index][what] = self.seq;
+    }
+
+    /// Makes a dump of the flight recorder, if there is one. `line` is that of the cause.
+    #[cold]
+    pub(crate) fn dump(&self, cause: &str, line: Seq) {
+        if let Some(Recorder(flight)) = &self.flight {
+            flight.dump_at(cause, Some(line));
+        }
+    }
+}
+
+/// Who listens to an event.
+enum Listeners {
+    None,
+    /// The flight recorder alone.
+    Recorder,
+    /// Observers, or the `log` facade.
+    Others,
 }
 
 /// Returns whether the line of an event is the cause of the lines that follow.

@@ -22,9 +22,10 @@ use crate::core::Core;
 use crate::core::sched::Sched;
 use crate::core::tasks::TaskState;
 use crate::core::timers::{Owner, lives};
+use crate::log::flight::{LinesInForce, Recorder};
 use crate::log::form::word;
 use crate::machine::Machine;
-use crate::trace::Op;
+use crate::trace::{Moved, Op};
 
 /// The part of the state that is shown after each line: who has the CPU and who is ready.
 impl<M: Machine> Sched<M> {
@@ -79,6 +80,58 @@ impl<M: Machine> Sched<M> {
 }
 
 impl<M: Machine> Core<M> {
+    /// Names the log lines that are in force to the flight recorder, which then begins its next
+    /// segment. O(tasks + waits + scopes + descriptors).
+    #[cold]
+    pub(crate) fn name_lines_in_force(&mut self) {
+        // Something is filed, so a line is missing, and the records are ahead of the log.
+        if self.sched.gate.has_filed() {
+            return;
+        }
+        self.sched.log.wants_head = false;
+        if let Some(Recorder(flight)) = &self.sched.log.flight {
+            flight.begin_segment(|lines| self.put_lines_in_force(lines));
+        }
+    }
+
+    fn put_lines_in_force(&self, lines: &mut LinesInForce<'_>) {
+        // The header of a log has no line, and task 1 has no record.
+        [1, self.wakeup.line].into_iter().for_each(|line| lines.add(line));
+        for (_, task) in self.sched.tasks.iter() {
+            let Some(rare) = &task.rare else { continue };
+            rare.lines.iter().chain(&rare.answers).for_each(|line| lines.add(*line));
+            if task.state == TaskState::Ready {
+                lines.add(rare.cause);
+            }
+        }
+        let records = self.sched.gate.records();
+        for (ticket, _) in records.waits.iter().filter(|(_, wait)| wait.is_parked()) {
+            let (number, line) = self.sched.log.number_of(ticket);
+            lines.add(line);
+            lines.add_move(Moved::Wait(number));
+        }
+        for (id, scope) in records.scopes.iter().filter(|(_, it)| it.kind != ScopeKind::Closed) {
+            lines.add(scope.line);
+            lines.add_move(Moved::Scope(scope.number));
+            // A cancellation that has ended its trap is over. A timeout that has done so is not:
+            // its timer has fired.
+            let is_over = scope.kind == ScopeKind::Task && records.places_of(id).is_empty();
+            scope.fired.iter().filter(|_| !is_over).for_each(|fired| lines.add(fired.line));
+        }
+        let deadlines = &self.sched.shared.deadlines;
+        for (slot, (_, line)) in (0..).zip(&self.sched.log.armed) {
+            if deadlines.at(slot) != Time::NEVER {
+                lines.add(*line);
+            }
+        }
+        for (index, handle) in self.handles.table.iter().enumerate() {
+            let Some(handle) = handle else { continue };
+            let is_so = [handle.registered, handle.ready[0], handle.ready[1]];
+            let known = self.sched.log.handles.get(index).copied().unwrap_or_default();
+            known.iter().zip(is_so).filter(|(_, is_so)| *is_so).for_each(|(it, _)| lines.add(*it));
+        }
+    }
+
     /// Shows the whole state to the observers that want it, because no event is being handled. If
     /// something is filed, a line is missing, and the state is shown later.
     #[inline]

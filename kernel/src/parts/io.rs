@@ -268,6 +268,9 @@ impl Handles {
                 self.changes[0] += 1;
                 let why = if again { Need::Again } else { Need::First };
                 emit!(sched, task, Event::Register { alias, why });
+                if sched.log.listening {
+                    sched.log.mark_handle(handle, 0);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -507,6 +510,9 @@ fn log_readiness(
     if news {
         let alias = sched.log.names.alias(handle);
         emit_for!(sched, KERNEL, Event::Remember { alias, direction });
+        if sched.log.listening {
+            sched.log.mark_handle(handle, 1 + direction as usize);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use traps::Site;
 use traps::internal::quietly;
 
+use crate::log::flight::Flight;
 use crate::log::words::place_of;
 use crate::machine::CpuClock;
 use crate::trace::Span;
@@ -83,6 +84,8 @@ struct Pulse {
     /// The task that ran last: its number, its name, and the location of its spawn.
     who: Mutex<(u64, String, Option<Site>)>,
     hook: Mutex<Option<StuckHook>>,
+    /// The flight recorder, which the watchdog dumps when it first reports a run.
+    flight: Mutex<Option<Flight>>,
 }
 
 impl Watchdog {
@@ -100,6 +103,11 @@ impl Watchdog {
     /// Sets the hook that gets each report.
     pub(crate) fn set_hook(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
         *enter(&self.pulse.hook) = Some(Arc::new(hook));
+    }
+
+    /// Sets the flight recorder.
+    pub(crate) fn set_flight(&mut self, flight: Flight) {
+        *enter(&self.pulse.flight) = Some(flight);
     }
 
     /// Starts the watchdog's thread, if the options ask for it and it does not exist yet.
@@ -188,7 +196,11 @@ impl Pulse {
             let lasted = now - since;
             if run % 2 == 1 && lasted >= next {
                 next = lasted.saturating_mul(2);
+                let is_first = said.is_none();
                 said = self.say_stuck(run, lasted, used(base, lasted)).or(said);
+                if is_first && said.is_some() {
+                    enter(&self.flight).iter().for_each(|flight| flight.dump("watchdog"));
+                }
             }
             thread::park_timeout((span / 4).max(Duration::from_millis(1)));
         }

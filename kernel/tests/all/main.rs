@@ -11,6 +11,7 @@ mod curio_sync;
 mod curio_task;
 mod deadlock;
 mod fleet;
+mod flight;
 mod interrupts;
 mod longrun;
 mod many_kernels;

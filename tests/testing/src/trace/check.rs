@@ -65,6 +65,9 @@ pub struct Checker {
     spans: Spans,
     causes: Causes,
     first: Option<Seq>,
+    /// The first line of a dump of the flight recorder. The lines before it are its head: those
+    /// that were in force there.
+    flight: Option<Seq>,
     last: Option<(Seq, Time, u64)>,
     /// The verbs and the tasks of the last lines, to judge a cause.
     verbs: VecDeque<(&'static str, u64)>,
@@ -85,7 +88,9 @@ const CAUSED: [&str; 6] = ["run", "wake", "deliver", "cancel", "exit", "fire"];
 impl Checker {
     /// Reads a remark: a line that starts with `#`. In an explored run, ready tasks may have run in
     /// another order. The remark `# explored ...` marks such a run, and then `fifo` is not checked.
+    /// The remark `# flight ...` marks a dump: nothing is checked at the lines of its head.
     pub fn remark(&mut self, line: &str) {
+        self.flight = flight_from(line).or(self.flight);
         let liberties = line.strip_prefix("# explored ").and_then(|case| case.split(' ').nth(1));
         let names = liberties.and_then(|word| word.strip_prefix("liberties="));
         if names.is_some_and(|names| names.split(',').any(|name| name == "order")) {
@@ -95,10 +100,16 @@ impl Checker {
 
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
+        self.lives.is_head = self.flight.is_some_and(|from| line.seq < from);
+        if self.lives.is_head {
+            return self.head(line);
+        }
         let Checker { found, lives, queue, primitives, fields, spans, .. } = self;
         let report = &mut |rule, what| found.push(Violation { seq: line.seq, rule, what });
         order(self.last, line, report);
-        let first = *self.first.get_or_insert(line.seq);
+        // The cause of a line may be older than a dump, and not in force any more.
+        let is_dump = self.flight.is_some();
+        let first = *self.first.get_or_insert(if is_dump { 0 } else { line.seq });
         match line.cause {
             Some(cause) => {
                 let back = line.seq.saturating_sub(cause) as usize;
@@ -131,6 +142,17 @@ impl Checker {
         }
     }
 
+    /// A line of the head of a dump: it only tells what is in force.
+    fn head(&mut self, line: &Line<'_>) {
+        let Checker { lives, queue, primitives, fields, spans, causes, .. } = self;
+        let report = &mut |_, _| {};
+        lives.line(line, report);
+        queue.head(line);
+        primitives.line(line, report);
+        fields.line(line, report);
+        let _ = (spans.leave(line), causes.behind(line));
+    }
+
     /// The trace is over.
     ///
     /// # Errors
@@ -139,6 +161,12 @@ impl Checker {
     pub fn end(self) -> Result<(), Vec<Violation>> {
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
+}
+
+/// Returns the first line of a dump of the flight recorder, from its remark.
+fn flight_from(remark: &str) -> Option<Seq> {
+    let words = remark.strip_prefix("# flight from=#")?;
+    words.split(' ').next()?.parse().ok()
 }
 
 /// Checks that numbers have no gaps, and that time and turn never decrease.

@@ -196,11 +196,21 @@ pub(super) struct Lives {
     queued: u64,
     /// How many jobs have a token.
     running: u64,
+    /// Whether the next lines are the head of a dump.
+    pub(super) is_head: bool,
 }
 
 impl Lives {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
-        if let Some((life, from, to)) = step(line, self.running) {
+        let tokens = match self.is_head {
+            false => self.running,
+            // The jobs that had a token then may have ended. If none waits, this one has one.
+            true => {
+                line.number("running").unwrap_or(0)
+                    - u64::from(line.verb == "offload" && line.key("queued") == Some("0"))
+            }
+        };
+        if let Some((life, from, to)) = step(line, tokens) {
             let again = line.verb == "exit" && self.state(&life) == Ended;
             self.must_be(report, if again { "exit" } else { life.0.rule() }, &life, from);
             self.go(life, to);

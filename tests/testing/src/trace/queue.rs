@@ -40,6 +40,14 @@ impl Queue {
         self.tasks.get(&task).is_some_and(|task| task.runs)
     }
 
+    /// Reads a line of the head of a dump. The run before a `block` is not there.
+    pub(super) fn head(&mut self, line: &Line<'_>) {
+        self.line(line, &mut |_, _| {});
+        if line.verb == "block" {
+            self.tasks.entry(line.task).or_default().ready = None;
+        }
+    }
+
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         let task = self.tasks.entry(line.task).or_default();
         match line.verb {

@@ -103,6 +103,8 @@ pub struct State {
     next_from: Option<u64>,
     /// The number of jobs with a thread.
     threads: u64,
+    /// The first line behind the head of a dump of the flight recorder.
+    flight: Option<Seq>,
     changed: Vec<Key>,
 }
 
@@ -133,6 +135,12 @@ impl State {
     #[must_use]
     pub fn changed(&self) -> &[Key] {
         &self.changed
+    }
+
+    /// Takes the lines before this one as the head of a dump of the flight recorder: as those that
+    /// were in force there, and not as all lines.
+    pub fn head_until(&mut self, from: Seq) {
+        self.flight = Some(from);
     }
 
     /// Follows the next line.

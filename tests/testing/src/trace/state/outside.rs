@@ -200,8 +200,12 @@ impl State {
         if line.word(1) == "starts" {
             self.set_job(job, line, JobDoing::Runs);
         } else {
-            // The new job is counted among the running or the waiting jobs.
-            let runs = line.number("running").is_some_and(|running| running > self.threads);
+            // The new job is counted among the running or the waiting jobs. In the head of a dump,
+            // the jobs before it are not all there.
+            let runs = match self.flight.is_some_and(|from| line.seq < from) {
+                false => line.number("running").is_some_and(|running| running > self.threads),
+                true => line.key("queued") == Some("0"),
+            };
             let doing = if runs { JobDoing::Runs } else { JobDoing::Queued };
             let limiter = line.key("limiter").map(Box::from);
             let task = line.task;
