@@ -111,7 +111,8 @@ enum Command {
     State {
         #[command(flatten)]
         input: Input,
-        /// The number of an event, or a time: 812, '#0812', 0.5, 250ms; the last line without it
+        /// The number of an event, or a time: 812, '#0812', 0.5, 250ms; the last line without it, or
+        /// the line of the cause of a dump
         #[arg(long, value_name = "LINE|TIME", value_parser = state::at)]
         at: Option<state::At>,
         /// Print the text that the kernel itself prints in tests, and what only the log knows
@@ -476,12 +477,14 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
                     })
                 });
             }
-            let place = at.map_or(Ok(state::count(&trace) - 1), |at| state::place(&trace, at));
+            let last = trace.cause_of_dump().unwrap_or(state::count(&trace) - 1);
+            let place = at.map_or(Ok(last), |at| state::place(&trace, at));
             print(&show(place.map_err(wrong)?))
         }
         Command::Step { input, at } => {
             let trace = of(input)?;
-            let place = at.map_or(Ok(0), |at| state::place(&trace, at)).map_err(wrong)?;
+            let first = trace.cause_of_dump().unwrap_or(0);
+            let place = at.map_or(Ok(first), |at| state::place(&trace, at)).map_err(wrong)?;
             keys::step(&trace, place, paint)
         }
         Command::Task { task, input } => tell_task(&of(input)?, task, paint),
@@ -504,8 +507,12 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             print(&slow.show(over.header.as_deref(), paint))
         }
         Command::Summary { input } => {
-            let mut summary = Summary::default();
-            summary.tally.writer = each(input, |line| summary.line(line))?.goes_on;
+            let summary = RefCell::new(Summary::default());
+            let line = |line: &Line<'_>| summary.borrow_mut().line(line);
+            let source = open(input.file.as_deref())?;
+            let over = source.lines(line, |remark| summary.borrow_mut().remark(remark))?;
+            let mut summary = summary.into_inner();
+            summary.tally.writer = over.goes_on;
             print(&summary.show(paint))
         }
         Command::Select { query, input, count: true, .. } => count_selected(query, input),

@@ -62,8 +62,10 @@ pub fn lanes(trace: &Trace, width: usize, out: &mut dyn Write) -> io::Result<()>
         turns.clear();
         io::Result::Ok(())
     };
+    let begin = trace.begin();
     for place in 0..trace.len() {
-        let turn = trace.turn(place);
+        // The lines of the head of a dump are older than its first turn.
+        let turn = trace.turn(place.max(begin));
         if turns.last() != Some(&turn) {
             if turns.len() == columns {
                 flush(&mut turns, &mut lanes)?;

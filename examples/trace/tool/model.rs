@@ -279,6 +279,17 @@ impl Trace {
         }
     }
 
+    /// Returns the first place behind the head of a dump of the flight recorder; 0 for another log.
+    pub fn begin(&self) -> usize {
+        let from = self.whole.flight().map_or(0, |flight| flight.from);
+        self.seq.partition_point(|seq| *seq < from).min(self.len().saturating_sub(1))
+    }
+
+    /// Returns the place of the cause of a dump, or `None` for another log.
+    pub fn cause_of_dump(&self) -> Option<usize> {
+        self.place(self.whole.flight()?.at)
+    }
+
     fn place_in_last_section(&self, seq: Seq) -> Option<usize> {
         let first = *self.sections.last()?;
         let within = self.seq[first..].binary_search(&seq).ok()?;

@@ -12,6 +12,7 @@ use traps::Time;
 
 use super::chain;
 use super::model::{Trace, notified_in_words};
+use super::reading::Flight;
 use super::style::Paint;
 
 /// The requested line.
@@ -381,11 +382,15 @@ const EVERY: usize = 1024;
 impl<'t> Walk<'t> {
     /// Begins at the first line of a trace, which must have one.
     pub fn new(trace: &'t Trace) -> Walk<'t> {
-        let mut after = State::default();
+        let mut first = State::default();
+        if let Some(Flight { from, .. }) = trace.whole.flight() {
+            first.head_until(from);
+        }
+        let mut after = first.clone();
         after.line(&line_at(trace, 0));
         let every = EVERY.max(count(trace).div_ceil(KEPT));
-        let kept = vec![State::default()];
-        Walk { trace, kept, every, place: 0, before: State::default(), after }
+        let kept = vec![first.clone()];
+        Walk { trace, kept, every, place: 0, before: first, after }
     }
 
     /// The place of the line.

@@ -8,6 +8,7 @@ use testing::trace::{Behind, Causes, Line};
 
 use super::life::percent;
 use super::living::{Mark, trap};
+use super::reading::Flight;
 use super::stuck::Closed;
 use super::style::Paint;
 use super::tables::Table;
@@ -23,6 +24,7 @@ pub struct Summary {
     turn: Option<u64>,
     /// For each kind of trap, how many were answered at once, blocked, and were interrupted.
     traps: BTreeMap<Box<str>, [u64; 3]>,
+    flight: Option<Flight>,
 }
 
 /// The counted things, in the order of the output.
@@ -61,8 +63,18 @@ const COUNTS: [(What, &str); 13] = [
 ];
 
 impl Summary {
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.flight = Flight::of(text).or(self.flight);
+    }
+
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
+        // The head of a dump tells what was in force, and not what happened.
+        if self.flight.is_some_and(|flight| line.seq < flight.from) {
+            self.causes.behind(line);
+            return self.tally.line(line);
+        }
         self.count(Events, 1);
         if self.turn.replace(line.turn) != Some(line.turn) {
             self.count(Turns, 1);

@@ -5,7 +5,7 @@ use kernel::trace::Seq;
 use testing::trace::Line;
 use traps::Time;
 
-use super::reading::Bad;
+use super::reading::{Bad, Flight};
 use super::select::REMARK;
 
 /// The largest number of faults that are listed one by one.
@@ -23,12 +23,30 @@ pub struct Whole {
     is_growing: bool,
     /// Whether `select` has written the log, so that lines are missing on purpose.
     is_selection: bool,
+    /// Set if the log is a dump of the flight recorder.
+    flight: Option<Flight>,
 }
 
 impl Whole {
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.flight = Flight::of(text).or(self.flight);
+        self.is_selection |= text.starts_with(REMARK);
+    }
+
+    /// The remark of a dump of the flight recorder, if the log is one.
+    pub fn flight(&self) -> Option<Flight> {
+        self.flight
+    }
+
     /// Follows the next line, which has this number in its file.
     pub fn line(&mut self, line: &Line<'_>, number: usize) {
         let seq = line.seq;
+        // The head of a dump has only the lines in force.
+        if self.flight.is_some_and(|flight| seq <= flight.from) {
+            self.last = Some((seq, line.at, line.turn));
+            return;
+        }
         match self.last {
             // A timed trace begins with event 0.
             None if seq > 1 && !self.is_selection => self.fault(|| {
@@ -62,11 +80,6 @@ impl Whole {
         }
         (self.last, self.unread) = (Some((seq, line.at, line.turn)), 0);
         self.is_halted = line.verb == "halt";
-    }
-
-    /// Follows a remark.
-    pub fn remark(&mut self, text: &str) {
-        self.is_selection |= text.starts_with(REMARK);
     }
 
     /// Whether `select` has written the log.
@@ -104,7 +117,8 @@ impl Whole {
             let s = if more == 1 { "" } else { "s" };
             faults.push(format!("and {more} more fault{s} of this kind"));
         }
-        let needs_no_end = self.is_halted || self.is_growing || self.is_selection;
+        let needs_no_end =
+            self.is_halted || self.is_growing || self.is_selection || self.flight.is_some();
         if let Some((last, ..)) = self.last.filter(|_| !needs_no_end) {
             faults.push(format!(
                 "the log ends at #{last:04} without a `halt` line: its program ended before \

@@ -2,6 +2,7 @@
 
 mod command;
 mod debugger;
+mod dump;
 mod select;
 mod step;
 mod tool;
