@@ -268,7 +268,7 @@ impl<M: Machine> Core<M> {
             let ran = self.sched.ran(index);
             self.sched.tasks[index].since = self.sched.now;
             let line = emit!(self.sched, index, Event::Block { op, wait: None }, ran);
-            self.sched.tasks[index].rare().lines[1] = line;
+            self.sched.keep_block(index, line);
         }
         if self.options.policy == Policy::NextSleep {
             self.handles.undefer(&mut self.sched, index, Why::Suspend);

@@ -40,7 +40,9 @@ impl<M: Machine> Sched<M> {
         answered.clear();
         let rare = self.tasks[index].rare();
         rare.answered = answered;
-        rare.answers.clear();
+        if self.log.flight.is_some() {
+            rare.answers.clear();
+        }
     }
 
     /// Reads the clock, and returns the time for which the running task has had the CPU. Returns
@@ -110,13 +112,21 @@ impl<M: Machine> Sched<M> {
         if leaves {
             let ran = self.ran(task);
             let line = emit!(self, task, Event::Block { op, wait: Some(wait) }, ran);
-            self.tasks[task].rare().lines[1] = line;
+            self.keep_block(task, line);
         } else {
             emit!(self, task, Event::Await { op, wait });
         }
         self.log.holders = holders;
         if let Some(line) = circle {
             self.log.dump("deadlock", line);
+        }
+    }
+
+    /// Stores the line of a task's `block`, for the flight recorder.
+    #[inline]
+    pub(crate) fn keep_block(&mut self, task: TaskIndex, line: Seq) {
+        if self.log.flight.is_some() {
+            self.tasks[task].rare().lines[1] = line;
         }
     }
 
@@ -194,7 +204,9 @@ impl<M: Machine> Sched<M> {
             let (outcome, line) = (words::without_place(outcome), self.log.seq + 1);
             let rare = task.rare();
             rare.answered.push(Answered { ticket: number, outcome });
-            rare.answers.push(line);
+            if self.log.flight.is_some() {
+                rare.answers.push(line);
+            }
         }
         number
     }

@@ -298,8 +298,8 @@ impl Log {
         match self.count(when, who, &event, timed.as_ref()) {
             Listeners::None => 0,
             Listeners::Recorder => self.seq,
-            Listeners::Others => {
-                self.show_line(when, who, event, timed);
+            Listeners::Others { to_log } => {
+                self.show_line(when, who, event, timed, to_log);
                 self.seq
             }
         }
@@ -333,7 +333,7 @@ impl Log {
             let place = Columns { seq: self.seq, at, turn, task };
             self.wants_head |= flight.record_line(place, name, event, timed);
         }
-        if self.is_observed || to_log { Listeners::Others } else { Listeners::Recorder }
+        if self.is_observed || to_log { Listeners::Others { to_log } } else { Listeners::Recorder }
     }
 
     /// Passes a line to the observers, and to the `log` facade.
@@ -344,13 +344,14 @@ impl Log {
         (task, name): (u64, &'a str),
         event: Event<'a>,
         timed: Option<Timed>,
+        to_log: bool,
     ) {
-        let (level, target) = place(&event);
         let line = Line { at, turn, seq: self.seq, task, name: name.into(), event, timed };
         if self.timed || !matches!(line.event, Event::Boot { .. }) {
             self.tell(|activation| activation.event(&line));
         }
-        if log::log_enabled!(target: target, level) {
+        if to_log {
+            let (level, target) = place(&line.event);
             log::log!(target: target, level, "{line}");
         }
     }
@@ -381,7 +382,10 @@ enum Listeners {
     /// The flight recorder alone.
     Recorder,
     /// Observers, or the `log` facade.
-    Others,
+    Others {
+        /// Whether the `log` facade wants the line.
+        to_log: bool,
+    },
 }
 
 /// Returns whether the line of an event is the cause of the lines that follow.
