@@ -27,6 +27,14 @@ impl Handler for Page {
 
 /// Runs a server with the page, and returns what its clients return. All connections end before.
 fn serve_while<T: Send + 'static>(clients: impl FnOnce(SocketAddr) -> T + Send + 'static) -> T {
+    serve_beside(async {}, clients)
+}
+
+/// Runs a server with the page beside another task, `beside`.
+fn serve_beside<T: Send + 'static>(
+    beside: impl Future<Output = ()> + 'static,
+    clients: impl FnOnce(SocketAddr) -> T + Send + 'static,
+) -> T {
     let mut kernel = Kernel::new(Real::new().unwrap());
     kernel_page::watch(&mut kernel);
     let result = kernel.run(async {
@@ -34,6 +42,7 @@ fn serve_while<T: Send + 'static>(clients: impl FnOnce(SocketAddr) -> T + Send +
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         spawn("server", serve(listener, Rc::new(Page), config.clone())).detached().await;
+        spawn("beside", beside).detached().await;
         let result = run_in_thread(move || clients(addr)).await.unwrap();
         while config.connections() > 0 {
             sleep(Duration::from_millis(1)).await.unwrap();
@@ -52,20 +61,31 @@ fn open(addr: SocketAddr) -> (BufReader<TcpStream>, String, Option<String>) {
     stream.set_read_timeout(Some(child::LIMIT)).unwrap();
     stream.write_all(b"GET /kernel/events HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream);
-    let mut line = || {
-        let mut line = String::new();
-        (lines.read_line(&mut line).unwrap() > 0).then_some(line)
-    };
-    let status = line().unwrap();
-    let update = status.contains(" 200 ").then(|| {
-        loop {
-            let line = line().expect("an update comes");
-            if line.starts_with("data: ") {
-                break line;
-            }
-        }
-    });
+    let mut status = String::new();
+    lines.read_line(&mut status).unwrap();
+    let update = status.contains(" 200 ").then(|| next(&mut lines));
     (lines, status, update)
+}
+
+/// Returns the next update of a feed.
+fn next(feed: &mut BufReader<TcpStream>) -> String {
+    feed.lines().map(Result::unwrap).find(|line| line.starts_with("data: ")).expect("an update")
+}
+
+#[test]
+fn an_update_shows_the_busy_tasks_although_its_own_task_has_the_cpu() {
+    let busy = async { while yield_now().await.is_ok() {} };
+    serve_beside(busy, |addr| {
+        let (mut feed, _, first) = open(addr);
+        let value =
+            |update: &str| -> Value { serde_json::from_str(&update["data: ".len()..]).unwrap() };
+        let first = value(&first.unwrap());
+        let row = first["rows"].as_array().unwrap().iter().find(|row| row["name"] == "beside");
+        let look = value(&next(&mut feed))["common"]["look"].clone();
+        let seen = look.as_array().unwrap().iter().find(|it| it["id"] == row.unwrap()["id"]);
+        let state = &seen.expect("it is always busy")["state"];
+        assert!(state == "running" || state == "ready", "{look}");
+    });
 }
 
 #[test]

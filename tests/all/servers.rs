@@ -908,8 +908,9 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     while !said.contains("conn-3 exit") {
         let text = next().unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(value["most_ready"].is_u64() && value["waiting"].is_u64(), "{text}");
-        assert_eq!(value["lints"], serde_json::json!([]), "{text}");
+        // A stalled machine can make a run long, which is a lint.
+        let common = &value["common"];
+        assert!(common["most_ready"].is_u64() && common["lints"].is_array(), "{text}");
         for line in value["lines"].as_array().unwrap() {
             let words: Vec<&str> = line.as_str().unwrap().split_whitespace().collect();
             said += &(words.join(" ") + "\n");

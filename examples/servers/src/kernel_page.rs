@@ -52,9 +52,8 @@ struct Shown {
     /// The last event before the update, and the last event in it.
     before: Seq,
     last: Seq,
-    /// The largest number of ready tasks since the previous update, and the lints.
-    most_ready: usize,
-    lints: Value,
+    /// The parts that are the same in both.
+    common: Value,
     /// The changes since the previous update, and everything, for a page that has not seen the
     /// previous update. Each is made when a page needs it.
     changes: Option<Rc<str>>,
@@ -71,13 +70,12 @@ impl Shown {
                 at: now,
                 before: self.last,
                 last: board.last,
-                most_ready: board.take_most_ready(),
-                lints: board.lints.list(&board.tasks, now),
+                common: common(board, now),
                 changes: None,
                 all: None,
             };
         }
-        let (most_ready, lints) = (self.most_ready, &self.lints);
+        let common = &self.common;
         let (text, before) = match self.number - seen {
             0 => return None,
             1 if seen > 0 => (&mut self.changes, self.before),
@@ -85,8 +83,7 @@ impl Shown {
         };
         let make = || {
             let mut update = snapshot(board, (before, self.last), now);
-            update["most_ready"] = most_ready.into();
-            update["lints"] = lints.clone();
+            update["common"] = common.clone();
             update.to_string().into()
         };
         Some((text.get_or_insert_with(make).clone(), self.number))
@@ -217,17 +214,30 @@ fn thread_ran() -> Option<u64> {
     Some(text.split(' ').next()?.parse::<u64>().ok()? / 1_000)
 }
 
+/// Returns the parts of an update that are the same for a new page, as JSON.
+fn common(board: &mut Board, now: Time) -> Value {
+    board.next_look = now + EVERY / 2;
+    let look = std::mem::take(&mut board.look);
+    let look = look.iter().map(|(id, state, span, woken)| {
+        json!({ "id": id, "state": state, "for": micros(*span), "woken": woken })
+    });
+    json!({
+        "look": look.take(TASKS).collect::<Vec<_>>(),
+        "most_ready": board.take_most_ready(),
+        "waiting": board.tasks.values().filter(|task| task.state == "parked").count(),
+        "lints": board.lints.list(&board.tasks, now),
+    })
+}
+
 /// Returns all changes after the event `shown`, as JSON, with the log lines up to the event `last`.
 fn snapshot(board: &Board, (shown, last): (Seq, Seq), now: Time) -> Value {
     let tasks = board.tasks.iter().take(TASKS);
     let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
-    let waiting = board.tasks.values().filter(|task| task.state == "parked").count();
     json!({
         "worker": worker(),
         "at": now.as_micros(),
         "count": board.count,
         "live": board.tasks.len(),
-        "waiting": waiting,
         "cpu": { "thread": thread_ran(), "tasks": micros(board.ran), "page": micros(board.own) },
         "ids": tasks.map(|(id, _)| id).collect::<Vec<_>>(),
         "rows": rows.map(|(id, task)| row(*id, task)).collect::<Vec<_>>(),

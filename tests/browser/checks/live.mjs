@@ -81,6 +81,8 @@ const FACTS = {
     + "Waiting: 3: t902 mutex accounts, held by t903, t904 mutex accounts, held by t901, t903 the end of t901",
   "cut cards": 0,
   "a moved card": "t903",
+  "at a look": "t902,t901 has accounts,t904",
+  "headline of a look": "4 tasks: 1 running, 2 ready, 1 parked: 1",
   "cards close": true,
   "focus is back": true,
   locks: "mutex accounts, held by t901: 2 wait, longest 2.0 s: t902, t904; "
@@ -167,8 +169,8 @@ async function inPage() {
   ];
   facts.trends = await until(() => all(".trend path").length === 3 && all(".trend path").every((it) => /L.*L/.test(it.getAttribute("d"))));
   known.trend.length = 0;
-  const update = (more) => learn({
-    at: 3e6, count: 1, live: 4, waiting: 3, most_ready: 7, cpu: { thread: 0, tasks: 0, page: 0 }, ids: [901, 902, 903, 904], rows: rows(), ...more,
+  const update = ({ lints = [], look = [], ...more } = {}) => learn({
+    at: 3e6, count: 1, live: 4, common: { waiting: 3, most_ready: 7, lints, look }, cpu: { thread: 0, tasks: 0, page: 0 }, ids: [901, 902, 903, 904], rows: rows(), ...more,
   });
   const lints = [{ kind: "a lock held over a sleep", at: 1e6, text: "t901 <b>held</b> it", lines: ["1.000000 take"] }];
   update({ lints });
@@ -191,6 +193,12 @@ async function inPage() {
   update({ rows: [told(903, "ready", [])] });
   showCards();
   facts["a moved card"] = text("#present .hot .name");
+  // What the last look saw counts.
+  update({ look: [{ id: 902, state: "running", for: 0, woken: 31 }, { id: 904, state: "ready", for: 2e6, woken: 30 }] });
+  showCards();
+  facts["at a look"] = all("#present .column").slice(0, 2).map(cardsIn).join();
+  show();
+  facts["headline of a look"] = text("#headline")[0].slice(0, 40);
   key("Escape");
   facts["cards close"] = !present.checkVisibility();
   facts["focus is back"] = document.activeElement === document.getElementById("cards");

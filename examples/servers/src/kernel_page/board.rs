@@ -80,7 +80,14 @@ pub struct Board {
     /// The ready tasks, and the largest number of them since the last update of the page.
     ready: usize,
     most_ready: usize,
+    /// The tasks that ran or were ready at the last look, and the time of the next look.
+    pub look: Vec<Seen>,
+    pub next_look: Time,
 }
+
+/// A task that runs or is ready at a look: its number, its state, for how long, and the number of
+/// the line that made it ready.
+pub type Seen = (u64, &'static str, Duration, Seq);
 
 impl Board {
     pub fn hide(&mut self, task: u64) {
@@ -104,6 +111,18 @@ impl Board {
 
     fn is_ready(&self, task: u64) -> bool {
         self.tasks.get(&task).is_some_and(|task| task.state == "ready")
+    }
+
+    /// Looks which tasks run and are ready. An update is made while the page's own task runs, often
+    /// when all others have run. So the look is at the first run of another task that is due.
+    fn look(&mut self, now: Time) {
+        self.next_look = Time::NEVER;
+        let busy = self.tasks.iter().filter(|(_, task)| task.state != "parked");
+        let seen = busy.map(|(id, task)| {
+            let woken = task.wake.as_ref().or(task.spawn.as_ref());
+            (*id, task.state, now.since(task.since), woken.map_or(0, |kept| kept.seq))
+        });
+        self.look = seen.collect();
     }
 
     /// Returns the largest number of ready tasks since the last call.
@@ -143,6 +162,10 @@ impl Board {
             self.follow(line, &kept, ran);
             self.ready += usize::from(moves && self.is_ready(line.task));
             self.most_ready = self.most_ready.max(self.ready);
+            let is_run = matches!(line.event, Run { .. });
+            if is_run && self.viewers > 0 && line.at >= self.next_look {
+                self.look(line.at);
+            }
         }
         let place = place(line.seq);
         if place >= self.events.len() {

@@ -1,4 +1,4 @@
-  hall.render(0, { clock: clock(), time });
+  hall.render(0, { clock: known.at, time });
   hall.part("where").textContent = "live";
   cards.before = new Map(tasks.map(({ id, state }) => [id, state]));
 }

@@ -21,7 +21,8 @@ function forget() {
 }
 
 // What the server sends: changes since the last time.
-function learn({ worker, at, count, live, cpu, ids, rows, waiting = 0, most_ready: ready = 0, lints = [] }) {
+function learn({ worker, at, count, live, cpu, ids, rows, common }) {
+  const { waiting, most_ready: ready, lints, look } = common;
   const isFirst = known.history.length === 0;
   Object.assign(known, { worker, at, live, lints, heard: performance.now() });
   known.trend.push({ at, ready, waiting, cpu: shareSince(known.history.at(-1), { at, ...cpu }) });
@@ -33,10 +34,14 @@ function learn({ worker, at, count, live, cpu, ids, rows, waiting = 0, most_read
     const past = known.tasks.get(row.id)?.past ?? [[at, isFirst ? row.ran : 0]];
     past.push([at, row.ran]);
     while (past.length > 2 && past[1][0] <= at - WINDOW) past.shift();
-    known.tasks.set(row.id, Object.assign(row, { past, waits: row.waits.map(waitOf) }, { family: familyOf(row.name) }));
+    const own = { state: row.state, since: row.since, woken: 0 };
+    known.tasks.set(row.id, Object.assign(row, { past, own, waits: row.waits.map(waitOf) }, { family: familyOf(row.name) }));
   }
   const alive = new Set(ids);
   for (const id of known.tasks.keys()) if (!alive.has(id)) known.tasks.delete(id);
+  // At the look more tasks were busy than when the rows were made.
+  const seen = new Map(look.map(({ id, state, woken, for: span }) => [id, { state, woken, since: at - span }]));
+  for (const task of known.tasks.values()) Object.assign(task, task.own, seen.get(task.id));
 }
 
 const familyOf = (name) => name.replace(/\d+/g, "*");

@@ -1746,6 +1746,20 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
 }
 
 #[test]
+fn a_task_that_yielded_ran_because_it_had_yielded() {
+    let text = "\
+#trace v3 clock=virtual seed=0 tick=0.3s
+ 0.000000       0  #0001   2 main     spawn    parent=- at=a.rs:1
+ 0.000000       1  #0002   2 main     run      cause=#0001
+ 0.000000       1  #0003   2 main     block    yield k=1 at=a.rs:2
+ 0.000000       1  #0004   2 main     wake     yield k=1 cause=#0003
+ 0.000000       2  #0005   2 main     run      cause=#0004 parked=0s k=1 = ok
+";
+    let said = "Task 2 `main` ran because it had yielded at a.rs:2 until the next turn.";
+    assert_eq!(why(&read(text), 5).lines().next(), Some(said));
+}
+
+#[test]
 fn the_answer_in_the_readme_is_that_of_the_tool() {
     let readme = include_str!("../../../../README.md");
     let (what, rest) =
