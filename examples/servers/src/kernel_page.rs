@@ -218,13 +218,16 @@ fn thread_ran() -> Option<u64> {
 fn common(board: &mut Board, now: Time) -> Value {
     board.next_look = now + EVERY / 2;
     let look = std::mem::take(&mut board.look);
+    let parked = board.tasks.values().filter(|task| task.state == "parked").count();
+    let waiting =
+        if look.is_empty() { parked } else { board.tasks.len().saturating_sub(look.len()) };
     let look = look.iter().map(|(id, state, span, woken)| {
         json!({ "id": id, "state": state, "for": micros(*span), "woken": woken })
     });
     json!({
         "look": look.take(TASKS).collect::<Vec<_>>(),
         "most_ready": board.take_most_ready(),
-        "waiting": board.tasks.values().filter(|task| task.state == "parked").count(),
+        "waiting": waiting,
         "lints": board.lints.list(&board.tasks, now),
     })
 }
