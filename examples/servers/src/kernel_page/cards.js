@@ -25,7 +25,7 @@ function showCards(time = 0) {
   const lanes = [{ id: 0, name: "kernel" }, ...tasks].map(({ id, name }) => ({ id, name, events: [], waits: [] }));
   const laneOf = new Map(lanes.map(({ id }, lane) => [id, lane]));
   const trace = { circles: [], timed: false, clock: "real", sources: {} };
-  const [taskOf, turn, takesTime] = [[], [], true];
+  const [taskOf, turn, timePasses] = [[], [], true];
   const why = Why({ line, behind: () => -1, find: () => -1, name: (id) => known.tasks.get(id)?.name ?? null, whole: false });
   const prose = { ...why, say: () => [headline()] };
   const tables = {
