@@ -46,7 +46,7 @@ function movie(from, to, scheme) {
     }
     const circle = columnsAt.circleClosedAt(n);
     const end = circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
-    const clock = takesTime ? `${(at[n] / 1e6).toFixed(3)} s` : `turn ${turn[n]}`;
+    const clock = timePasses ? `${(at[n] / 1e6).toFixed(3)} s` : `turn ${turn[n]}`;
     return { cards, sizes, clock, isRed: Boolean(circle), sentence: words(prose.say(n)) + end };
   }
   presenting.open({ n: placeOf(from), from: placeOf(from), to: placeOf(to), unit: "move" });
