@@ -199,8 +199,8 @@ const LAYERED: [&str; 5] = ["core", "interrupts", "log", "parts", "view"];
 /// Methods that the standard library has too. A call of one does not show whose it is.
 const COMMON: &str = "\
     add after begin borrow by bytes collect contains count end enter file first finish from get \
-    insert interrupt is_empty iter key kind last leave lock name of post remove scope set take \
-    with word";
+    insert interrupt is_empty iter key kind last leave line lock name of post remove scope set \
+    spawn take with word";
 
 #[test]
 fn no_methods_of_the_cores_call_each_other_in_a_circle() {

@@ -101,7 +101,7 @@ impl Flight {
         });
         let theirs = write.clone();
         let thread = thread::Builder::new().name("trapline-flight".to_owned());
-        match thread::Builder::spawn(thread, move || theirs()) {
+        match thread.spawn(move || theirs()) {
             Ok(thread) => {
                 let mut writers = enter(&self.0.writers);
                 writers.retain(|thread| !thread.is_finished());
