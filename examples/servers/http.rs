@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::log::{ACCESS, access_time};
 use net::Stream;
@@ -56,6 +56,8 @@ type Work = fn(&OwnedRequest) -> io::Result<Response>;
 pub struct App {
     routes: Router<Route>,
     kernel_page: bool,
+    /// A handler that takes longer makes a dump of the flight recorder.
+    slow: Option<Duration>,
     /// `None` if no directory was given.
     files: Option<Files>,
     blocking: Blocking<Work>,
@@ -88,6 +90,7 @@ impl App {
         Ok(App {
             routes,
             kernel_page: flags.kernel_page,
+            slow: flags.slow,
             files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
             gate: Blocking::new(behind, 0, task as Work).behind(limit),
@@ -101,7 +104,10 @@ impl Handler for App {
             Ok(route) => route,
             Err(answer) => return Ok(answer),
         };
-        match route {
+        // A stream of events takes as long as its client likes.
+        let is_stream = matches!(route, Route::Stream | Route::Events | Route::KernelEvents);
+        let slow = self.slow.filter(|_| !is_stream).map(|slow| (slow, Instant::now()));
+        let response = match route {
             Route::Hello => Ok(hello()),
             Route::Plaintext => Ok(plaintext()),
             Route::Sleep => {
@@ -127,7 +133,11 @@ impl Handler for App {
             },
             Route::Blocking => Box::pin(self.blocking.handle(request)).await,
             Route::Gate => Box::pin(self.gate.handle(request)).await,
+        };
+        if slow.is_some_and(|(slow, begin)| begin.elapsed() > slow) {
+            common::flight::dump("slow");
         }
+        response
     }
 }
 

@@ -111,8 +111,8 @@ enum Command {
     State {
         #[command(flatten)]
         input: Input,
-        /// The number of an event, or a time: 812, '#0812', 0.5, 250ms; the last line without it, or
-        /// the line of the cause of a dump
+        /// The number of an event, or a time: 812, '#0812', 0.5, 250ms; without it the last line,
+        /// or the line of the cause of a dump
         #[arg(long, value_name = "LINE|TIME", value_parser = state::at)]
         at: Option<state::At>,
         /// Print the text that the kernel itself prints in tests, and what only the log knows

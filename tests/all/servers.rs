@@ -1336,3 +1336,35 @@ fn more_connections_than_descriptors_are_left_have_a_line_at_the_start() {
         assert_eq!(warned.count(), usize::from(wanted), "{args:?} {seats}: {log}");
     }
 }
+
+#[test]
+fn a_recorded_server_dumps_its_log_at_a_slow_request_and_at_a_signal() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flight");
+    drop(fs::remove_dir_all(&folder));
+    fs::create_dir(&folder).unwrap();
+    let mut command = Command::new(build("http"));
+    command.current_dir(&folder).args(["--flight", "64k", "--slow", "5ms"]).args(PATIENT);
+    let server = start_by(&mut command, PathBuf::new());
+    // The second slow request comes within a minute of the first.
+    for _ in 0..2 {
+        let answer =
+            server.ask("GET /sleep?ms=20 HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    server.process.send("USR1");
+    server.ask("GET / HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n");
+    server.process.send("TERM");
+    assert!(server.process.wait_with_output().status.success());
+    let dumps =
+        fs::read_dir(&folder).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()));
+    let mut causes: Vec<String> = dumps
+        .map(|dump| {
+            let dump = dump.unwrap();
+            let (_, cause) = dump.split_once(" cause=").unwrap();
+            trace::check(&trace::trace(&dump).unwrap()).unwrap();
+            cause.split(' ').next().unwrap().to_owned()
+        })
+        .collect();
+    causes.sort();
+    assert_eq!(causes, ["SIGUSR1", "slow"]);
+}

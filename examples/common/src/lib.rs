@@ -3,6 +3,7 @@
 //!
 //! Read the example first: nothing here is about tasks.
 
+pub mod flight;
 pub mod limits;
 pub mod log;
 pub mod message;
@@ -40,6 +41,10 @@ pub struct Common {
     /// Add measured times to the trace
     #[arg(long)]
     timed: bool,
+    /// Keep the last lines of the trace in SIZE bytes, such as 16m, and write them to a file if
+    /// something goes wrong, or at SIGUSR1
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    flight: Option<usize>,
     /// Report a task while a run of it lasts for more than MS milliseconds
     #[arg(long, value_name = "MS", value_parser = values::millis)]
     pub watchdog: Option<Duration>,
@@ -113,7 +118,8 @@ impl Common {
     /// has the example's own limits, in addition to the limits of its kernel.
     pub fn print_lists(&self, options: &Options, own: &[limits::Limit]) {
         // A log of events has the times too.
-        if self.timed && self.trace.is_none() && std::env::var_os("RUST_LOG").is_none() {
+        let is_traced = self.trace.is_some() || self.flight.is_some();
+        if self.timed && !is_traced && std::env::var_os("RUST_LOG").is_none() {
             fail("error: --timed adds times to a trace; expected --trace FILE as well");
         }
         if self.list_traps {
@@ -173,6 +179,9 @@ impl Common {
         let (worker, also) = (log::worker(), log::worker());
         kernel.on_stuck(move |stuck| log::say(&worker, stuck));
         kernel.on_signal(Signal::User1, move |table| log::say(&also, table));
+        if let Some(bytes) = self.flight {
+            flight::record(&mut kernel, bytes);
+        }
         match self.trace.as_deref() {
             None => {}
             Some("-") => {

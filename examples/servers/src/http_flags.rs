@@ -2,6 +2,7 @@
 //! its routes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args as _, Command, FromArgMatches as _};
 use net::http::{Config, Deadlines, Limits};
@@ -34,6 +35,10 @@ pub struct HttpFlags {
     /// Threads for /blocking, of each worker; others wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between(1, THREADS))]
     pub blocking_threads: u64,
+    /// Dump the flight recorder when a handler has taken longer than TIME, at most once a minute;
+    /// needs --flight
+    #[arg(long, value_name = "TIME", value_parser = values::millis)]
+    pub slow: Option<Duration>,
     /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,

@@ -219,7 +219,7 @@ fn faults_of(dump: &Dump, lines: &BTreeMap<u64, String>, whole: &str) -> Vec<Str
     faults
 }
 
-/// `FLIGHT_SEEDS=N` tests this many programs, with some 25 dumps each.
+/// `FLIGHT_SEEDS=N` tests this many programs, with some 40 dumps each.
 #[test]
 fn a_dump_has_the_lines_and_the_state_of_the_whole_log() {
     let asked = std::env::var("FLIGHT_SEEDS").ok();
