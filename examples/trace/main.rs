@@ -3,6 +3,8 @@
 mod file;
 mod input;
 mod keys;
+#[cfg(unix)]
+mod replay;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -230,6 +232,13 @@ enum Command {
         #[command(flatten)]
         input: Input,
     },
+    /// Runs the program of a record again up to a line, in a debugger if asked for
+    ///
+    /// `trace replay http.record --until '#0120' --debugger gdb` stops in the poll that wrote line
+    /// 120, at its call site. Build the program with `CARGO_PROFILE_DEV_DEBUG=full` to see its
+    /// variables. Without a debugger it prints the tasks at the line.
+    #[cfg(unix)]
+    Replay(replay::Replay),
     /// A picture: one HTML file that needs nothing else
     ///
     /// It also steps through the states of the kernel. `page.html#0012` opens it at that line.
@@ -530,6 +539,8 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             }
         }
         Command::Check { input } => check(input),
+        #[cfg(unix)]
+        Command::Replay(what) => replay::replay(what),
         Command::Timeline { output, source } => timeline(output, source.as_deref()),
         Command::Perfetto(output) => write(output, "json", perfetto::perfetto),
     }

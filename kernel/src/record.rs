@@ -13,6 +13,8 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, Permissions};
+#[cfg(unix)]
+use std::hint;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 #[cfg(unix)]
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -133,6 +135,17 @@ impl Kernel<Taped> {
         kernel
     }
 
+    /// Makes a replay call `kernel::record::stop_here` at this line of the log, so that a debugger
+    /// with a breakpoint there stops the program. The replay then continues. The lines of a poll
+    /// are written after it, except for its `run` line: pause there to be in time for the poll.
+    pub fn pause_at(&mut self, line: u64) {
+        self.observe(move |event: &Line<'_>| {
+            if event.seq == line {
+                stop_here(line);
+            }
+        });
+    }
+
     /// Makes a replay stop at this line of the log, counted from 1. The run then returns
     /// [`RunError::Stopped`] with the table of tasks. If the log ends before that line, the
     /// shutdown returns [`RunError::Unreached`]. To have that line in a trace, call this after
@@ -158,10 +171,20 @@ impl Kernel<Taped> {
         self.core.sched.log.until = line;
         self.observe(move |event: &Line<'_>| {
             if event.seq >= line && tape::mode() == Mode::Plays {
+                stop_here(line);
                 tape::stop(false, format!("the replay has stopped at line #{line:04}"));
             }
         });
     }
+}
+
+/// The place of a debugger's breakpoint: called at the lines of [`Kernel::pause_at`] and
+/// [`Kernel::stop_at`]. `trace replay --debugger` looks for its symbol.
+#[cfg(unix)]
+#[inline(never)]
+fn stop_here(line: u64) {
+    // Otherwise the optimizer removes the call.
+    hint::black_box(line);
 }
 
 impl<M: Machine> Kernel<M> {

@@ -20,6 +20,9 @@ pub struct Tape {
     /// Stop the replay at this line of the log, and print the tasks
     #[arg(long, value_name = "LINE", requires = "replay", value_parser = line)]
     until: Option<u64>,
+    /// Call `kernel::record::stop_here` at this line of the replay, for `trace replay --debugger`
+    #[arg(long, value_name = "LINE", requires = "replay", value_parser = line, hide = true)]
+    pause: Option<u64>,
 }
 
 /// Parses the number of a line, as the log has it or without its `#`.
@@ -49,6 +52,9 @@ impl Tape {
         if let Some(path) = &self.replay {
             let kernel = Kernel::replay(path, options).map_err(|error| named(path, error))?;
             let mut kernel = common.observed(kernel)?;
+            if let Some(line) = self.pause {
+                kernel.pause_at(line);
+            }
             if let Some(line) = self.until {
                 kernel.stop_at(line);
             }

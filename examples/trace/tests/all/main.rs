@@ -3,6 +3,7 @@
 mod command;
 mod debugger;
 mod dump;
+mod replay;
 mod select;
 mod step;
 mod tool;
