@@ -1,5 +1,5 @@
-//! The input of the tool: a file or standard input, with a progress bar if reading takes longer than
-//! a second.
+//! The input of the tool: a file or standard input, with a progress bar if reading takes longer
+//! than a second.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -109,8 +109,8 @@ impl Source {
         self.writer.filter(|_| !self.is_virtual)
     }
 
-    /// Reads the input line by line, keeps no line, and reports the faults of the log. `remark` gets
-    /// the header too.
+    /// Reads the input line by line, keeps no line, and reports the faults of the log. `remark`
+    /// gets the header too.
     ///
     /// # Errors
     ///

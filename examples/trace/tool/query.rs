@@ -14,8 +14,8 @@ use super::look::time;
 
 /// What the help says about the language.
 pub const HELP: &str = "\
-A query has conditions, and a line is taken if all of them hold. A condition is a field, an operator \
-and a value without spaces between them. Put a value that has spaces in double quotes.
+A query has conditions, and a line is taken if all of them hold. A condition is a field, an \
+operator and a value without spaces between them. Put a value that has spaces in double quotes.
 
   verb   = !=              a verb of the log: verb=block; one of several: verb=wake,deliver
   task   = != ~ !~         the number or the name of the task: task=5, task=main, task~conn-*
@@ -24,12 +24,12 @@ and a value without spaces between them. Put a value that has spaces in double q
   line   = != < <= > >=    the number of the line: line>=100, line=#0042
   turn   = != < <= > >=    the turn of the kernel
   time   < <= > >=         the time of the line: time>=3.25, time<250ms
-  for    < <= > >=         how long the wait lasted that a `block` or `await` begins, or the run that
-                           a `run` begins: for>1s, for<=64us
+  for    < <= > >=         the length of the wait that a `block` or `await` begins, or of the run
+                           that a `run` begins: for>1s, for<=64us
 
-After ~ and !~ the value is a pattern: * is any text, ? is one character. A wait that has not ended \
-counts until the end of its task or of the trace. A run that has no `ran=` and no `longrun` line has \
-no length, and no condition on `for` holds.";
+After ~ and !~ the value is a pattern: * is any text, ? is one character. A wait that has not \
+ended counts until the end of its task or of the trace. A run that has no `ran=` and no `longrun` \
+line has no length, and no condition on `for` holds.";
 
 /// The conditions of a query, all of which must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

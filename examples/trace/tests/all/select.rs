@@ -196,8 +196,8 @@ fn a_wrong_query_is_told_what_was_expected() {
         ("", "expected a condition such as verb=block"),
         (
             "block",
-            "expected one of the fields verb, task, at, text, line, turn, time, for and an operator, \
-             as in verb=block, not `block`",
+            "expected one of the fields verb, task, at, text, line, turn, time, for and an \
+             operator, as in verb=block, not `block`",
         ),
         ("verb~b*", "expected one of the operators = != after verb, not `~b*`"),
         ("for=1s", "expected one of the operators < <= > >= after for, not `=1s`"),
