@@ -1706,9 +1706,10 @@ fn an_echo_server_with_two_clients() {
     assert_eq!((ran.count("accept"), ran.count("arrive")), (2, 5));
 }
 
-/// The blocks of the page: the remark in front of each, and the text.
+/// The blocks of the page: the remark in front of each, and the text. Other remarks have no block.
 fn blocks(page: &str) -> Vec<(String, String)> {
-    let parts = page.split("<!-- ").skip(1).filter(|part| !part.starts_with("source: "));
+    let has_block = |part: &&str| !part.starts_with("source: ") && !part.starts_with("play: ");
+    let parts = page.split("<!-- ").skip(1).filter(has_block);
     parts
         .map(|part| {
             let (what, rest) = part.split_once(" -->\n```text\n").expect("a remark, then a block");
