@@ -193,8 +193,9 @@ impl<M: Machine> Kernel<M> {
         let Core { sched: Sched { machine, log, .. }, options, .. } = &mut self.core;
         let head = trace::header(machine.clock_name(), machine.seed(), options.tick_in_force());
         let flight = Flight::new(bytes, head);
-        log.flight = Some(Recorder(flight.clone()));
-        self.services.watchdog.set_flight(flight.clone());
+        log.flight = Some(Box::new(Recorder(flight.clone())));
+        let dumped = flight.clone();
+        self.services.watchdog.set_dump(move || dumped.dump("watchdog"));
         self.core.refresh_flags(&self.services);
         flight
     }

@@ -88,7 +88,7 @@ impl Flight {
     }
 
     /// Dumps like [`Flight::dump`]. `line` is the line of the cause; the default is the last one.
-    pub(crate) fn dump_at(&self, cause: &str, line: Option<Seq>) {
+    fn dump_at(&self, cause: &str, line: Option<Seq>) {
         if enter(&self.0.hook).is_none() {
             return;
         }
@@ -111,21 +111,6 @@ impl Flight {
             Err(_) => write(),
         }
     }
-
-    pub(super) fn record_line(
-        &self,
-        place: Columns,
-        name: &str,
-        event: &Event<'_>,
-        timed: Option<&Timed>,
-    ) -> bool {
-        enter(&self.0.ring).record_line(place, name, event, timed)
-    }
-
-    /// Begins the next segment of the ring.
-    pub(super) fn begin_segment(&self, name_lines: impl FnOnce(&mut LinesInForce<'_>)) {
-        enter(&self.0.ring).begin_with_head(name_lines);
-    }
 }
 
 impl fmt::Debug for Flight {
@@ -134,8 +119,48 @@ impl fmt::Debug for Flight {
     }
 }
 
-/// The recorder as its kernel has it. The drop waits for the dumps that are being written.
+/// The recorder as its kernel has it. A trait, so that a program which never calls
+/// [`Kernel::flight`](crate::Kernel::flight) has none of this code in it. A page that a browser
+/// loads needs it so.
+pub(crate) trait LineRecorder {
+    /// Records a line. Returns whether the kernel must name the lines in force.
+    fn record_line(
+        &self,
+        place: Columns,
+        name: &str,
+        event: &Event<'_>,
+        timed: Option<&Timed>,
+    ) -> bool;
+
+    /// Begins the next segment of the ring.
+    fn begin_segment(&self, name_lines: &mut dyn FnMut(&mut LinesInForce<'_>));
+
+    /// Makes a dump whose cause is `line`.
+    fn dump_at(&self, cause: &str, line: Seq);
+}
+
+/// The drop waits for the dumps that are being written.
 pub(crate) struct Recorder(pub(crate) Flight);
+
+impl LineRecorder for Recorder {
+    fn record_line(
+        &self,
+        place: Columns,
+        name: &str,
+        event: &Event<'_>,
+        timed: Option<&Timed>,
+    ) -> bool {
+        enter(&self.0.0.ring).record_line(place, name, event, timed)
+    }
+
+    fn begin_segment(&self, name_lines: &mut dyn FnMut(&mut LinesInForce<'_>)) {
+        enter(&self.0.0.ring).begin_with_head(name_lines);
+    }
+
+    fn dump_at(&self, cause: &str, line: Seq) {
+        self.0.dump_at(cause, Some(line));
+    }
+}
 
 impl Drop for Recorder {
     fn drop(&mut self) {
@@ -152,7 +177,7 @@ fn enter<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The first columns of a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Columns {
+pub(crate) struct Columns {
     pub(super) seq: Seq,
     pub(super) at: Time,
     pub(super) turn: u64,
@@ -315,7 +340,7 @@ impl Ring {
 
     /// Begins the next segment with a head.
     #[cold]
-    fn begin_with_head(&mut self, name_lines: impl FnOnce(&mut LinesInForce<'_>)) {
+    fn begin_with_head(&mut self, name_lines: &mut dyn FnMut(&mut LinesInForce<'_>)) {
         let mut lines =
             LinesInForce { lines: Vec::new(), moved: &self.moved, still: BTreeMap::new() };
         name_lines(&mut lines);
@@ -447,7 +472,7 @@ fn hash(words: &[&str]) -> u64 {
 }
 
 /// The lines in force at the beginning of a segment.
-pub(super) struct LinesInForce<'r> {
+pub(crate) struct LinesInForce<'r> {
     lines: Vec<Seq>,
     moved: &'r BTreeMap<Moved, Seq>,
     /// Of `moved`, what still exists.

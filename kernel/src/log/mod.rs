@@ -75,7 +75,7 @@ use traps::Time;
 use traps::internal::table::{HandleId, Ticket};
 use traps::internal::tape;
 
-use self::flight::{Columns, Recorder};
+use self::flight::{Columns, LineRecorder};
 use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Phase, Seq, Timed};
 
@@ -177,7 +177,7 @@ pub(crate) struct Log {
     pub(crate) shows_state: bool,
     /// Whether there is an observer.
     is_observed: bool,
-    pub(crate) flight: Option<Recorder>,
+    pub(crate) flight: Option<Box<dyn LineRecorder>>,
     /// Whether the flight recorder waits for the lines in force.
     pub(crate) wants_head: bool,
     /// The number that the log gave to the last wait.
@@ -329,7 +329,7 @@ impl Log {
         if begins(event) {
             self.cause = self.seq;
         }
-        if let Some(Recorder(flight)) = self.flight.as_ref().filter(|_| !is_boot) {
+        if let Some(flight) = self.flight.as_ref().filter(|_| !is_boot) {
             let place = Columns { seq: self.seq, at, turn, task };
             self.wants_head |= flight.record_line(place, name, event, timed);
         }
@@ -337,7 +337,6 @@ impl Log {
     }
 
     /// Passes a line to the observers, and to the `log` facade.
-    #[cold]
     fn show_line<'a>(
         &mut self,
         (at, turn): (Time, u64),
@@ -370,8 +369,8 @@ impl Log {
     /// Makes a dump of the flight recorder, if there is one. `line` is that of the cause.
     #[cold]
     pub(crate) fn dump(&self, cause: &str, line: Seq) {
-        if let Some(Recorder(flight)) = &self.flight {
-            flight.dump_at(cause, Some(line));
+        if let Some(flight) = &self.flight {
+            flight.dump_at(cause, line);
         }
     }
 }

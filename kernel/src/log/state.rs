@@ -22,7 +22,7 @@ use crate::core::Core;
 use crate::core::sched::Sched;
 use crate::core::tasks::TaskState;
 use crate::core::timers::{Owner, lives};
-use crate::log::flight::{LinesInForce, Recorder};
+use crate::log::flight::LinesInForce;
 use crate::log::form::word;
 use crate::machine::Machine;
 use crate::trace::{Moved, Op};
@@ -89,8 +89,8 @@ impl<M: Machine> Core<M> {
             return;
         }
         self.sched.log.wants_head = false;
-        if let Some(Recorder(flight)) = &self.sched.log.flight {
-            flight.begin_segment(|lines| self.put_lines_in_force(lines));
+        if let Some(flight) = &self.sched.log.flight {
+            flight.begin_segment(&mut |lines| self.put_lines_in_force(lines));
         }
     }
 

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use traps::Site;
 use traps::internal::quietly;
 
-use crate::log::flight::Flight;
 use crate::log::words::place_of;
 use crate::machine::CpuClock;
 use crate::trace::Span;
@@ -84,8 +83,8 @@ struct Pulse {
     /// The task that ran last: its number, its name, and the location of its spawn.
     who: Mutex<(u64, String, Option<Site>)>,
     hook: Mutex<Option<StuckHook>>,
-    /// The flight recorder, which the watchdog dumps when it first reports a run.
-    flight: Mutex<Option<Flight>>,
+    /// Makes a dump of the flight recorder, when a run is first reported.
+    dump: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Watchdog {
@@ -105,9 +104,9 @@ impl Watchdog {
         *enter(&self.pulse.hook) = Some(Arc::new(hook));
     }
 
-    /// Sets the flight recorder.
-    pub(crate) fn set_flight(&mut self, flight: Flight) {
-        *enter(&self.pulse.flight) = Some(flight);
+    /// Sets what makes a dump of the flight recorder.
+    pub(crate) fn set_dump(&mut self, dump: impl Fn() + Send + 'static) {
+        *enter(&self.pulse.dump) = Some(Box::new(dump));
     }
 
     /// Starts the watchdog's thread, if the options ask for it and it does not exist yet.
@@ -199,7 +198,7 @@ impl Pulse {
                 let is_first = said.is_none();
                 said = self.say_stuck(run, lasted, used(base, lasted)).or(said);
                 if is_first && said.is_some() {
-                    enter(&self.flight).iter().for_each(|flight| flight.dump("watchdog"));
+                    enter(&self.dump).iter().for_each(|dump| dump());
                 }
             }
             thread::park_timeout((span / 4).max(Duration::from_millis(1)));
