@@ -3,7 +3,8 @@
 
 const presenting = (() => {
   const { root, part } = hall;
-  const UNITS = ["line", "move", "run", "turn", "time"];
+  // If no time passes in a log, its clock is the turn.
+  const UNITS = ["line", "move", "run", "turn", ...(timePasses ? ["time"] : [])];
   // Steps a second. By time, the whole takes 40 s at the speed 1.
   const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16], WHOLE_S = 40;
   // How long the cards move, at most; how long a pause in which no task runs takes, at most; how long
@@ -22,12 +23,22 @@ const presenting = (() => {
   };
   // Verbs of lines at which a card moves, or at which it gets or loses a chip.
   const MOVES = new Set(["run", "block", "wake", "deliver", "spawn", "exit", "take", "give"]);
+  // Lines that move no card, but say why the cards after them move or stay.
+  const TOLD = new Set(["warn", "panic", "longrun"]);
+  const isTold = (n) => {
+    const verb = verbOf(n);
+    if (TOLD.has(verb)) return true;
+    if (!["notify", "drop", "phase"].includes(verb)) return false;
+    const it = readLine(line(n)), word = it.word(0);
+    // A lost notification, the drop of a task, the start of a shutdown.
+    return verb === "notify" ? it.key("woke") === "0" : verb === "drop" ? !/^o\d/.test(word) : word === "close";
+  };
   // A yield blocks and wakes at once, and is one move.
   const isYield = (n) => n + 1 < count && verbOf(n) === "block" && verbOf(n + 1) === "wake" &&
     taskOf[n] === taskOf[n + 1];
   const target = {
     line: (n, by) => limited(n + by),
-    move: (n, by) => next(n, by, (m) => MOVES.has(verbOf(m)) && !isYield(m)),
+    move: (n, by) => next(n, by, (m) => (MOVES.has(verbOf(m)) && !isYield(m)) || isTold(m)),
     run: (n, by) => next(n, by, (m) => verbOf(m) === "run"),
     turn: (n, by) => limited(turnFrom(n, by)),
     time: (n, by) => limited(n + by),
@@ -114,14 +125,24 @@ const presenting = (() => {
     part("loop").setAttribute("aria-pressed", it.loop);
   }
 
-  // Where no time passes, the turns do.
-  const known = (unit) => (!UNITS.includes(unit) ? it.unit : unit === "time" && !timePasses ? "turn" : unit);
+  const known = (unit) => (UNITS.includes(unit) ? unit : unit === "time" ? "turn" : it.unit);
 
   function setUnit(unit) {
     it.unit = known(unit);
     if (it.timer) start();
     tellControls();
+    tell(`A step: ${part("unit").selectedOptions[0].textContent}`);
     addressing.soon();
+  }
+
+  // Shows a few words for two seconds.
+  let telling = 0;
+  function tell(words) {
+    const it = part("told");
+    it.textContent = words;
+    it.hidden = false;
+    clearTimeout(telling);
+    telling = setTimeout(() => it.hidden = true, 2000);
   }
 
   function setSpeed(by) {

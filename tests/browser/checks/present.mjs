@@ -161,8 +161,12 @@ async function inPage() {
   keys.push(now() > 0 && part("play").textContent === "Pause");
   key(" ");
   keys.push(part("play").textContent === "Play");
-  key("u");
-  keys.push(part("unit").value === "run");
+  const units = [...part("unit").options].filter(({ disabled }) => !disabled).map(({ value }) => value);
+  const found = units.map(() => {
+    key("u");
+    return part("told").checkVisibility() && part("unit").value;
+  });
+  keys.push(found.join() === [...units, ...units].slice(2, 2 + units.length).join());
   key("l");
   keys.push(part("loop").getAttribute("aria-pressed") === "true");
   key("b");
