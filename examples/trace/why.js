@@ -275,7 +275,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
           const set = it.cause === null ? -1 : find(it.cause);
           const where = set < 0 ? "" : site(read(set));
           const owner = set < 0 ? "" : standIn(` of ${who(read(set))}`);
-          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)}${owner} was due` +
+          return `it was ${it.key("deadline") ?? "?"}${standIn(" s")}: ${timerInWords(it)}${owner} was due` +
             aside(`, set by ${number(it.cause ?? 0)}${where} (from outside: time)`);
         }
         default:
@@ -347,10 +347,26 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return { sentence: said, steps, more: chain.length - steps.length, open };
     }
 
+    // Says how the tasks ended before the kernel did, in a sentence. Empty if the log does not have all.
+    function ends(halt) {
+      const sizes = new Map();
+      for (let place = 0; place < halt; place++) {
+        const it = line(place).includes(" exit ") ? read(place) : null;
+        if (it?.verb === "exit") sizes.set(it.word(0), (sizes.get(it.word(0)) ?? 0) + 1);
+      }
+      const said = ["panic", "cancelled", "dropped"].filter((how) => sizes.has(how)).map((how) => {
+        const size = sizes.get(how), did = how === "panic" ? "panicked" : `${size === 1 ? "was" : "were"} ${how}`;
+        return `${numbered(size, "task")} ${did}`;
+      });
+      if (said.length) return `${said.join(", ")}.`;
+      return whole ? "Each task had returned." : "";
+    }
+
     // The event at a place in a short sentence, in parts. The cause is said only of a run, and of a wake
     // if it is more than that the awaited event came.
     function say(place) {
       const { verb } = read(place), cause = behind(place), by = cause < 0 ? null : read(cause);
+      if (verb === "halt") return [`${inShort(sentence([place])).join("")} ${ends(place)}`.trimEnd()];
       if (verb === "run" && by) {
         const chain = [place, cause, behind(cause)].filter((each) => each >= 0);
         return inShort(`${sentence(chain)} ${waited(place)}`.trimEnd());
@@ -375,6 +391,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     return micros >= 1000 ? `${number(micros / 1e3, 3)}ms` : `${micros}us`;
   }
 
+  const numbered = (count, noun) => `${count} ${noun}${Number(count) === 1 ? "" : "s"}`;
   const number = (seq) => `#${String(seq).padStart(4, "0")}`;
 
   const who = ({ task, name }) => (task === 0 ? "the kernel" : named(task, `task ${task} \`${name}\``));
@@ -396,7 +413,9 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     const set = line.key("set-at") === null ? "" : aside(`, set at ${line.key("set-at")},`);
     switch (kind) {
       case "!cancelled":
-        return by === null ? "it was cancelled from outside" : `${named(by)} cancelled it`;
+        if (by !== null) return `${named(by)} cancelled it`;
+        return line.key("reason") !== "shutdown" ? "it was cancelled from outside"
+          : eitherWay("it was cancelled from outside", "the shutdown cancelled it");
       case "!timeout": case "!timeout-cancellation": case "!uncaught-timeout":
         return scope === null ? `its connection deadline${set} passed`
           : `the deadline of scope ${scope}${set} passed`;
@@ -449,9 +468,13 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         const task = line.number("by");
         return `${task === null ? "the kernel" : named(task)} asked ${by} to end`;
       }
-      case "phase":
-        return first === "close" ? `the shutdown began (${key("reason")})`
+      case "phase": {
+        const cause = key("reason").startsWith("SIG") ? ` because the process got ${key("reason")}` : "";
+        const left = numbered(key("tasks"), "task");
+        return first === "close"
+          ? `the shutdown began${aside(` (${key("reason")})`)}${standIn(`${cause}; ${left} had not ended`)}`
           : `the shutdown reached its phase ${first}`;
+      }
       case "move":
         return `the ${first.startsWith("s") ? "scope" : "wait"} ${first} of ${by} moved into ` +
           `${scopeWords(key("in"))}: its future was polled there`;
@@ -533,7 +556,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         const names = ["tasks", "tickets", "timers", "handles", "threads"];
         const left = names.filter((name) => !["", "0"].includes(key(name)));
         const text = left.map((name) => `${name}=${key(name)}`).join(" ");
-        return `the kernel ended, and ${text || "nothing"} was left`;
+        return `the kernel ended${text ? `, and ${text} was left` : aside(", and nothing was left")}`;
       }
       default:
         return `${by}: ${line.verb.padEnd(8)} ${line.detail}`;
@@ -543,8 +566,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   // Describes the last notification of the primitive that a task waits for.
   function lastNotified(seq, by, woke) {
     const who = by ? named(by) : "the kernel";
-    const tasks = woke ? `${woke} task${woke === 1 ? "" : "s"}` : "no task";
-    return `last notified${aside(` at ${number(seq)}`)} by ${who}, which woke ${tasks}`;
+    const full = `last notified at ${number(seq)} by ${who}, which woke ${woke ? numbered(woke, "task") : "no task"}`;
+    return woke ? full : eitherWay(full, `which ${who} had notified when no task waited there`);
   }
 
   const notifiedWords = (seq, by, woke) => inFull(lastNotified(seq, by, woke));

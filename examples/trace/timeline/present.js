@@ -108,7 +108,8 @@ const hall = (() => {
   function idle(n) {
     const isKernel = taskOf[n] === 0, [next] = timersNow().sort(byDue);
     const timer = isKernel && next ? box("small", "", `The next timer: ${seconds(next.due)} s`) : null;
-    return box("div", "nobody", isKernel ? "The kernel works." : "No task.", timer);
+    const words = isKernel && verbOf(n) === "halt" ? "The kernel has ended." : isKernel ? "The kernel works." : "No task.";
+    return box("div", "nobody", words, timer);
   }
 
   // The sentence, as large as three lines of it allow, and the line of the program.
