@@ -216,8 +216,8 @@ const presenting = (() => {
     return name in keys;
   }
 
-  // On the axis of time, the runs of a log that is not timed are marks.
-  const axis = isMeasured("time") && takesTime ? "time" : "turns", { of } = axes[axis];
+  // The ribbon shows time if runs take some, and the log says how much.
+  const axis = takesTime && (trace.timed || trace.clock === "virtual") ? "time" : "turns", { of } = axes[axis];
   const ribbon = Ribbon(part("ribbon"), {
     axis: () => axis,
     playhead: () => (axis === "time" ? it.clock : of[it.now]),

@@ -77,7 +77,7 @@ function Ribbon(canvas, { isSmall = false, axis: axisNow = () => view.axis, play
   }
 
   function endOfRun(lane, q) {
-    if (isMeasured(axisNow())) return of()[lane.to[q]];
+    if (isMeasured(axisNow()) || trace.clock === "virtual") return of()[lane.to[q]];
     return of()[lane.from[q]] + (longRuns.get(lane.from[q]) ?? 0);
   }
 
