@@ -112,7 +112,11 @@ const hall = (() => {
     return box("div", "nobody", words, timer);
   }
 
-  // The sentence, as large as three lines of it allow, and the line of the program.
+  // The sizes of the sentence's type, each with the height that the sentence may have then, in em.
+  // A sentence that is too long for two lines gets up to four, before its type becomes small.
+  const SIZES = [[1.6, 4.05], [1.35, 4.05], [1.35, 6.3], [1.25, 6.3], [1.15, 6.3], [1, 6.3]];
+
+  // The sentence, as large as its room allows, and the line of the program.
   function sentence(n) {
     const circle = columnsAt.circleClosedAt(n), site = siteOf(n)?.site ?? "";
     const end = circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
@@ -122,9 +126,10 @@ const hall = (() => {
     const [, file, number] = /^(.*):(\d+)$/.exec(site) ?? [], text = trace.sources?.[file]?.split("\n")[number - 1];
     code.replaceChildren(...(text ? [box("small", "", `${file.split("/").pop()}:${number}`), text.trim()] : []));
     lineBox.textContent = line(n).trim().replace(/\s+/g, " ");
-    for (const size of isNarrow() ? [1.1] : [1.6, 1.35, 1.15, 1]) {
+    const em = parseFloat(getComputedStyle(root).fontSize);
+    for (const [size, high] of isNarrow() ? [[1.1, Infinity]] : SIZES) {
       say.style.fontSize = `${size}em`;
-      if (say.offsetHeight <= say.parentNode.clientHeight + 2) break;
+      if (say.offsetHeight <= high * em + 2) break;
     }
   }
 

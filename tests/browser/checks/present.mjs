@@ -35,7 +35,7 @@ async function check(tab, world, log) {
   const { facts, columns } = await tab.call(inPage);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
-    keys: true, "keys reach the controls": true, red: log.name === "philosophers",
+    "small sentences": "", keys: true, "keys reach the controls": true, red: log.name === "philosophers",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
     const seq = log.seqs[n], text = wanted.get(seq);
@@ -71,7 +71,7 @@ async function movesInPage() {
 async function inPage() {
   await opened;
   const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
-  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false };
+  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "small sentences": "" };
   const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
   const settle = () => document.getAnimations().forEach((it) => it.finish());
   const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
@@ -98,6 +98,7 @@ async function inPage() {
     const isLarger = root.scrollWidth > root.clientWidth || root.scrollHeight > root.clientHeight;
     if (isLarger) facts.overflows ||= `line ${n + 1}`;
     if (say.offsetHeight > say.parentNode.clientHeight + 2) facts.cut ||= `the sentence at line ${n + 1}`;
+    if (parseFloat(getComputedStyle(say).fontSize) < 29.9) facts["small sentences"] ||= say.textContent;
     for (const it of [say, ...root.querySelectorAll(".columns *, [data-part=say] *")]) {
       const hasText = [...it.childNodes].some((part) => part.nodeType === Node.TEXT_NODE && part.textContent.trim());
       if (hasText) smallest = Math.min(smallest, parseFloat(getComputedStyle(it).fontSize));
