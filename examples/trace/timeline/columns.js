@@ -3,13 +3,13 @@
 // several tasks of one kind.
 //
 // Neighbours of one kind in the ready queue become one card. The first task stays alone, because it
-// runs next, and so does each task that the step has moved. Waiting tasks of one kind become one card
-// if they wait for the same sort of event.
+// runs next, and so do the subject of the sentence and each task that the step has moved. Waiting
+// tasks of one kind become one card if they wait for the same sort of event.
 
 const columnsAt = (() => {
   // The sorts of awaited events, in the order of their cards.
   const SORTS = ["lock", "join", "time", "bytes", "client", "room", "job", "other"];
-  // More cards than this are not marked as moved, because all of them move.
+  // If more tasks than this have moved, they need no cards of their own, because all of them move.
   const MOST_MOVED = 6;
 
   // Reads a row of a wait: its sort; the words for one task, in parts, and for several tasks; the
@@ -100,17 +100,18 @@ const columnsAt = (() => {
   }
 
   // `level`: 0 has a card for each task, 1 joins tasks of one kind, 2 shows `most` cards.
-  function readyCards({ ready, next }, moved, clock, level, most) {
+  function readyCards({ ready, next }, isAlone, isHot, clock, level, most) {
     const add = (isNext) => (task) => ({ ...task, isNext, kind: cast.kind(task.id) });
     const all = [...ready.sort(byPlace).map(add(false)), ...next.sort(byPlace).map(add(true))];
-    const isAlone = (task) => level === 0 || task === all[0] || moved.has(task.id);
-    const cards = neighbours(all, isAlone).map(({ kind, tasks, isNext }) => {
+    const isOwn = (task) => level === 0 || task === all[0] || isAlone(task.id);
+    const cards = neighbours(all, isOwn).map(({ kind, tasks, isNext }) => {
       const [{ id, value }] = tasks, isOne = tasks.length === 1;
+      // The first of a pile has waited longest.
       const since = Number(states.text(value).split("=")[1]) * 1e6;
       return {
         key: isOne ? `t${id}` : `r${id} ${kind}`, ids: tasks.map(({ id }) => id), isNext,
-        name: isOne ? cast.name(id) : fromTo(tasks, kind), isHot: tasks.some(({ id }) => moved.has(id)),
-        note: isOne && clock > since ? `for ${lasting(clock - since)}` : "",
+        name: isOne ? cast.name(id) : fromTo(tasks, kind), isHot: isHot(id),
+        note: clock > since ? `for ${lasting(clock - since)}` : "",
       };
     });
     if (level < 2 || cards.length <= most) return cards;
@@ -128,10 +129,10 @@ const columnsAt = (() => {
     return follow ? `${cast.name(tasks[0].id)} \u2026 ${first + tasks.length - 1}` : kind;
   }
 
-  function waitingCards(parked, moved, n, clock, level, most) {
+  function waitingCards(parked, isAlone, isHot, n, clock, level, most) {
     const groups = new Map(), waits = waitsNow();
     for (const { id } of parked.sort(byId)) {
-      const kind = cast.kind(id), wait = mainWait(waits.get(id)), alone = level === 0 || moved.has(id);
+      const kind = cast.kind(id), wait = mainWait(waits.get(id)), alone = level === 0 || isAlone(id);
       const words = ["lock", "other"].includes(wait.sort) ? [wait.many].flat().join() : "";
       const key = alone ? `t${id}` : `w${wait.sort} ${kind} ${words}`;
       if (!groups.has(key)) groups.set(key, { key, kind, ids: [], wait, since: Infinity, until: Infinity, last: 0 });
@@ -140,7 +141,7 @@ const columnsAt = (() => {
       group.since = Math.min(group.since, wait.since);
       group.until = Math.min(group.until, wait.until ?? Infinity);
       group.last = Math.max(group.last, wait.until ?? 0);
-      group.isHot ||= moved.has(id);
+      group.isHot ||= isHot(id);
       group.isRed ||= isInCircle(wait.n, n);
     }
     const cards = [...groups.values()].map(({ key, kind, ids, wait, since, until, last, isHot, isRed }) => {
@@ -183,18 +184,21 @@ const columnsAt = (() => {
   function columnsAt(n, lines, clock = at[n]) {
     states.go(n);
     const tasks = tasksNow(), { cpu } = tasks, all = movedIn(states.changed(lines));
-    const moved = all.size <= MOST_MOVED ? all : new Set(), running = [];
+    const moved = all.size <= MOST_MOVED ? all : new Set(), running = [], subject = taskOf[n];
+    // The subject of the sentence is marked. A live page has none, and marks the tasks that have moved.
+    const isHot = (id) => (subject === undefined ? moved.has(id) : id === subject);
+    const isAlone = (id) => moved.has(id) || id === subject;
     if (cpu !== null) {
       const value = states.get(`t${cpu}`), since = value === undefined ? at[n] : states.number(value);
       const isKnown = trace.timed || trace.clock === "virtual";
       const note = isKnown && clock > since ? `for ${lasting(clock - since)}` : "";
-      running.push({ key: `t${cpu}`, ids: [cpu], name: cast.name(cpu), isHot: moved.has(cpu), note });
+      running.push({ key: `t${cpu}`, ids: [cpu], name: cast.name(cpu), isHot: isHot(cpu), note });
     }
     return {
       running, locks: locksNow(),
       sizes: { ready: tasks.ready.length + tasks.next.length, waiting: tasks.parked.length },
-      ready: (level, most) => readyCards(tasks, moved, clock, level, most),
-      waiting: (level, most) => waitingCards(tasks.parked, moved, n, clock, level, most),
+      ready: (level, most) => readyCards(tasks, isAlone, isHot, clock, level, most),
+      waiting: (level, most) => waitingCards(tasks.parked, isAlone, isHot, n, clock, level, most),
     };
   }
   return Object.assign(columnsAt, { lasting, circleClosedAt });

@@ -29,11 +29,11 @@ const hall = (() => {
     const isOne = ids.length === 1 && !isRest, many = ids.length.toLocaleString("en");
     // A name that has a number needs no other number beside it.
     const number = /\d/.test(name) ? "" : String(ids[0]);
-    const badge = box("span", `badge${isOne && !number ? " plain" : ""}`, isOne ? number : `\u00d7${many}`);
+    const badge = box("span", `badge${isOne && number ? "" : " plain"}`, isOne ? number : "");
     const marks = { many: !isOne, hot: isHot, red: isRed, rest: isRest, big: isBig };
     const node = box("div", ["it", ...Object.keys(marks).filter((mark) => marks[mark])].join(" "));
     const top = isRest ? box("div", "row", box("b", "name", `and ${many} more`))
-      : box("div", "row", badge, box("b", "name", name));
+      : box("div", "row", badge, box("b", "name", name), isOne ? null : box("span", "count", `\u00d7${many}`));
     const [back, front] = cast.ink(ids[0]);
     node.dataset.key = key;
     node.dataset.ids = ids.join(" ");

@@ -35,7 +35,7 @@ async function check(tab, world, log) {
   const { facts, columns } = await tab.call(inPage);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
-    "small sentences": "", keys: true, "keys reach the controls": true, red: log.name === "philosophers",
+    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: log.name === "philosophers",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
     const seq = log.seqs[n], text = wanted.get(seq);
@@ -119,13 +119,14 @@ async function inPage() {
   const texts = (list) => [...list].map((it) => it.textContent).join("|");
   const look = (unit) => [unit === "line" ? texts(lists) : lists.map(idsOf).join("|"), say.textContent,
     texts(root.querySelectorAll(".time *, [data-part=code]"))].join("|");
-  let wrong = 0;
+  let wrong = 0, marked = 0;
   for (const unit of ["line", "move", "run", "turn"]) {
     presenting.goTo(Math.floor(count / 3));
     for (let n = 0; n < 8; n++) {
       const from = presenting.now.now, before = look(unit);
       if (!presenting.step(1, unit)) break;
       const there = presenting.now.now, after = look(unit);
+      marked = Math.max(marked, root.querySelectorAll(".columns .hot").length);
       presenting.goTo(from);
       if (look(unit) !== before) wrong++;
       presenting.goTo(there);
@@ -133,6 +134,7 @@ async function inPage() {
     }
   }
   facts["wrong steps"] = wrong;
+  facts["marked cards"] = marked;
 
   // The keys alone.
   const key = (name, more) => (document.activeElement ?? document.body).dispatchEvent(
