@@ -84,7 +84,7 @@ const hall = (() => {
   // if it is later than the line; `time` is how long the cards may move, in milliseconds.
   function render(n, { lines = 1, clock = at[n], time = 0 } = {}) {
     const places = new Map(), nodes = new Map(), wereIn = shownIn;
-    for (const node of root.querySelectorAll("[data-key]")) {
+    for (const node of root.querySelectorAll("[data-key]:not(.ghost)")) {
       places.set(node.dataset.key, node.getBoundingClientRect());
       nodes.set(node.dataset.key, node);
     }
@@ -170,6 +170,7 @@ const hall = (() => {
       if (now.has(key) || key[0] !== "t") continue;
       const target = now.get(shownIn.get(Number(key.slice(1)))), from = places.get(key);
       old.classList.add("ghost");
+      old.classList.remove("hot");
       Object.assign(old.style, { left: `${from.left}px`, top: `${from.top}px`, width: `${from.width}px` });
       root.append(old);
       const end = target ? { transform: shift(target.getBoundingClientRect(), from), opacity: 0.2 }
