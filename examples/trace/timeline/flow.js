@@ -3,12 +3,17 @@
 
 const NOT = 3;
 const stateBefore = new Uint8Array(count).fill(NOT), stateAfter = new Uint8Array(count).fill(NOT);
-for (const { state, from, to, end } of lanes) {
+// The kernel's own task waits for other threads all the time, so it counts only while it runs. The
+// state of the kernel has no row for it either.
+const isOwn = ({ id, name }) => id === 1 && name === "wakeup";
+for (const lane of lanes) {
+  const { state, from, to, end } = lane;
+  const counted = (p) => (isOwn(lane) && state[p] !== RUN ? NOT : state[p]);
   for (let p = 0; p < from.length; p++) {
-    stateAfter[from[p]] = state[p];
-    if (p) stateBefore[from[p]] = state[p - 1];
+    stateAfter[from[p]] = counted(p);
+    if (p) stateBefore[from[p]] = counted(p - 1);
   }
-  if (end >= 0 && from.length) stateBefore[to[from.length - 1]] = state[from.length - 1];
+  if (end >= 0 && from.length) stateBefore[to[from.length - 1]] = counted(from.length - 1);
 }
 
 // Returns the flow of these places, which are the lines of the changes, in order.

@@ -36,9 +36,11 @@ const presenting = (() => {
   // A yield blocks and wakes at once, and is one move.
   const isYield = (n) => n + 1 < count && verbOf(n) === "block" && verbOf(n + 1) === "wake" &&
     taskOf[n] === taskOf[n + 1];
+  // The kernel's own task has a card only while it runs.
+  const hasCard = (n) => ["run", "block"].includes(verbOf(n)) || !isOwn(lanes[laneOfLine[n]]);
   const target = {
     line: (n, by) => limited(n + by),
-    move: (n, by) => next(n, by, (m) => (MOVES.has(verbOf(m)) && !isYield(m)) || isTold(m)),
+    move: (n, by) => next(n, by, (m) => (MOVES.has(verbOf(m)) && !isYield(m) && hasCard(m)) || isTold(m)),
     run: (n, by) => next(n, by, (m) => verbOf(m) === "run"),
     turn: (n, by) => limited(turnFrom(n, by)),
     time: (n, by) => limited(n + by),
