@@ -65,13 +65,14 @@ fn make(file: Option<PathBuf>) -> Result<PathBuf, String> {
     let target_dir = this.ancestors().nth(3).ok_or("expected that cargo has built this program")?;
     let file = file.unwrap_or_else(|| target_dir.join("playground.html"));
     let kernel = build(target_dir)?;
+    let [worker, script] = [include_str!("page/worker.js"), SCRIPT].map(without_comments);
     let programs = programs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("pages"))?;
     let page = filled(include_str!("page/page.html"), |name| match name {
         "style" => include_str!("page/page.css"),
         "kernel" => &kernel,
         "programs" => &programs,
-        "worker" => include_str!("page/worker.js"),
-        "script" => SCRIPT,
+        "worker" => &worker,
+        "script" => &script,
         other => unreachable!("the page has {other}"),
     });
     fs::write(&file, page).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -132,6 +133,12 @@ fn programs(folder: &Path) -> Result<String, String> {
         programs.push(format!(r#"{{"name":{name},"title":{title},"text":{text}}}"#));
     }
     Ok(format!("[{}]", programs.join(",")))
+}
+
+/// Returns a script without its lines of comment: they are for readers of the repository.
+fn without_comments(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the page with its parts: each `{{name}}` becomes the part of this name.

@@ -41,8 +41,7 @@ pub struct Common {
     /// Add measured times to the trace
     #[arg(long)]
     timed: bool,
-    /// Keep the last lines of the trace in SIZE bytes, such as 16m, and write them to a file if
-    /// something goes wrong, or at SIGUSR1
+    /// Keep the last SIZE bytes of trace, to be dumped at a failure or at SIGUSR1
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     flight: Option<usize>,
     /// Report a task while a run of it lasts for more than MS milliseconds

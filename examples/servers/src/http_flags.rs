@@ -35,8 +35,7 @@ pub struct HttpFlags {
     /// Threads for /blocking, of each worker; others wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between(1, THREADS))]
     pub blocking_threads: u64,
-    /// Dump the flight recorder when a handler has taken longer than TIME, at most once a minute;
-    /// needs --flight
+    /// Dump what --flight keeps if a handler takes longer than TIME
     #[arg(long, value_name = "TIME", value_parser = values::millis)]
     pub slow: Option<Duration>,
     /// Requests in /gate, of all workers; others are refused
