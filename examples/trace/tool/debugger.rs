@@ -3,7 +3,7 @@
 //! A key goes to a line, opens a prompt, or shows a list. Wrong input and a search that finds
 //! nothing leave the line as it is, with a sentence at the bottom of the screen.
 
-use super::chain::tell;
+use super::chain::{effects, tell};
 use super::model::Trace;
 use super::query::Query;
 use super::select::Select;
@@ -255,9 +255,7 @@ impl<'t> Debugger<'t> {
     }
 
     fn effects(&mut self) {
-        let here = self.place();
-        let is_it = |place: &usize| self.trace.cause(*place) == Some(here);
-        let effects: Vec<usize> = (here + 1..count(self.trace)).filter(is_it).collect();
+        let effects = effects(self.trace, self.place());
         match effects[..] {
             [] => self.say("no line has this line as its cause"),
             [place] => self.jump(place),

@@ -32,8 +32,7 @@ enum What {
     Text(Rc<str>, Option<Seq>),
 }
 
-/// The names of source files and phases, each stored once. They are parts of the program, so they
-/// are few.
+/// The names of phases, each stored once. They are parts of the program, so they are few.
 #[derive(Default)]
 pub struct Words(Vec<&'static str>);
 
