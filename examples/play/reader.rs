@@ -39,6 +39,7 @@ pub fn read(text: &str) -> Result<Program, Vec<Problem>> {
     reader.control_characters();
     reader.program();
     reader.names();
+    reader.spawned_names();
     let Reader { mut program, mut problems, joins, .. } = reader;
     if program.main.is_empty() && problems.is_empty() {
         problems.push(Problem { line: 1, text: messages::NO_TASK.to_owned() });
@@ -107,6 +108,8 @@ struct Reader<'t> {
     known: BTreeSet<(Name, String)>,
     /// The names that another line must introduce, and the lines that use them.
     used: Vec<(Name, String, usize)>,
+    /// The names of the tasks that `spawn` starts, and their lines.
+    spawned: Vec<(String, usize)>,
 }
 
 /// What is read, or what is wrong with it.
@@ -323,6 +326,7 @@ impl<'t> Reader<'t> {
             ("wake", _, None) => What::Wake(self.introduced(Name::Bell, args)?),
             ("spawn", _, Some(inline)) => {
                 let name = self.introduced(Name::Task, args)?;
+                self.spawned.push((name.clone(), number));
                 What::Spawn(name, Rc::new(self.body(line, inline)?))
             }
             ("join", _, None) => What::Join(self.used(Name::Task, args, number)?),
@@ -437,6 +441,17 @@ impl<'t> Reader<'t> {
                 let others = self.known.iter().filter(|(other, _)| *other == kind);
                 let text = messages::unknown(kind, &name, others.map(|(_, name)| &**name));
                 self.wrong(line, text);
+            }
+        }
+    }
+
+    /// Reports the spawned tasks that have the name of a declared task. `join` waits for the newest
+    /// task of a name, so the main task would end before the declared one.
+    fn spawned_names(&mut self) {
+        for (name, line) in std::mem::take(&mut self.spawned) {
+            if let Some(&declared) = self.declared.get(&(Name::Task, name.clone())) {
+                let text = messages::twice(Name::Task, &name, line.min(declared));
+                self.wrong(line.max(declared), text);
             }
         }
     }

@@ -167,6 +167,24 @@ fn what_is_declared_twice() {
 }
 
 #[test]
+fn a_spawned_task_has_another_name_than_the_declared_ones() {
+    let text = "\
+task ann:
+  spawn ann:
+    yield
+  spawn bob:
+    yield
+  spawn kid:
+    yield
+task bob:
+  spawn kid:
+    yield
+";
+    let said = ["2: line 1 has a task `ann` already", "8: line 4 has a task `bob` already"];
+    assert_eq!(problems(text), said);
+}
+
+#[test]
 fn a_program_without_tasks() {
     let said = "1: expected a task, such as `task ann:`, and its statements below, indented";
     for text in ["", "\n\n", "# nothing\n", "shared n = 1\n", "\u{feff}"] {
