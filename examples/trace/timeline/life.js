@@ -2,7 +2,7 @@
 // percentiles and a histogram. The longest of each leads to its line.
 
 // A histogram has a column for zero, and then columns each of which is for twice the length of the
-// one before. The last column also has all that is longer.
+// one before. The second column also has all that is shorter.
 const BINS = 14;
 // With fewer values, a high percentile says no more than the maximum.
 const LEAST_VALUES = 10;
@@ -99,11 +99,11 @@ function histogram(sorted, color) {
   const bins = new Array(BINS + 1).fill(0);
   for (const length of sorted) {
     const nth = Math.floor(Math.log2(length)) - first + 1;
-    bins[length > 0 ? Math.min(BINS, Math.max(1, nth)) : 0]++;
+    bins[length > 0 ? Math.max(1, nth) : 0]++;
   }
   const highest = Math.max(...bins), bars = bins.map((many, nth) => {
     const from = lifeText(2 ** (first + nth - 1)), to = lifeText(2 ** (first + nth)), bar = box("span", "");
-    bar.title = nth ? `${many}: ${from} to ${to}` : `${many}: no time`;
+    bar.title = `${many}: ${["no time", `up to ${to}`][nth] ?? `${from} to ${to}`}`;
     bar.style.height = many ? `max(2px, ${(100 * many) / highest}%)` : "0";
     bar.style.background = color;
     return bar;
