@@ -1,5 +1,9 @@
 //! What the reader says of a wrong program, word by word.
 
+use std::collections::BTreeSet;
+use std::fs;
+
+use support::root;
 use testing::trace;
 use trapline_play::program::read;
 
@@ -182,6 +186,21 @@ task bob:
 ";
     let said = ["2: line 1 has a task `ann` already", "8: line 4 has a task `bob` already"];
     assert_eq!(problems(text), said);
+}
+
+#[test]
+fn the_editor_colours_each_word_of_the_language() {
+    let text = |file: &str| fs::read_to_string(root().join("examples/play").join(file)).unwrap();
+    let (messages, editor) = (text("messages.rs"), text("page/editor.js"));
+    // Each word is the first of a pair. `task` has a colour of its own.
+    let (_, lists) = messages.split_once("const TOP").unwrap();
+    let (lists, _) = lists.split_once("pub const").unwrap();
+    let words = lists.split("(\"").skip(1).map(|pair| pair.split_once('"').unwrap().0);
+    let words: BTreeSet<_> = words.filter(|word| *word != "task").collect();
+    let (_, list) = editor.split_once("const STATEMENTS =").unwrap();
+    let (list, _) = list.split_once(';').unwrap();
+    let parts: String = list.split('"').skip(1).step_by(2).collect();
+    assert_eq!(parts.split('|').collect::<BTreeSet<_>>(), words);
 }
 
 #[test]
