@@ -19,7 +19,7 @@ const chosenLine = () => log.chosen < 0 ? 0 : log.sites[log.chosen + log.heads];
 function paint() {
   const chosen = chosenLine();
   painted.replaceChildren(...text.value.split("\n").map((source, n) => {
-    const [, indent, word, rest, comment] = /^(\s*)([\w-]*)([^#]*)(.*)$/.exec(source);
+    const [, indent, word, rest, comment] = /^(\s*)([\w-]*)([^#]*)(.*)$/s.exec(source);
     const code = word === "task" ? [make("em", "", word + rest)]
       : [isStatement(word) ? make("b", "", word) : word, rest];
     const line = make("div", "", indent, ...code, make("i", "", comment));

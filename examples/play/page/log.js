@@ -21,6 +21,8 @@ const log = {
 const eventCount = () => log.lines.length - log.heads;
 const topOf = (line) => (line + (line >= log.hang)) * ROW;
 const words = (line) => line.trim().split(/\s+/);
+// A note can have any text, so the verb is found by its column.
+const isEvent = (verb, word) => (line) => words(line)[5] === verb && words(line)[6] === word;
 const numberOf = (event) => Number(/#(\d+)/.exec(log.lines[event + log.heads])[1]);
 
 // Returns the line of the program for each line of the log, or 0. An event has its own, by `at=` or,
@@ -61,7 +63,7 @@ function showRun({ log: lines, problems, report, lines: sites, took }) {
     log.heads = Math.max(0, log.lines.findIndex((line) => !line.startsWith("#")));
     [log.chosen, log.causes, log.sites] = [-1, new Set(), sitesOf(log.lines, new Map(sites))];
     timeline.isCurrent = false;
-    const hang = report ? log.lines.findIndex((line) => / drop +its_run_failed$/.test(line)) : -1;
+    const hang = report ? log.lines.findIndex(isEvent("drop", "its_run_failed")) : -1;
     log.hang = hang < 0 ? Infinity : hang;
     element("all").style.height = `${topOf(log.lines.length)}px`;
     showReport(report);

@@ -1,24 +1,26 @@
 // The settings are lines of the program, so a link, a file and the command line carry them too.
 
 const SETTINGS = ["seed", "late"];
-const setting = (name) => new RegExp(`^${name} +(\\d+)`, "m");
+// A whole program may be indented.
+const setting = (name) => new RegExp(`^([^\\S\\n]*)${name} +(\\d+)`, "m");
 
 function readSettings() {
-  for (const name of SETTINGS) element(name).value = setting(name).exec(text.value)?.[1] ?? 0;
+  for (const name of SETTINGS) element(name).value = setting(name).exec(text.value)?.[2] ?? 0;
 }
 
 function set(name, value) {
   const line = `${name} ${value}`;
   if (value && setting(name).test(text.value)) {
-    text.value = text.value.replace(setting(name), line);
+    text.value = text.value.replace(setting(name), `$1${line}`);
   } else if (value) {
     // Below the comment that the program begins with.
     const lines = text.value.split("\n");
-    const first = lines.findIndex((each) => !each.startsWith("#"));
-    lines.splice(first < 0 ? lines.length : first, 0, line);
+    const first = lines.findIndex((each) => !/^\s*#/.test(each));
+    const [indent] = /^[^\S\n]*(?=[^\s#])/m.exec(text.value) ?? [""];
+    lines.splice(first < 0 ? lines.length : first, 0, indent + line);
     text.value = lines.join("\n");
   } else {
-    text.value = text.value.replace(new RegExp(`^${name} +\\d+.*\\n?`, "m"), "");
+    text.value = text.value.replace(new RegExp(`${setting(name).source}.*\\n?`, "m"), "");
   }
   edited();
 }

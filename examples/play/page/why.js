@@ -33,7 +33,7 @@ function showReport(report) {
   const [table, circle = table.split(":", 1)[0]] = report.split(/\n(?=deadlock of )/);
   const folded = make("details", "", make("summary", "", "The table of tasks"), make("pre", "", table));
   // The line that closes the circle or, without a circle, the last line before the kernel cleans up.
-  const before = log.lines.slice(0, log.hang), warned = before.findLastIndex((line) => / warn +deadlock /.test(line));
+  const before = log.lines.slice(0, log.hang), warned = before.findLastIndex(isEvent("warn", "deadlock"));
   const event = (warned < 0 ? before.length - 1 : warned) - log.heads;
   const link = make("button", "", `In the log: ${words(log.lines[event + log.heads])[2]}`);
   link.addEventListener("click", () => choose(event));

@@ -358,6 +358,13 @@ async function showsTheHang(page) {
     });
     sameFacts(facts, { first, isSeen: true, isFaint: true, link: true, seq: link, isAtTheEnd: true }, name);
   }
+  // A note can have the text of the warning, and of the line from which on the kernel cleans up.
+  await page.runs("task ann:\n  note drop its_run_failed\n  note warn deadlock of\n  wait dinner");
+  const verbs = await page.call(() => {
+    element("report").querySelector("button").click();
+    return [log.chosen + log.heads, log.hang].map((n) => words(log.lines[n])[5]).join();
+  });
+  same(verbs, "block,drop", "the line before the hang, and that of the hang");
 }
 
 async function steps(page) {
@@ -412,6 +419,15 @@ async function setsTheSeed(page) {
     return facts;
   });
   sameFacts(facts, { seed: true, late: true, back: true }, "seed 7 and late 3, and back to 0");
+  // The reader takes a program that is indented as a whole.
+  const indented = (setting) => `  # a\u2028b\n${setting}  task ann:\n    yield`;
+  await page.runs(indented(""));
+  const texts = await page.call(() => [7, 8, 0].map((seed) => {
+    set("seed", seed);
+    return text.value;
+  }));
+  const expected = ["  seed 7\n", "  seed 8\n", ""].map(indented);
+  same(JSON.stringify(texts), JSON.stringify(expected), "the seed of a program that is indented");
 }
 
 async function keepsTheProgramInTheAddress(page) {
