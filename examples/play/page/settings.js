@@ -16,7 +16,7 @@ function set(name, value) {
     // Below the comment that the program begins with.
     const lines = text.value.split("\n");
     const first = lines.findIndex((each) => !/^\s*#/.test(each));
-    const [indent] = /^[^\S\n]*(?=[^\s#])/m.exec(text.value) ?? [""];
+    const [indent] = /^\s*/.exec(lines.find((each) => /^\s*[^\s#]/.test(each)) ?? "");
     lines.splice(first < 0 ? lines.length : first, 0, indent + line);
     text.value = lines.join("\n");
   } else {
