@@ -16,13 +16,14 @@ where
     }
 }
 
-/// Parses a number of bytes of at least 64 KiB, which may have the unit `k` or `m`.
+/// Parses a number of bytes from 64 KiB to 1 GiB, which may have the unit `k`, `m` or `g`.
 pub fn size(text: &str) -> Result<usize, String> {
     let unit = |last, bytes| Some((text.strip_suffix(last)?, bytes));
-    let (number, unit) = unit('k', 1 << 10).or(unit('m', 1 << 20)).unwrap_or((text, 1));
+    let known = unit('k', 1 << 10).or(unit('m', 1 << 20)).or(unit('g', 1 << 30));
+    let (number, unit) = known.unwrap_or((text, 1));
     let found = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
-    let found = found.filter(|bytes| (1 << 16..1 << 40).contains(bytes));
-    found.ok_or("expected a number of bytes from 64k, such as 16m".to_owned())
+    let found = found.filter(|bytes| (1 << 16..=1 << 30).contains(bytes));
+    found.ok_or("expected a number of bytes from 64k to 1g, such as 16m".to_owned())
 }
 
 /// Parses a duration of at least 1 ms.
