@@ -14,34 +14,54 @@ use traps::Signal;
 use crate::complain;
 
 thread_local! {
-    /// The recorder of the kernel of this thread.
-    static HERE: RefCell<Option<Flight>> = const { RefCell::new(None) };
+    /// The recorder of the kernel of this thread, and the dumps that the program has asked for.
+    static HERE: RefCell<Option<(Flight, Last)>> = const { RefCell::new(None) };
 }
 
-/// The causes that a program can have again and again. Each gets a dump once in this time.
-const OFTEN: [&str; 4] = ["panic", "deadlock", "watchdog", "slow"];
+/// The causes of the kernel that can come again and again. Each gets a dump once in this time, as
+/// does each cause of the program.
+const OFTEN: [&str; 3] = ["panic", "deadlock", "watchdog"];
 const PAUSE: Duration = Duration::from_secs(60);
+
+/// When each cause had its last dump.
+#[derive(Default)]
+struct Last(BTreeMap<String, Instant>);
+
+impl Last {
+    /// Returns whether the cause may have a dump now. The caller then makes it.
+    fn is_due(&mut self, cause: &str) -> bool {
+        let is_due = self.0.get(cause).is_none_or(|last| last.elapsed() >= PAUSE);
+        if is_due {
+            self.0.insert(cause.to_owned(), Instant::now());
+        }
+        is_due
+    }
+}
 
 /// Records the kernel in so many bytes. Each dump is a file in the current directory. SIGUSR1 makes
 /// one, too.
 pub(crate) fn record<M: Machine>(kernel: &mut Kernel<M>, bytes: usize) {
     let flight = kernel.flight(bytes);
-    let mut last = BTreeMap::<String, Instant>::new();
+    let mut last = Last::default();
     flight.on_dump(move |dump| {
-        let cause = dump.cause();
-        let is_early = last.get(cause).is_some_and(|last| last.elapsed() < PAUSE);
-        if !is_early || !OFTEN.contains(&cause) {
-            last.insert(cause.to_owned(), Instant::now());
+        if !OFTEN.contains(&dump.cause()) || last.is_due(dump.cause()) {
             write(dump);
         }
     });
-    HERE.replace(Some(flight.clone()));
+    HERE.replace(Some((flight.clone(), Last::default())));
     kernel.on_signal(Signal::User1, move |_| flight.dump("SIGUSR1"));
 }
 
-/// Makes a dump of the recorder of this thread's kernel, if there is one.
+/// Makes a dump of the recorder of this thread's kernel, if there is one. Each cause gets at most
+/// one a minute; the time is compared first, because a dump copies up to a quarter of the ring.
 pub fn dump(cause: &str) {
-    HERE.with_borrow(|flight| flight.iter().for_each(|flight| flight.dump(cause)));
+    HERE.with_borrow_mut(|here| {
+        if let Some((flight, last)) = here
+            && last.is_due(cause)
+        {
+            flight.dump(cause);
+        }
+    });
 }
 
 fn write(dump: &Dump) {
