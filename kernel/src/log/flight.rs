@@ -52,11 +52,12 @@ const SEGMENTS: usize = 4;
 #[derive(Clone)]
 pub struct Flight(Arc<Recording>);
 
-/// A hook of the owner for dumps.
-type DumpHook = Box<dyn FnMut(&Dump) + Send>;
+/// A hook of the owner for dumps. A writer holds its lock during the call.
+type DumpHook = Arc<Mutex<dyn FnMut(&Dump) + Send>>;
 
 struct Recording {
     ring: Mutex<Ring>,
+    /// Not locked during a call of the hook, so that the kernel's thread never waits for one.
     hook: Mutex<Option<DumpHook>>,
     /// The threads that are writing dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
@@ -69,13 +70,16 @@ impl Flight {
     }
 
     /// Calls `hook` with each dump, on a thread of its own. Dropping the kernel waits for it.
-    /// Replaces an earlier hook.
+    /// Replaces an earlier hook, which still gets the dumps that were made before.
     pub fn on_dump(&self, hook: impl FnMut(&Dump) + Send + 'static) {
-        *enter(&self.0.hook) = Some(Box::new(hook));
+        let earlier = enter(&self.0.hook).replace(Arc::new(Mutex::new(hook)));
+        // Not under the lock: the drop of a hook is code of the owner.
+        drop(earlier);
     }
 
     /// Makes a dump and passes it to the hook ([`Flight::on_dump`]). `cause` is one word for the
-    /// reason. Returns at once; a dump while others are written waits for them.
+    /// reason. Returns at once, also in a hook; the hook gets one dump at a time. On a system
+    /// without threads the hook runs in the call, and a dump that the hook asks for is left out.
     pub fn dump(&self, cause: &str) {
         self.dump_at(cause, None);
     }
@@ -89,26 +93,22 @@ impl Flight {
 
     /// Dumps like [`Flight::dump`]. `line` is the line of the cause; the default is the last one.
     fn dump_at(&self, cause: &str, line: Option<Seq>) {
-        if enter(&self.0.hook).is_none() {
-            return;
-        }
+        let Some(hook) = enter(&self.0.hook).clone() else { return };
         let dump = Arc::new(enter(&self.0.ring).dump(cause, line));
-        let shared = self.0.clone();
-        let write = Arc::new(move || {
-            if let Some(hook) = &mut *enter(&shared.hook) {
-                hook(&dump);
-            }
-        });
-        let theirs = write.clone();
+        let (theirs, text) = (hook.clone(), dump.clone());
         let thread = thread::Builder::new().name("trapline-flight".to_owned());
-        match thread.spawn(move || theirs()) {
+        match thread.spawn(move || enter(&theirs)(&text)) {
             Ok(thread) => {
                 let mut writers = enter(&self.0.writers);
                 writers.retain(|thread| !thread.is_finished());
                 writers.push(thread);
             }
-            // The system has no thread to give.
-            Err(_) => write(),
+            // The system has no thread to give. The lock may be held further up this stack.
+            Err(_) => {
+                if let Ok(mut hook) = hook.try_lock() {
+                    hook(&dump);
+                }
+            }
         }
     }
 }
@@ -164,14 +164,17 @@ impl LineRecorder for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        let writers = mem::take(&mut *enter(&self.0.0.writers));
-        // The result of a hook that has panicked is of no use.
-        writers.into_iter().for_each(|thread| _ = thread.join());
+        // A hook may ask for another dump, which adds a writer.
+        loop {
+            let Some(thread) = enter(&self.0.0.writers).pop() else { break };
+            // The result of a hook that has panicked is of no use.
+            _ = thread.join();
+        }
     }
 }
 
 /// Locks a mutex. A poisoned lock still guards whole values.
-fn enter<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+fn enter<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

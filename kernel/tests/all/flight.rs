@@ -328,6 +328,36 @@ fn a_line_that_is_longer_than_the_room_for_one_is_whole_in_a_dump() {
     assert!(dump.contains(&format!(" {name} note     said\n")));
 }
 
+/// The hook holds the first dump back until the kernel has made another.
+#[test]
+fn a_dump_waits_for_no_hook_and_a_hook_can_dump_and_be_replaced() {
+    let mut kernel = Kernel::new(Sim::new());
+    let flight = kernel.flight(64 << 10);
+    let (inner, (sender, dumps)) = (flight.clone(), mpsc::channel());
+    let (entered, enters) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
+    flight.on_dump(move |dump| {
+        sender.send(dump.cause().to_owned()).unwrap();
+        entered.send(()).unwrap();
+        wait.recv_timeout(Duration::from_secs(60)).unwrap();
+        let sender = sender.clone();
+        if dump.cause() == "first" {
+            inner.on_dump(move |dump| sender.send(format!("then {}", dump.cause())).unwrap());
+            inner.dump("inside");
+        }
+    });
+    flight.dump("first");
+    enters.recv_timeout(Duration::from_secs(60)).unwrap();
+    flight.dump("second");
+    go.send(()).unwrap();
+    go.send(()).unwrap();
+    // The drop waits for the dump that the hook has asked for, too.
+    drop(kernel);
+    let mut found: Vec<_> = dumps.try_iter().collect();
+    found[1..].sort();
+    assert_eq!(found, ["first", "second", "then inside"]);
+}
+
 /// The thread of the watchdog makes the dump while the task holds the thread of the kernel.
 #[test]
 fn the_watchdog_dumps_a_kernel_that_is_stuck() {
