@@ -307,16 +307,16 @@ impl Ring {
         mem::replace(&mut self.last, place)
     }
 
-    /// Adds a line that is longer than [`ROOM`], as text. A line that is longer than a segment is
-    /// left out.
+    /// Adds a line that is longer than [`ROOM`], as text. A line that is longer than a segment, or
+    /// than the length of an entry can say, is left out.
     #[cold]
     fn long_line(&mut self, place: Columns, name: &str, event: &Event<'_>, timed: Option<&Timed>) {
         let Columns { seq, at, turn, task } = place;
         let (event, timed) = (event.clone(), timed.copied());
         let (mut text, owned) = (Out::default(), name.to_owned().into());
         Own.put("", &Line { at, turn, seq, task, name: owned, event, timed }, &mut text);
-        let longest = text.0.len() + ROOM;
-        if longest > self.size {
+        let longest = text.0.len() + name.len() + ROOM;
+        if longest > self.size.min(LONGEST) {
             return;
         }
         let last = self.place(place, longest);
@@ -515,6 +515,9 @@ struct Recorded<'p> {
 /// The bytes of the length of an entry.
 const LEN: usize = 3;
 
+/// The longest entry whose length fits into [`LEN`] bytes.
+const LONGEST: usize = (1 << (8 * LEN)) - 1;
+
 /// Writes the first byte of an entry, the columns that differ from those of the line before, and
 /// the name.
 #[inline(always)]
@@ -580,12 +583,20 @@ impl Recorded<'_> {
         let mut columns = [0; ROOM];
         let (seq, words) = (self.place.seq, &mut Constants::default());
         let mut out = Packed { bytes: &mut columns, len: LEN, seq, words };
-        // A name that is too long would leave no room for the line.
-        let name = name.filter(|name| name.len() < ROOM / 2);
-        put_columns(last, self.place, self.flags & (TIMED | TEXT), name, &mut out);
+        let mut flags = self.flags & (TIMED | TEXT);
+        if name.is_some() {
+            flags |= NAME;
+        }
+        put_columns(last, self.place, flags, None, &mut out);
+        // The name may be longer than the room, so only its length goes there.
+        let name = name.unwrap_or_default();
+        if flags & NAME != 0 {
+            out.number(name.len() as u64);
+        }
         let len = out.len;
-        columns[..LEN].copy_from_slice(&length(len + self.bytes.len()));
+        columns[..LEN].copy_from_slice(&length(len + name.len() + self.bytes.len()));
         head.extend_from_slice(&columns[..len]);
+        head.extend_from_slice(name.as_bytes());
         head.extend_from_slice(self.bytes);
     }
 

@@ -315,7 +315,7 @@ fn a_line_that_is_longer_than_the_room_for_one_is_whole_in_a_dump() {
     let text = "long ".repeat(1000);
     let (mut kernel, _dumps) = recorded(Sim::new(), Options::new());
     let flight = kernel.flight(64 << 10);
-    let name = "n".repeat(400);
+    let name = "n".repeat(2000);
     let theirs = name.clone();
     let dump = kernel.run(async move {
         note(&text);
@@ -326,6 +326,23 @@ fn a_line_that_is_longer_than_the_room_for_one_is_whole_in_a_dump() {
     let (dump, text) = (dump.unwrap(), "long ".repeat(1000));
     assert!(dump.contains(&format!(" note     {}\n", text.trim_end())));
     assert!(dump.contains(&format!(" {name} note     said\n")));
+}
+
+#[test]
+fn a_line_that_is_too_long_for_an_entry_is_left_out() {
+    let (mut kernel, _dumps) = recorded(Sim::new(), Options::new());
+    let flight = kernel.flight(128 << 20);
+    let dump = kernel.run(async move {
+        note("before");
+        note("x".repeat(1 << 24));
+        note("after");
+        yield_now().await.unwrap();
+        flight.snapshot("test").to_string()
+    });
+    let dump = dump.unwrap();
+    let notes: Vec<_> =
+        dump.lines().filter_map(|row| row.split_once(" note     ")).map(|(_, text)| text).collect();
+    assert_eq!(notes, ["before", "after"]);
 }
 
 /// The hook holds the first dump back until the kernel has made another.
