@@ -52,13 +52,16 @@ const SEGMENTS: usize = 4;
 #[derive(Clone)]
 pub struct Flight(Arc<Recording>);
 
-/// A hook of the owner for dumps. A writer holds its lock during the call.
+/// A hook of the owner for dumps.
 type DumpHook = Arc<Mutex<dyn FnMut(&Dump) + Send>>;
 
 struct Recording {
     ring: Mutex<Ring>,
-    /// Not locked during a call of the hook, so that the kernel's thread never waits for one.
     hook: Mutex<Option<DumpHook>>,
+    /// The dumps that are not written yet, the oldest first.
+    waiting: Mutex<VecDeque<(DumpHook, Dump)>>,
+    /// Held while hooks run. The kernel's thread must not wait for it.
+    writing: Mutex<()>,
     /// The threads that are writing dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -66,7 +69,8 @@ struct Recording {
 impl Flight {
     pub(crate) fn new(bytes: usize, header: String) -> Flight {
         let ring = Mutex::new(Ring::new(bytes, header));
-        Flight(Arc::new(Recording { ring, hook: Mutex::default(), writers: Mutex::default() }))
+        let (hook, waiting, writers) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Flight(Arc::new(Recording { ring, hook, waiting, writing: Mutex::default(), writers }))
     }
 
     /// Calls `hook` with each dump, on a thread of its own. Dropping the kernel waits for it.
@@ -78,8 +82,8 @@ impl Flight {
     }
 
     /// Makes a dump and passes it to the hook ([`Flight::on_dump`]). `cause` is one word for the
-    /// reason. Returns at once, also in a hook; the hook gets one dump at a time. On a system
-    /// without threads the hook runs in the call, and a dump that the hook asks for is left out.
+    /// reason. Returns at once, also in a hook, which gets the dumps one by one in their order. If
+    /// the system has no thread to give, the hook runs before the call returns.
     pub fn dump(&self, cause: &str) {
         self.dump_at(cause, None);
     }
@@ -94,21 +98,32 @@ impl Flight {
     /// Dumps like [`Flight::dump`]. `line` is the line of the cause; the default is the last one.
     fn dump_at(&self, cause: &str, line: Option<Seq>) {
         let Some(hook) = enter(&self.0.hook).clone() else { return };
-        let dump = Arc::new(enter(&self.0.ring).dump(cause, line));
-        let (theirs, text) = (hook.clone(), dump.clone());
+        let dump = enter(&self.0.ring).dump(cause, line);
+        enter(&self.0.waiting).push_back((hook, dump));
+        let theirs = self.clone();
         let thread = thread::Builder::new().name("trapline-flight".to_owned());
-        match thread.spawn(move || enter(&theirs)(&text)) {
+        match thread.spawn(move || theirs.write(enter(&theirs.0.writing))) {
             Ok(thread) => {
                 let mut writers = enter(&self.0.writers);
                 writers.retain(|thread| !thread.is_finished());
                 writers.push(thread);
             }
-            // The system has no thread to give. The lock may be held further up this stack.
+            // The system has no thread to give. If a dump is being written, perhaps further up this
+            // stack, its writer writes this one too.
             Err(_) => {
-                if let Ok(mut hook) = hook.try_lock() {
-                    hook(&dump);
+                self.0.writing.clear_poison();
+                if let Ok(turn) = self.0.writing.try_lock() {
+                    self.write(turn);
                 }
             }
+        }
+    }
+
+    /// Passes the waiting dumps to their hooks.
+    fn write(&self, _turn: MutexGuard<'_, ()>) {
+        loop {
+            let Some((hook, dump)) = enter(&self.0.waiting).pop_front() else { break };
+            enter(&hook)(&dump);
         }
     }
 }
