@@ -161,7 +161,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Keeps the last lines of the log in so many bytes of memory, for a look at what happened
-    /// before something went wrong. 16 MiB have about a million lines. The lines that are in force
+    /// before something went wrong. 16 MiB have 600,000 lines or more. The lines that are in force
     /// when the first of them was written come on top: some for each task, and as many for each of
     /// its waits and scopes.
     ///

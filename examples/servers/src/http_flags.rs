@@ -36,7 +36,7 @@ pub struct HttpFlags {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between(1, THREADS))]
     pub blocking_threads: u64,
     /// Dump what --flight keeps if a handler takes longer than TIME
-    #[arg(long, value_name = "TIME", value_parser = values::millis)]
+    #[arg(long, value_name = "TIME", value_parser = values::millis, requires = "flight")]
     pub slow: Option<Duration>,
     /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
