@@ -289,7 +289,7 @@ fn a_page_is_right_about_the_logs_of_the_playground() {
         (page(4), "that both read 100", "race", &["note", "ben", "reads", "100"]),
         (page(4), "both write 110", "race", &["note", "ben", "writes", "110"]),
         (page(4), "`block queue tea`", "channel", &["producer", "block", "queue", "tea"]),
-        (page(6), "After the `warn` line", "deadlock", &["warn", "deadlock"]),
+        (page(6), "The `warn` line between them", "deadlock", &["warn", "deadlock"]),
         (page(6), "`notify` says `woke=0`", "lost-wake-up", &["notify", "woke=0"]),
         (page(8), "`give mutex table`", "timeout", &["give", "mutex", "table"]),
         (page(11), "ends with `= pending`", "shield", &["cancel", "=", "pending"]),
