@@ -269,7 +269,7 @@ mod tests {
         let live = size(live::<TcpStream, Rc<Config>, Hello, Rc<Hello>>);
         // In addition, the body of a task has 8 bytes for its cell, an entry has 16 for its counts,
         // and each allocation has 8, rounded up to multiples of 16.
-        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (120, 80, 32));
+        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (112, 80, 32));
     }
 
     /// Sends `request` on a connection, and does nothing more. Shuts the kernel down a second
