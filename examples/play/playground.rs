@@ -3,8 +3,8 @@
 //!
 //! | part of the page | what it does |
 //! |---|---|
-//! | the kernel | `wasm.rs` as WebAssembly, deflated, in letters: an instance runs one program |
-//! | the worker, `page/worker.js` | makes an instance for each run, and reads its answers |
+//! | the kernel | `answers.rs` as WebAssembly, deflated, in letters: a command that runs a program |
+//! | the worker, `page/worker.js` | calls the command for each answer, with the part of WASI that it uses |
 //! | the scripts, `page/*.js` | start a worker, end it if a run takes too long, and show the answers |
 //! | the timeline | the page of `trace timeline`, in a frame; the kernel writes it for each run |
 //! | the programs, `pages/*.play` | a list to choose from |
@@ -23,7 +23,7 @@ use clap::Parser;
 use flate2::{Compression, write::DeflateEncoder};
 use trace_tool::perfetto::quoted;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+const TARGET: &str = "wasm32-wasip1";
 
 /// One script, in the order of the dependencies of its parts.
 const SCRIPT: &str = concat!(
@@ -91,7 +91,16 @@ fn build(target_dir: &Path) -> Result<String, String> {
     }
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--lib", "--profile", "page", "--target", TARGET, "--target-dir"])
+        .args([
+            "build",
+            "--bin",
+            "answers",
+            "--profile",
+            "page",
+            "--target",
+            TARGET,
+            "--target-dir",
+        ])
         .arg(target_dir)
         .arg("--manifest-path")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
@@ -100,7 +109,7 @@ fn build(target_dir: &Path) -> Result<String, String> {
     if !status.success() {
         return Err(format!("cargo could not build the kernel for {TARGET}"));
     }
-    let file = target_dir.join(TARGET).join("page/trapline_play.wasm");
+    let file = target_dir.join(TARGET).join("page/answers.wasm");
     let packed = pack(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     Ok(BASE64_STANDARD.encode(packed))
 }

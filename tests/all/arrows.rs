@@ -130,10 +130,12 @@ fn the_cores_are_the_same_on_every_system() {
 
 #[test]
 fn unsafe_lives_in_one_file() {
-    for folder in ["traps/src", "net/src", "kernel/src"] {
+    for folder in ["traps", "net", "kernel", "examples", "tests"] {
         for (path, text) in sources(folder) {
             let allowed = path.ends_with("machine/sys.rs");
+            // Some tests have the word in a string.
             let found = code(&text)
+                .replace("\"unsafe", "")
                 .split(|c: char| !c.is_alphanumeric() && c != '_')
                 .any(|word| word == "unsafe");
             assert!(allowed || !found, "unsafe in {}", path.display());

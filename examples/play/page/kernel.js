@@ -3,8 +3,6 @@
 const kernel = {
   module: null,
   worker: null,
-  // Whether the worker has the run whose log is shown, and can say why a line is there.
-  hasRun: false,
   // The timer of the present run.
   watch: 0,
   longest: 4000,
@@ -14,7 +12,7 @@ const kernel = {
 function renew() {
   kernel.worker?.terminate();
   clearTimeout(kernel.watch);
-  Object.assign(kernel, { watch: 0, hasRun: false });
+  kernel.watch = 0;
   const code = new Blob([element("worker").textContent], { type: "text/javascript" });
   const address = URL.createObjectURL(code);
   kernel.worker = new Worker(address);
@@ -34,10 +32,7 @@ function run() {
 }
 
 function hear(data) {
-  if ("log" in data) {
-    kernel.hasRun ||= data.log !== "";
-    showRun(data);
-  }
+  if ("log" in data) showRun(data);
   if ("timeline" in data) {
     clearTimeout(kernel.watch);
     kernel.watch = 0;
@@ -47,7 +42,7 @@ function hear(data) {
   if ("panic" in data) fail("The kernel has panicked", data.panic);
 }
 
-// After this, the next run has a new worker and a new instance of the kernel.
+// After this, the next run has a new worker.
 function fail(what, why) {
   renew();
   document.body.classList.add("stale");

@@ -4,6 +4,8 @@ const ROW = 18;
 const log = {
   box: element("log"),
   rows: element("rows"),
+  // The program that has written it.
+  program: "",
   lines: [],
   // How many lines at the top are remarks, which are not events.
   heads: 0,
@@ -55,10 +57,11 @@ function sitesOf(lines, given) {
   return sites;
 }
 
-function showRun({ log: lines, problems, report, lines: sites, took }) {
+function showRun({ log: lines, program, problems, report, lines: sites, took }) {
   showProblems(problems);
   document.body.classList.toggle("stale", !lines);
   if (lines) {
+    log.program = program;
     log.lines = lines.trimEnd().split("\n");
     log.heads = Math.max(0, log.lines.findIndex((line) => !line.startsWith("#")));
     [log.chosen, log.causes, log.sites] = [-1, new Set(), sitesOf(log.lines, new Map(sites))];
@@ -139,7 +142,7 @@ function choose(event, isFromTimeline = false) {
   [log.chosen, log.causes] = [event, new Set()];
   showRow(event + log.heads);
   if (!isFromTimeline) timelineInside()?.choose(event, true);
-  if (kernel.hasRun) kernel.worker.postMessage({ why: event });
+  kernel.worker.postMessage({ why: event, program: log.program });
   drawRows();
   paint();
   showMark();
