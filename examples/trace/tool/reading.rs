@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
 
-use kernel::trace::Seq;
 use testing::trace::{self, Line, ParseError};
 
 /// A malformed line: its number in the file, from 1, and the error.
@@ -31,25 +30,6 @@ pub struct Origin {
     pub offset: u64,
     /// The number of its bytes, including the line end.
     pub size: usize,
-}
-
-/// The remark of a dump of the flight recorder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flight {
-    /// The first line that is not in the head. The lines of the head are those that were in force
-    /// then.
-    pub from: Seq,
-    /// The line of the cause of the dump.
-    pub at: Seq,
-}
-
-impl Flight {
-    /// Parses the remark, or returns `None` for another one.
-    pub fn of(remark: &str) -> Option<Flight> {
-        let words = remark.strip_prefix("# flight ")?;
-        let line = |key: &str| words.split(' ').find_map(|it| it.strip_prefix(key)?.parse().ok());
-        Some(Flight { from: line("from=#")?, at: line("at=#")? })
-    }
 }
 
 /// A line of the input.

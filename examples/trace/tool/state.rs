@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use testing::trace::Line;
 use testing::trace::state::{
     DIRECTIONS, Descriptor, Doing, In, Key, Primitive, State, Task, TimerName,
 };
+use testing::trace::{Flight, Line};
 use traps::Time;
 
 use super::chain;
 use super::model::{Trace, notified_in_words};
-use super::reading::Flight;
 use super::style::Paint;
 
 /// The requested line.

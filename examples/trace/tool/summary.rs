@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use kernel::trace::Span;
-use testing::trace::{Behind, Causes, Line};
+use testing::trace::{Behind, Causes, Flight, Line};
 
 use super::life::percent;
 use super::living::{Mark, trap};
-use super::reading::Flight;
 use super::stuck::Closed;
 use super::style::Paint;
 use super::tables::Table;
@@ -65,7 +64,7 @@ const COUNTS: [(What, &str); 13] = [
 impl Summary {
     /// Follows a remark.
     pub fn remark(&mut self, text: &str) {
-        self.flight = Flight::of(text).or(self.flight);
+        self.flight = Flight::parse(text).or(self.flight);
     }
 
     /// Follows the next line.

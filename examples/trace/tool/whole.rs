@@ -2,10 +2,10 @@
 //! it has its end.
 
 use kernel::trace::Seq;
-use testing::trace::Line;
+use testing::trace::{Flight, Line};
 use traps::Time;
 
-use super::reading::{Bad, Flight};
+use super::reading::Bad;
 use super::select::REMARK;
 
 /// The largest number of faults that are listed one by one.
@@ -30,7 +30,7 @@ pub struct Whole {
 impl Whole {
     /// Follows a remark.
     pub fn remark(&mut self, text: &str) {
-        self.flight = Flight::of(text).or(self.flight);
+        self.flight = Flight::parse(text).or(self.flight);
         self.is_selection |= text.starts_with(REMARK);
     }
 

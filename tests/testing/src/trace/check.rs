@@ -16,7 +16,7 @@ use super::fields::Fields;
 use super::lives::Lives;
 use super::primitives::Primitives;
 use super::queue::Queue;
-use super::{Line, Seq, Spans};
+use super::{Flight, Line, Seq, Spans};
 
 /// A promise that a trace breaks, with the line that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Checker {
     first: Option<Seq>,
     /// The first line of a dump of the flight recorder. The lines before it are its head: those
     /// that were in force there.
-    flight: Option<Seq>,
+    flight: Option<Flight>,
     last: Option<(Seq, Time, u64)>,
     /// The verbs and the tasks of the last lines, to judge a cause.
     verbs: VecDeque<(&'static str, u64)>,
@@ -90,7 +90,7 @@ impl Checker {
     /// another order. The remark `# explored ...` marks such a run, and then `fifo` is not checked.
     /// The remark `# flight ...` marks a dump: nothing is checked at the lines of its head.
     pub fn remark(&mut self, line: &str) {
-        self.flight = flight_from(line).or(self.flight);
+        self.flight = Flight::parse(line).or(self.flight);
         let liberties = line.strip_prefix("# explored ").and_then(|case| case.split(' ').nth(1));
         let names = liberties.and_then(|word| word.strip_prefix("liberties="));
         if names.is_some_and(|names| names.split(',').any(|name| name == "order")) {
@@ -100,7 +100,7 @@ impl Checker {
 
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        self.lives.is_head = self.flight.is_some_and(|from| line.seq < from);
+        self.lives.is_head = self.flight.is_some_and(|flight| line.seq < flight.from);
         if self.lives.is_head {
             return self.head(line);
         }
@@ -161,12 +161,6 @@ impl Checker {
     pub fn end(self) -> Result<(), Vec<Violation>> {
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
-}
-
-/// Returns the first line of a dump of the flight recorder, from its remark.
-fn flight_from(remark: &str) -> Option<Seq> {
-    let words = remark.strip_prefix("# flight from=#")?;
-    words.split(' ').next()?.parse().ok()
 }
 
 /// Checks that numbers have no gaps, and that time and turn never decrease.

@@ -28,6 +28,7 @@
 mod causes;
 mod check;
 mod fields;
+mod flight;
 mod line;
 mod lives;
 mod mask;
@@ -38,6 +39,7 @@ pub mod state;
 
 pub use causes::{Behind, Causes};
 pub use check::{Checker, Violation, check};
+pub use flight::Flight;
 use kernel::trace::Seq;
 pub use line::{Line, ParseError, line, span, trace};
 pub use mask::{MEASURED, mask_times};
