@@ -21,6 +21,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::Parser;
 use flate2::{Compression, write::DeflateEncoder};
+use trace_tool::page::fill;
 use trace_tool::perfetto::quoted;
 
 const TARGET: &str = "wasm32-wasip1";
@@ -67,15 +68,21 @@ fn make(file: Option<PathBuf>) -> Result<PathBuf, String> {
     let kernel = build(target_dir)?;
     let [worker, script] = [include_str!("page/worker.js"), SCRIPT].map(without_comments);
     let programs = programs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("pages"))?;
-    let page = filled(include_str!("page/page.html"), |name| match name {
-        "style" => include_str!("page/page.css"),
-        "kernel" => &kernel,
-        "programs" => &programs,
-        "worker" => &worker,
-        "script" => &script,
-        other => unreachable!("the page has {other}"),
+    let mut page = Vec::new();
+    let written = fill(include_str!("page/page.html"), &mut page, |name, out| {
+        let part = match name {
+            "style" => include_str!("page/page.css"),
+            "kernel" => &kernel,
+            "programs" => &programs,
+            "worker" => &worker,
+            "script" => &script,
+            other => unreachable!("the page has {other}"),
+        };
+        out.write_all(part.as_bytes())
     });
-    fs::write(&file, page).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    written
+        .and_then(|()| fs::write(&file, page))
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     std::path::absolute(&file).map_err(|error| error.to_string())
 }
 
@@ -148,17 +155,4 @@ fn programs(folder: &Path) -> Result<String, String> {
 fn without_comments(script: &str) -> String {
     let lines = script.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.map(|line| format!("{line}\n")).collect()
-}
-
-/// Returns the page with its parts: each `{{name}}` becomes the part of this name.
-fn filled<'a>(page: &'a str, part: impl Fn(&str) -> &'a str) -> String {
-    let mut filled = String::new();
-    let mut rest = page;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("the page closes what it opens");
-        filled += before;
-        filled += part(name);
-        rest = after;
-    }
-    filled + rest
 }

@@ -3,6 +3,9 @@
 // The answer of `trace why` in a page: the chain of causes of a line, in sentences. The same words
 // as `tool/chain.rs`; the check of the pages compares them. The timeline and the live page use it.
 
+// Tasks, and things, whose names differ only in numbers are of one kind.
+const kindOfName = (name) => name.replace(/\d+/g, "*");
+
 const { readLine, Causes, Why, notifiedWords } = (() => {
   const OP_ENDS =
     [" = ", " held-by=", " from=", " woke=", " k=", " reg=", " in=", " cause=", " at=", " ran="];

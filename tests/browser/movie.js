@@ -44,10 +44,9 @@ function movie(from, to, scheme) {
         locks: (locks.get(id) ?? []).join(", "), reason: words(reason),
       }));
     }
-    const circle = columnsAt.circleClosedAt(n);
-    const end = circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
+    const circle = columnsAt.circleSaid(n);
     const clock = timePasses ? `${(at[n] / 1e6).toFixed(3)} s` : `turn ${turn[n]}`;
-    return { cards, sizes, clock, isRed: Boolean(circle), sentence: words(prose.say(n)) + end };
+    return { cards, sizes, clock, isRed: Boolean(circle), sentence: words(prose.say(n)) + circle };
   }
   presenting.open({ n: placeOf(from), from: placeOf(from), to: placeOf(to), unit: "move" });
   const scenes = [sceneAt(presenting.now.now, 1)];

@@ -112,6 +112,7 @@ pub async fn page() -> io::Result<Response> {
         "open();\n",
     ];
     let page = include_str!("kernel_page/page.html")
+        .replace("<!-- columns.html -->\n", include_str!("../../trace/timeline/columns.html"))
         .replace("/* page.css */", include_str!("kernel_page/page.css"))
         .replace("/* present.css */", include_str!("../../trace/timeline/present.css"))
         .replace("/* scripts */", &scripts.concat());

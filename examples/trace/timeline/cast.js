@@ -1,5 +1,5 @@
-// The cast: each task has a colour or, if there are many, each kind of task. Tasks whose names differ
-// only in numbers are of one kind. The name is always beside the colour.
+// The cast: each task has a colour or, if there are many, each kind of task. The name is always beside
+// the colour.
 
 const cast = (() => {
   // The palette of Okabe and Ito, which readers without red or green vision can tell apart. The
@@ -9,17 +9,16 @@ const cast = (() => {
     ["#009e73", "#fff"], ["#cc79a7", "#000"], ["#f0e442", "#000"],
   ];
   const OTHER = ["#687385", "#fff"];
-  const kindOf = (name) => name.replace(/\d+/g, "*");
   // The kernel's own task, and main if there are others, which mostly waits.
   const plain = new Set(["wakeup", ...(lanes.length > 3 ? ["main"] : [])]);
   const others = lanes.slice(1).filter(({ name }) => !plain.has(name));
   const isFew = others.length <= INKS.length, inks = new Map();
   for (const { id, name } of others) {
-    const key = isFew ? id : kindOf(name);
+    const key = isFew ? id : kindOfName(name);
     if (!inks.has(key)) inks.set(key, INKS[inks.size % INKS.length]);
   }
   const nameOfTask = (id) => lanes[laneOf.get(id)]?.name ?? (id === 1 ? "wakeup" : `task ${id}`);
-  const kind = (id) => kindOf(nameOfTask(id));
+  const kind = (id) => kindOfName(nameOfTask(id));
   // In a sentence, tasks that share a name have their numbers too.
   const sizes = new Map();
   for (const { name } of lanes) sizes.set(name, (sizes.get(name) ?? 0) + 1);

@@ -85,6 +85,11 @@ const columnsAt = (() => {
     return { from: Math.max(...waits), to: Math.min(...ends, Infinity), waits };
   });
   const circleClosedAt = (n) => circles.find(({ from }) => from === n);
+  // What is said behind the sentence about a line that closes a circle.
+  const circleSaid = (n) => {
+    const circle = circleClosedAt(n);
+    return circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
+  };
   const isInCircle = (wait, n) => circles.some(({ from, to, waits }) => n >= from && n < to && waits.has(wait));
 
   // Splits a list of tasks into lists of neighbours of one kind. `isAlone` keeps a task by itself.
@@ -201,5 +206,5 @@ const columnsAt = (() => {
       waiting: (level, most) => waitingCards(tasks.parked, isAlone, isHot, n, clock, level, most),
     };
   }
-  return Object.assign(columnsAt, { lasting, circleClosedAt });
+  return Object.assign(columnsAt, { lasting, circleClosedAt, circleSaid });
 })();

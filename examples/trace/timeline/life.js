@@ -49,7 +49,7 @@ function waitKind(n) {
   if (readLine(line(n)).word(0) === "sleep") return "the end of a sleep";
   const name = (part) => (typeof part === "number" ? cast.kind(part) : part);
   const words = prose.waitInShort(line(n)).map(name).join("");
-  return words.replace(/, (held|last notified) by.*/, "").replace(/\d+/g, "*");
+  return kindOfName(words.replace(/, (held|last notified) by.*/, ""));
 }
 
 // In microseconds or, if no time passes in the log, in turns. Null if the log does not say how long

@@ -118,10 +118,9 @@ const hall = (() => {
 
   // The sentence, as large as its room allows, and the line of the program.
   function sentence(n) {
-    const circle = columnsAt.circleClosedAt(n), site = siteOf(n)?.site ?? "";
-    const end = circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
+    const circle = columnsAt.circleSaid(n), site = siteOf(n)?.site ?? "";
     say.replaceChildren();
-    append(say, [...prose.say(n), end]);
+    append(say, [...prose.say(n), circle]);
     say.classList.toggle("red", Boolean(circle));
     const [, file, number] = /^(.*):(\d+)$/.exec(site) ?? [], text = trace.sources?.[file]?.split("\n")[number - 1];
     code.replaceChildren(...(text ? [box("small", "", `${file.split("/").pop()}:${number}`), text.trim()] : []));

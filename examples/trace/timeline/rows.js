@@ -1,10 +1,9 @@
-// Rows: each is a lane, or a group of lanes folded into one. Tasks whose names differ only in
-// numbers are a group.
+// Rows: each is a lane, or a group of lanes folded into one. Tasks of one kind are a group.
 
 const MANY = 20, FEW = 4;
 const groups = new Map();
 for (let n = 1; n < lanes.length; n++) {
-  const name = lanes[n].name.replace(/\d+/g, "*");
+  const name = kindOfName(lanes[n].name);
   if (!groups.has(name)) groups.set(name, { name, lanes: [], folded: false, flow: null });
   groups.get(name).lanes.push(n);
 }

@@ -106,7 +106,7 @@ function treeAt(n) {
   function nodesOf(id, before) {
     const folded = new Map(), seen = new Map(), found = [];
     for (const child of children.get(id) ?? []) {
-      const family = child.lane.name.replace(/\d+/g, "*"), nth = (seen.get(family) ?? 0) + 1;
+      const family = kindOfName(child.lane.name), nth = (seen.get(family) ?? 0) + 1;
       seen.set(family, nth);
       if (nth <= ALIKE) found.push(child);
       else {

@@ -69,22 +69,36 @@ pub fn page(
     sources: &BTreeMap<String, String>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let mut rest = include_str!("../timeline/page.html");
+    fill(include_str!("../timeline/page.html"), out, |name, out| match name {
+        "style" => out.write_all(STYLE.as_bytes()),
+        "columns" => out.write_all(include_bytes!("../timeline/columns.html")),
+        "unpack" => out.write_all(include_bytes!("../timeline/unpack.js")),
+        "script" => out.write_all(SCRIPT.as_bytes()),
+        "title" => {
+            let title = trace.header.as_deref().unwrap_or("a trace");
+            let title = title.trim_start_matches("#trace ").replace(['<', '&'], "_");
+            out.write_all(title.as_bytes())
+        }
+        "data" => pack(trace, beside(trace, sources), out),
+        other => unreachable!("the page has {other}"),
+    })
+}
+
+/// Writes a page with its parts: `part` writes each `{{name}}`.
+///
+/// # Errors
+///
+/// Returns the error of `part` or of `out`.
+pub fn fill(
+    page: &str,
+    out: &mut dyn io::Write,
+    mut part: impl FnMut(&str, &mut dyn io::Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut rest = page;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").expect("the page closes what it opens");
         out.write_all(before.as_bytes())?;
-        match name {
-            "style" => out.write_all(STYLE.as_bytes())?,
-            "unpack" => out.write_all(include_bytes!("../timeline/unpack.js"))?,
-            "script" => out.write_all(SCRIPT.as_bytes())?,
-            "title" => {
-                let title = trace.header.as_deref().unwrap_or("a trace");
-                let title = title.trim_start_matches("#trace ").replace(['<', '&'], "_");
-                out.write_all(title.as_bytes())?;
-            }
-            "data" => pack(trace, beside(trace, sources), out)?,
-            other => unreachable!("the page has {other}"),
-        }
+        part(name, out)?;
         rest = after;
     }
     out.write_all(rest.as_bytes())

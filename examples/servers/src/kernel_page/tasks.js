@@ -35,7 +35,7 @@ function learn({ worker, at, count, live, cpu, ids, rows, common }) {
     past.push([at, row.ran]);
     while (past.length > 2 && past[1][0] <= at - WINDOW) past.shift();
     const own = { state: row.state, since: row.since, woken: 0 };
-    known.tasks.set(row.id, Object.assign(row, { past, own, waits: row.waits.map(waitOf) }, { family: familyOf(row.name) }));
+    known.tasks.set(row.id, Object.assign(row, { past, own, waits: row.waits.map(waitOf) }, { family: kindOfName(row.name) }));
   }
   const alive = new Set(ids);
   for (const id of known.tasks.keys()) if (!alive.has(id)) known.tasks.delete(id);
@@ -43,8 +43,6 @@ function learn({ worker, at, count, live, cpu, ids, rows, common }) {
   const seen = new Map(look.map(({ id, state, woken, for: span }) => [id, { state, woken, since: at - span }]));
   for (const task of known.tasks.values()) Object.assign(task, task.own, seen.get(task.id));
 }
-
-const familyOf = (name) => name.replace(/\d+/g, "*");
 
 // A wait from its line.
 function waitOf(text) {
