@@ -151,7 +151,7 @@ pub fn not_a_statement(word: &str, text: &str, has_colon: bool) -> String {
     if is_word(word) {
         return format!("expected `{word}` outside of a task, not indented");
     }
-    // Of two words that are as near, the one of a statement is meant.
+    // If two words are equally near, the word of a statement is meant.
     let statements = STATEMENTS.into_iter().map(|(word, _)| word);
     match nearest(word, statements.chain(words())) {
         Some(near) => format!("there is no `{}`; did you mean `{near}`?", shown(word)),

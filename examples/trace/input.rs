@@ -93,7 +93,7 @@ pub struct Over {
     pub is_selection: bool,
     /// The process that is writing the log.
     pub writer: Option<Writer>,
-    /// The same, if time passes after the last line.
+    /// That process, if time passes after the last line.
     pub goes_on: Option<Writer>,
 }
 

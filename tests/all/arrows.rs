@@ -75,7 +75,7 @@ fn net_does_not_know_the_kernel() {
         // Its unit tests run on one.
         let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
         assert!(!code(text).contains("kernel::"), "kernel:: in {}", path.display());
-        // Of the seam, `net` uses the tape, but not what a task and its kernel share. A test may
+        // `net` uses the tape of the seam, but not what a task and its kernel share. A test may
         // name a scope.
         for inner in code(text).split("traps::internal::").skip(1) {
             let path_of = inner.split(';').next().unwrap();

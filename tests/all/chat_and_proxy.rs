@@ -59,7 +59,7 @@ impl Server {
         self.ends(0)
     }
 
-    /// The same, with this exit code.
+    /// Waits until it ends with this code, and checks its trace. Returns its log.
     fn ends(mut self, code: i32) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();

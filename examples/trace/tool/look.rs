@@ -107,7 +107,7 @@ impl Look {
         }
     }
 
-    /// The same in words.
+    /// Says in words at which time the look is.
     pub fn in_words(&self, time: Time, now: &Now) -> String {
         match (self.at, self.over, self.goes_on()) {
             (Some(_), ..) => format!("at {time} s"),

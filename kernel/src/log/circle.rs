@@ -1,4 +1,4 @@
-//! Who holds what, and the warning of a deadlock, when its last task begins to wait.
+//! The holders of primitives, and the warning of a deadlock when its last task begins to wait.
 //! [`crate::view`] finds the deadlocks of a kernel that hangs.
 
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ impl<M: Machine> Sched<M> {
                 let Some(primitive) = queue.primitive.get() else { return Vec::new() };
                 let holders: BTreeSet<_> =
                     primitive.holders.borrow().iter().filter_map(find).collect();
-                // Of several holders of permits, any one may give the next.
+                // If several tasks hold permits, any one of them may give the next.
                 let needs_all = holders.len() == 1 || primitive.kind == "rwlock";
                 let needs_all = needs_all && primitive.kind != "semaphore";
                 holders.into_iter().filter(|_| needs_all).collect()

@@ -493,7 +493,7 @@ fn hash(words: &[&str]) -> u64 {
 pub(crate) struct LinesInForce<'r> {
     lines: Vec<Seq>,
     moved: &'r BTreeMap<Moved, Seq>,
-    /// Of `moved`, what still exists.
+    /// The entries of `moved` whose wait or scope still exists.
     still: BTreeMap<Moved, Seq>,
 }
 

@@ -375,7 +375,7 @@ impl Log {
     }
 }
 
-/// Who listens to an event.
+/// The listeners to an event.
 enum Listeners {
     None,
     /// The flight recorder alone.

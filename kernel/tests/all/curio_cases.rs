@@ -573,7 +573,7 @@ fn curio_case_44_propagated() {
     assert_eq!((ran.count("late"), ran.count("race")), (0, 1));
 }
 
-/// The same, the second interrupt swallowed too: three more ops, a late warning, and the outer
+/// Swallows the second interrupt of case 44 too: three more ops, a late warning, and the outer
 /// deadline is delivered again at the first op outside the inner block.
 #[test]
 fn curio_case_44_swallowed() {

@@ -68,7 +68,7 @@ fn a_second_kernel_on_a_thread_panics_by_rule_and_harms_the_first_in_nothing() {
     let ran = first.run(async {
         let slept = timeout_after(50 * MS, sleep(10 * MS));
         let (slept, text) = futures_util::join!(slept, async { refused() });
-        // The same in a task, which ends with that panic.
+        // In a task the refusal is a panic, which ends the task.
         let mut child = spawn("child", async { drop(kernel::run(async {})) }).await;
         let Err(traps::Error::Panicked(childs)) = child.join().await else { panic!("it ran") };
         (slept.is_ok(), text, childs)
@@ -92,7 +92,7 @@ fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
             let together = together.clone();
             thread::spawn(move || {
                 together.wait();
-                // The same one after the other on this thread.
+                // Two kernels, one after the other, on this thread.
                 [trace(salt), trace(salt)]
             })
         });

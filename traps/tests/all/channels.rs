@@ -283,7 +283,7 @@ fn a_close_ends_a_receive_that_was_polled_before() {
         assert_eq!(receiver.next().now_or_never(), Some(None), "and the end, at once");
         assert_eq!(receiver.recv().await, Err(Error::Closed));
 
-        // The same is true if only the close happens.
+        // A close alone also ends the stream.
         let (_sender, mut receiver) = mpsc::channel::<()>(4);
         assert!(matches!(race(receiver.next(), sleep(ms(1))).await, Either::Right(Ok(_))));
         receiver.close();

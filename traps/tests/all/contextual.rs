@@ -168,7 +168,7 @@ fn a4_clean_up_under_an_expired_deadline_begins_nothing() {
     assert!(!started.get());
 }
 
-/// Of several deadlines the soonest one fires, and of equal deadlines the outermost.
+/// The soonest deadline fires; if several are equal, the outermost one fires.
 #[test]
 fn a4_the_error_names_the_deadline_that_holds() {
     let sim = Sim::new();
@@ -352,7 +352,7 @@ fn a13_stepping_the_wall_clock_does_nothing() {
     assert!(before.is_sorted() && !after.is_sorted(), "the steps were taken: {after:?}");
 }
 
-/// The same while a task holds the CPU.
+/// Sets the wall clock while a task holds the CPU.
 #[test]
 fn a_wall_clock_that_is_set_continues_from_there() {
     let then = SystemTime::UNIX_EPOCH + secs(1_700_000_000);

@@ -707,7 +707,7 @@ fn d15_d16_d17_the_scan_begins_with_an_arm_ends_with_a_disarm_and_begins_again()
     assert_eq!(turns.len(), 5);
 }
 
-/// The same by counters: no scan before the first arm, at most one scan after the last disarm, and
+/// The counters agree: no scan before the first arm, at most one scan after the last disarm, and
 /// scans again after the next arm.
 #[test]
 fn d15_d16_d17_no_arm_no_scan() {

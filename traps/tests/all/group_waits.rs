@@ -248,7 +248,7 @@ fn members_spawn_into_their_own_group_while_it_is_awaited() {
         group.spawn("node", tree(group.spawner(), 2)).await;
         assert_eq!(group.join().await, Ok(vec![2, 1, 1, 0, 0, 0, 0]));
         assert_eq!(clock().await, at(3));
-        // The same in a loop, and under a deadline that each inherits from its own spawner.
+        // The tree once more, in a loop and under a deadline that each inherits from its own spawner.
         let root = tree(group.spawner(), 2);
         timeout_after(tenths(9), async {
             group.spawn("node", root).await;

@@ -300,7 +300,7 @@ fn curio_d7_a_second_interrupt_in_the_clean_up_leaves_no_member_running() {
     assert_eq!(ran.took, tenths(21));
 }
 
-/// The same with members that do not end by themselves. The grace ends them, and the second
+/// Interrupts a group whose members do not end by themselves. The grace ends them, and the second
 /// interrupt is delivered afterwards.
 #[test]
 fn curio_d7_a_second_interrupt_is_delivered_after_the_grace_has_ended_the_members() {

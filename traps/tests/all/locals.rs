@@ -138,7 +138,7 @@ fn children_start_with_what_their_parent_had_at_the_spawn() {
         let mut child = spawn("child", async move {
             let before = (user(), REQUEST.get());
             USER.set("charles".to_owned());
-            // Of the child's own children, one before a change and one after it.
+            // The child has two children: one before a change, one after it.
             let mut grandchild = spawn("grandchild", async move { (user(), REQUEST.get()) }).await;
             REQUEST.take();
             let mut last = spawn("last", async move { REQUEST.get() }).await;

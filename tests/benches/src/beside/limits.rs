@@ -15,7 +15,7 @@ pub fn of_rate(load: &Workload) -> &'static str {
     }
 }
 
-/// Of the server's CPU.
+/// Names what limits the CPU of the server.
 pub fn of_cpu(load: &Workload) -> &'static str {
     match load.kind {
         Kind::Http | Kind::Echo if load.connections == 1 => "the system's epoll_wait, recv, send",

@@ -34,7 +34,7 @@ fn bytes(target: Target, connections: usize) -> io::Result<f64> {
     Ok((after as f64 - before as f64) / connections as f64)
 }
 
-/// The same; `None` if it cannot be measured, with the reason on standard error. On a busy machine
+/// Returns the bytes of a connection, or `None` and says why on standard error. On a busy machine
 /// the first connections are idle for too long before the last ones ask.
 fn measured(target: Target, connections: usize) -> Option<Spread> {
     match bytes(target, connections) {

@@ -26,7 +26,7 @@ impl Process {
         Process::start_in(&[], target, how, Stdio::inherit())
     }
 
-    /// The same under a tool; the process of the tool becomes that of the server. Both write to
+    /// Starts the target under a tool, whose process becomes that of the server. Both write to
     /// `errors`.
     pub fn start_in(tool: &[&str], target: Target, how: How, errors: Stdio) -> io::Result<Process> {
         let ourselves = std::env::current_exe()?;

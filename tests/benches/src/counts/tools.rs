@@ -19,7 +19,7 @@ use crate::{out, sys, tied};
 pub enum Tool {
     /// Instructions in user space.
     Callgrind,
-    /// The same by source file.
+    /// Instructions in user space, by source file.
     Files,
     /// Allocations.
     Memcheck,

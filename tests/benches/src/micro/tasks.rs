@@ -71,7 +71,7 @@ fn yields(tasks: u64, count: u64) -> f64 {
     })
 }
 
-/// The same in another runtime: its yield, and how it spawns and joins.
+/// Measures yields in another runtime: its yield, and how it spawns and joins.
 macro_rules! yields {
     ($tasks:expr, $count:expr, $yield_now:expr, $spawn:expr, $joined:ident => $join:expr) => {{
         let (tasks, count): (u64, u64) = ($tasks, $count);

@@ -128,7 +128,7 @@ pub struct Program {
     /// The semaphore never has more permits.
     pub is_bounded: bool,
     pub parties: usize,
-    /// Of the channel, of the broadcast channel, and of the queues.
+    /// The bounds of the channel, of the broadcast channel, and of the queues.
     pub bounds: [usize; 3],
     /// The policy of the kernel.
     pub policy: usize,
@@ -233,7 +233,7 @@ impl Program {
         }
     }
 
-    /// The same with one task or one step less.
+    /// Returns the program with one task or one step less, in every way.
     pub fn smaller(&self) -> Vec<Program> {
         let mut smaller = Vec::new();
         let mut without = |task: usize, steps: std::ops::Range<usize>| {
