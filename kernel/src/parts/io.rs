@@ -268,7 +268,7 @@ impl Handles {
                 self.changes[0] += 1;
                 let why = if again { Need::Again } else { Need::First };
                 emit!(sched, task, Event::Register { alias, why });
-                if sched.log.listening {
+                if sched.log.flight.is_some() {
                     sched.log.mark_handle(handle, 0);
                 }
                 Ok(())
@@ -510,7 +510,7 @@ fn log_readiness(
     if news {
         let alias = sched.log.names.alias(handle);
         emit_for!(sched, KERNEL, Event::Remember { alias, direction });
-        if sched.log.listening {
+        if sched.log.flight.is_some() {
             sched.log.mark_handle(handle, 1 + direction as usize);
         }
     }
