@@ -322,7 +322,8 @@ fn perform(task: Task) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Change { step } => {
-            let diffs: String = pages::change(step).into_iter().map(|file| file.diff).collect();
+            let files = pages::change(step).into_iter().flatten();
+            let diffs: String = files.map(|file| file.diff).collect();
             print(diffs.trim_end_matches('\n'));
             Ok(ExitCode::SUCCESS)
         }

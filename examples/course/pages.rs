@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! <!-- log -->        the golden log of the step, `golden.trace` in its folder
-//! <!-- change -->     the change from the step before
+//! <!-- change kernel/io.rs -->   the change from the step before, a part: these files
+//! <!-- change -->     the change from the step before, the last part: the other files
 //! <!-- code -->       the code in full
 //! <!-- panel 13 -->   the timeline of the log, with the state of the kernel at line 13
 //! <!-- play: race -->   the playground with this program, on any page of the book
@@ -43,7 +44,8 @@ pub fn is_given(text: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark<'l> {
     Log,
-    Change,
+    /// The files of a part of the change, or nothing for all files that have no part yet.
+    Change(&'l str),
     Code,
     /// The number of the line that the panel shows.
     Panel(u64),
@@ -57,7 +59,7 @@ pub fn mark(line: &str) -> Option<Mark<'_>> {
     let words = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
     match words.split_once(' ').unwrap_or((words, "")) {
         ("log", "") => Some(Mark::Log),
-        ("change", "") => Some(Mark::Change),
+        ("change", files) => Some(Mark::Change(files)),
         ("code", "") => Some(Mark::Code),
         ("checkout", "") => Some(Mark::Checkout),
         ("panel", line) => line.parse().ok().map(Mark::Panel),
@@ -71,6 +73,8 @@ pub fn mark(line: &str) -> Option<Mark<'_>> {
 pub struct FileChange {
     /// The path in the folder of the step, such as `kernel/turn.rs`.
     pub path: String,
+    /// Whether the page does not explain the file: it is given, or it is from an earlier step.
+    pub is_given: bool,
     /// A unified diff.
     pub diff: String,
 }
@@ -158,8 +162,36 @@ pub fn sources(step: u32) -> Sources {
     found
 }
 
-/// The change of a step from the step before, file by file.
-pub fn change(step: u32) -> Vec<FileChange> {
+/// The change of a step from the step before, file by file, in the parts of its page. What the page
+/// does not explain comes last. Step 1 has no such parts: its change is the whole code.
+///
+/// # Panics
+///
+/// Panics if a mark of the page names a file that has not changed.
+pub fn change(step: u32) -> Vec<Vec<FileChange>> {
+    let page = read(&folder(step).join("README.md"));
+    let mut changes = changes(step);
+    let mut parts = Vec::new();
+    for line in page.lines() {
+        let Some(Mark::Change(files)) = mark(line) else { continue };
+        if files.is_empty() {
+            changes.sort_by_key(|file| file.is_given);
+            parts.push(std::mem::take(&mut changes));
+            continue;
+        }
+        let take = |path| {
+            let place = changes.iter().position(|file| file.path == path);
+            changes.remove(place.unwrap_or_else(|| panic!("step {step} does not change {path}")))
+        };
+        parts.push(files.split(' ').map(take).collect());
+    }
+    if !changes.is_empty() {
+        parts.push(changes);
+    }
+    parts
+}
+
+fn changes(step: u32) -> Vec<FileChange> {
     let (before, after) = (sources(step - 1), sources(step));
     let mut paths: Vec<&String> = before.keys().chain(after.keys()).collect();
     paths.sort();
@@ -167,13 +199,14 @@ pub fn change(step: u32) -> Vec<FileChange> {
     let mut changes = Vec::new();
     for path in paths {
         let old = before.get(path).map_or("", |(_, text)| text);
-        let new = after.get(path).map_or("", |(_, text)| text);
+        let (from, new) = after.get(path).map_or((step, ""), |(from, text)| (*from, text));
         if old != new {
             let (old_name, new_name) = (format!("a/{path}"), format!("b/{path}"));
             let diff = TextDiff::from_lines(old, new);
             let diff =
                 diff.unified_diff().context_radius(2).header(&old_name, &new_name).to_string();
-            changes.push(FileChange { path: path.clone(), diff });
+            let is_given = from != step || is_given(new);
+            changes.push(FileChange { path: path.clone(), is_given, diff });
         }
     }
     changes

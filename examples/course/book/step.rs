@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use course::markup::escaped;
-use course::pages::{self, GIVEN, Mark};
+use course::pages::{self, FileChange, GIVEN, Mark};
 use course::{labs, states};
 use trace_tool::model::Trace;
 use trace_tool::{page, sources};
@@ -21,6 +21,7 @@ pub fn timeline_path(step: u32) -> String {
 /// Replaces the marks on the page of a step.
 pub fn expand(text: &str, step: u32) -> Result<String> {
     let (mut expanded, mut is_left_out) = (String::new(), false);
+    let mut parts = pages::change(step).into_iter();
     for line in text.lines() {
         let mark = pages::mark(line);
         is_left_out &= mark.is_none();
@@ -28,7 +29,7 @@ pub fn expand(text: &str, step: u32) -> Result<String> {
             None if is_left_out => continue,
             None | Some(Mark::Play(_)) => expanded += line,
             Some(Mark::Log) => expanded += &log(step),
-            Some(Mark::Change) => expanded += &change(step),
+            Some(Mark::Change(_)) => expanded += &change(step, parts.next().unwrap_or_default()),
             Some(Mark::Code) => expanded += &code_link(step),
             Some(Mark::Panel(line)) => expanded += &panel(step, line)?,
             Some(Mark::Checkout) => is_left_out = true,
@@ -45,15 +46,24 @@ fn log(step: u32) -> String {
     folded("log", &format!("The log of step {step}, {}", count(lines, "line")), &body)
 }
 
-fn change(step: u32) -> String {
-    let changes = pages::change(step);
+/// A part of the change. What the page does not explain is folded apart.
+fn change(step: u32, part: Vec<FileChange>) -> String {
+    let (given, explained): (Vec<_>, Vec<_>) = part.into_iter().partition(|file| file.is_given);
+    let mut text = diffs(&format!("The change from step {}", step - 1), &explained);
+    if !given.is_empty() {
+        text += &diffs("Given, or from an earlier step", &given);
+    }
+    text
+}
+
+fn diffs(title: &str, changes: &[FileChange]) -> String {
     let diff: String = changes.iter().map(|change| change.diff.as_str()).collect();
     let is_of =
         |line: &&str, sign: &str, head: &str| line.starts_with(sign) && !line.starts_with(head);
     let added = diff.lines().filter(|line| is_of(line, "+", "+++")).count();
     let removed = diff.lines().filter(|line| is_of(line, "-", "---")).count();
     let files = count(changes.len(), "file");
-    let summary = format!("The change from step {}: {files}, +{added} −{removed} lines", step - 1);
+    let summary = format!("{title}: {files}, +{added} −{removed} lines");
     let body = changes.iter().map(|change| {
         format!("<pre><code class=\"language-diff\">{}</code></pre>\n", escaped(&change.diff))
     });
