@@ -20,6 +20,7 @@ pub struct Found {
 }
 
 const INSTRUCTIONS: &str = "instructions";
+const PACKING: &str = "packing";
 const FILES: &str = "files";
 const ALLOCATIONS: &str = "allocations_per_100";
 const CALLS: &str = "calls_per_100";
@@ -27,7 +28,7 @@ const EPOLL_CTL: &str = "epoll_ctl_per_100";
 
 impl Found {
     pub fn is_instructions(&self) -> bool {
-        self.name.ends_with(INSTRUCTIONS)
+        self.name.ends_with(INSTRUCTIONS) || self.name.ends_with(PACKING)
     }
 }
 
@@ -52,8 +53,11 @@ enum Kind {
 /// Two lengths: the first is warm, and the second long enough.
 const CASE: [u64; 2] = [10_000, 20_000];
 
+/// The cases that use real time.
+const BY_TIME: [&str; 4] = ["trace_memory", "timeout", "flight_yield", "flight_mutex"];
+
 /// `(name, case of bench micro, allocations too)`.
-const CASES: [(&str, &str, bool); 13] = [
+const CASES: [(&str, &str, bool); 15] = [
     ("answer", "answer", true),
     ("answer5", "answer5", false),
     ("clock", "clock", false),
@@ -67,6 +71,8 @@ const CASES: [(&str, &str, bool); 13] = [
     ("guard", "guard", true),
     ("arm_cancel", "arm_cancel:1000", true),
     ("traced_yield", "trace_memory", true),
+    ("flight_yield", "flight_yield", true),
+    ("flight_mutex", "flight_mutex", true),
 ];
 
 /// All probes, in the order of the file.
@@ -86,8 +92,10 @@ pub fn all() -> Result<Vec<Probe>, String> {
     all.push(timeouts()?);
     let [http, echo] = examples();
     all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
-    all.push(piped("http_piped", http));
+    all.push(piped("http_piped", http.clone()));
     all.extend(served(&echo, Talk::Echo, ["echo", "echo_one", "echo_conn", "echo_close"]));
+    all.extend(recorded("flight_http", http, Talk::Http));
+    all.extend(recorded("flight_echo", echo, Talk::Echo));
     all.extend(small_program()?);
     Ok(all)
 }
@@ -143,6 +151,19 @@ fn keep_alive(name: &'static str, server: Server, talk: Talk) -> Probe {
     Probe { name, tool: Tool::Callgrind, kind }
 }
 
+/// The counts of a question of 64 connections with the flight recorder on, and the instructions of
+/// the recorder alone. The ring is so large that no segment is full: the heads of segments are
+/// counted in the cases of `bench micro`.
+fn recorded(name: &'static str, mut server: Server, talk: Talk) -> Vec<Probe> {
+    server.args.extend(["--flight", "4m"].map(str::to_owned));
+    let work = |rounds| Work { talk, connections: 64, depth: 1, rounds };
+    let probe = |tool| {
+        let kind = Kind::Served { server: server.clone(), short: work(10), long: work(60) };
+        Probe { name, tool, kind }
+    };
+    [Tool::Callgrind, Tool::Packing, Tool::Memcheck].map(probe).into()
+}
+
 /// The counts of each server: a question of 64 connections, and of one; a connection that
 /// asks four times, with others at the same time; and one that asks once, alone.
 fn served(server: &Server, talk: Talk, names: [&'static str; 4]) -> Vec<Probe> {
@@ -166,6 +187,7 @@ impl Probe {
     pub fn names(&self) -> Vec<String> {
         let what: &[&str] = match self.tool {
             Tool::Callgrind => &[INSTRUCTIONS],
+            Tool::Packing => &[PACKING],
             Tool::Files => &[FILES],
             Tool::Memcheck => &[ALLOCATIONS],
             Tool::Strace => &[CALLS, EPOLL_CTL],
@@ -213,7 +235,7 @@ impl Probe {
     /// of two simultaneous arrivals differ too.
     fn mode(&self) -> Mode {
         match &self.kind {
-            Kind::Case { case, .. } if !["trace_memory", "timeout"].contains(case) => Mode::Most,
+            Kind::Case { case, .. } if !BY_TIME.contains(case) => Mode::Most,
             Kind::Sleeps { .. } => Mode::Most,
             _ => Mode::Near,
         }
@@ -238,6 +260,7 @@ impl Probe {
         let all = |of| each(few.all, many.all, of);
         match self.tool {
             Tool::Callgrind => vec![found(INSTRUCTIONS, self.mode(), all(1))],
+            Tool::Packing => vec![found(PACKING, self.mode(), all(1))],
             // Leave out the files whose code runs only sometimes.
             Tool::Files => {
                 let is_ours =
@@ -351,7 +374,8 @@ pub fn compare_trace(without: &Path) -> Result<bool, String> {
         out::say(&format!("{name:<20} {with:>8.1} {without:>8.1} {ratio:>7.3}  {verdict}\n"))?;
         Ok(ratio <= TRACE_OFF)
     };
-    let untraced = CASES.iter().filter(|(name, ..)| !name.starts_with("traced"));
+    let is_traced = |name: &str| ["traced", "flight"].iter().any(|it| name.starts_with(it));
+    let untraced = CASES.iter().filter(|(name, ..)| !is_traced(name));
     let kept = on_all_cores(&untraced.copied().collect::<Vec<_>>(), compare)?;
     Ok(kept.into_iter().all(|kept| kept))
 }

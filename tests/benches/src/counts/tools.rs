@@ -19,6 +19,8 @@ use crate::{out, sys, tied};
 pub enum Tool {
     /// Instructions in user space.
     Callgrind,
+    /// Instructions in user space, of the flight recorder alone.
+    Packing,
     /// Instructions in user space, by source file.
     Files,
     /// Allocations.
@@ -35,6 +37,13 @@ impl Tool {
             Tool::Callgrind => {
                 &["valgrind", "--vgdb=no", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
             }
+            Tool::Packing => &[
+                "valgrind",
+                "--vgdb=no",
+                "--tool=callgrind",
+                "--callgrind-out-file=/dev/null",
+                "--toggle-collect=*LineRecorder*record_line*",
+            ],
             Tool::Files => &[
                 "valgrind",
                 "--vgdb=no",
@@ -82,7 +91,7 @@ impl Tool {
     /// Its output, or `None` if the output is incomplete.
     pub fn read(self, text: &str) -> Option<Counted> {
         match self {
-            Tool::Callgrind => one(text, "Collected :", ' ').map(Counted::of),
+            Tool::Callgrind | Tool::Packing => one(text, "Collected :", ' ').map(Counted::of),
             Tool::Files => files(text),
             Tool::Memcheck => one(text, "total heap usage:", ' ').map(Counted::of),
             Tool::Strace => calls(text),

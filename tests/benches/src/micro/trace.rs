@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::rc::Rc;
 
 use ::kernel::{Kernel, Real};
+use ::traps::sync::Mutex;
 
 use super::{Case, Cpu, OURS, Runner};
 use crate::report::Bar;
@@ -30,6 +31,11 @@ pub fn cases() -> Vec<Case> {
         case("trace_hook", "trace on, to a hook: an event", &[], HOOK, "the call"),
         case("trace_memory", "trace on, to memory: an event", MEMORY_BAR, MEMORY, text),
         case("trace_file", "trace on, to a file: an event", &[], FILE, "the text, and the system"),
+        case("flight_yield", "flight recorder on: a yield", &[], FLIGHT, "three events"),
+        Case {
+            load: 4,
+            ..case("flight_mutex", "flight recorder on: a contended lock", &[], LOCK, "six events")
+        },
     ]
 }
 
@@ -38,6 +44,8 @@ const OFF: &[(&str, Runner)] = &[(OURS, off)];
 const HOOK: &[(&str, Runner)] = &[(OURS, hook)];
 const MEMORY: &[(&str, Runner)] = &[(OURS, memory)];
 const FILE: &[(&str, Runner)] = &[(OURS, file)];
+const FLIGHT: &[(&str, Runner)] = &[(OURS, flight)];
+const LOCK: &[(&str, Runner)] = &[(OURS, lock)];
 
 /// This many tasks that yield `count` times together; nanoseconds of one.
 fn yields(kernel: &mut Kernel<Real>, tasks: u64, count: u64) -> f64 {
@@ -135,4 +143,39 @@ fn file(tasks: u64, count: u64) -> f64 {
     let events = Rc::new(Cell::new(0));
     let lines = Lines(BufWriter::new(file), events.clone());
     added(|kernel| kernel.trace_to(lines), &events, tasks, count)
+}
+
+/// The size of the ring. Small enough that a run begins several segments.
+const RING: usize = 1 << 20;
+
+fn flight(tasks: u64, count: u64) -> f64 {
+    let mut kernel = kernel();
+    kernel.flight(RING);
+    yields(&mut kernel, tasks, count)
+}
+
+/// This many tasks that together take a named lock `count` times, each over a yield.
+fn lock(tasks: u64, count: u64) -> f64 {
+    let mut kernel = kernel();
+    kernel.flight(RING);
+    let main = async {
+        let lock = Rc::new(Mutex::named("accounts", ()));
+        let start = Cpu::now();
+        let mut all = Vec::new();
+        for _ in 0..tasks {
+            let lock = lock.clone();
+            let takes = async move {
+                for _ in 0..count / tasks {
+                    let _held = lock.lock().await.expect("nothing interrupts it");
+                    traps::yield_now().await.expect("nothing interrupts it");
+                }
+            };
+            all.push(traps::spawn("takes", takes).await);
+        }
+        for mut task in all {
+            task.join().await.expect("it ends");
+        }
+        start.each(count)
+    };
+    kernel.run(main).expect("main ends")
 }
