@@ -35,7 +35,7 @@ use std::pin::Pin;
 use traps::Time;
 use traps::internal::gate::Gate;
 use traps::internal::protocol::Body;
-use traps::internal::table::{Direction, HandleId, List, Site, TaskIndex, TaskRef};
+use traps::internal::table::{Direction, HandleId, List, Queue, Site, TaskIndex, TaskRef};
 
 use crate::log::KERNEL;
 use crate::parts::wakers::SpareWaker;
@@ -95,6 +95,8 @@ pub(crate) struct Rare {
     /// in `answered`.
     pub(crate) lines: [Seq; 2],
     pub(crate) answers: Vec<Seq>,
+    /// The queues of the permits that the task holds, with the lines that say so.
+    pub(crate) held: Vec<(*const Queue, Seq)>,
 }
 
 impl KernelTask {

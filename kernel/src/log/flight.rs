@@ -19,8 +19,7 @@
 //! ```
 //!
 //! The kernel keeps the numbers of most lines in its records. The recorder itself follows the few
-//! things that have no record there: the holders of locks, spans, jobs, and phases of a shutdown
-//! ([`Ring::follow`]).
+//! things that have no record there: spans, jobs, and phases of a shutdown ([`Ring::follow`]).
 //!
 //! Other threads can make a dump too, because a stuck kernel cannot. So a lock guards the ring. The
 //! kernel's thread takes it for each line, and a dump takes it to copy one segment; the other
@@ -258,7 +257,6 @@ struct Ring {
 /// A thing in force, of a task, without a record in the kernel. Names are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Followed {
-    Permit(u64),
     Span(u64),
     /// A job belongs to no task here: it may outlive its caller.
     Job(u64),
@@ -402,12 +400,8 @@ impl Ring {
     #[cold]
     fn follow(&mut self, task: u64, seq: Seq, event: &Event<'_>) {
         let (of, key, begins) = match event {
-            Event::Take { kind, name, .. } => (task, Followed::Permit(hash(&[kind, name])), true),
-            Event::Give { kind, name, from } => {
-                (from.unwrap_or(task), Followed::Permit(hash(&[kind, name])), false)
-            }
-            Event::Enter { name } => (task, Followed::Span(hash(&[name])), true),
-            Event::Leave { name } => (task, Followed::Span(hash(&[name])), false),
+            Event::Enter { name } => (task, Followed::Span(hash(name)), true),
+            Event::Leave { name } => (task, Followed::Span(hash(name)), false),
             Event::Offload { job, .. }
             | Event::OffloadStarts { job, .. }
             | Event::Abandon { job } => (0, Followed::Job(*job), true),
@@ -416,7 +410,7 @@ impl Ring {
                 return self.stop_following(0, Followed::Job(*job), Followed::Job(*job));
             }
             Event::Exit { .. } => {
-                return self.stop_following(task, Followed::Permit(0), Followed::Phase);
+                return self.stop_following(task, Followed::Span(0), Followed::Phase);
             }
             Event::Move { what, .. } => {
                 self.moved.insert(*what, seq);
@@ -467,9 +461,7 @@ const OPTIONAL: Opt<Own> = Opt(Own);
 fn is_followed(event: &Event<'_>) -> bool {
     matches!(
         event,
-        Event::Take { .. }
-            | Event::Give { .. }
-            | Event::Enter { .. }
+        Event::Enter { .. }
             | Event::Leave { .. }
             | Event::Move { .. }
             | Event::Offload { .. }
@@ -483,9 +475,9 @@ fn is_followed(event: &Event<'_>) -> bool {
     )
 }
 
-fn hash(words: &[&str]) -> u64 {
+fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    words.hash(&mut hasher);
+    name.hash(&mut hasher);
     hasher.finish()
 }
 

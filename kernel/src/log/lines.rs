@@ -4,6 +4,7 @@
 //! could see: the log, its numbers and, in a timed log, the reading of the clock.
 
 use std::mem;
+use std::rc::Rc;
 
 use traps::Interrupt;
 use traps::Time;
@@ -315,19 +316,7 @@ impl<M: Machine> Sched<M> {
                 Event::Accept { listener, connection, peer }
             }
             Note::Joined(task) => Event::Join { task: task.0 },
-            Note::Permit(ref queue, event) => {
-                let Some(primitive) = queue.primitive.get() else { return };
-                let (kind, name) = (primitive.kind.into(), (&*primitive.name).into());
-                match event {
-                    PermitEvent::Taken(site) => {
-                        Event::Take { kind, name, at: Some(words::site(site)) }
-                    }
-                    PermitEvent::Given(holder) => {
-                        let holder = self.find(holder).filter(|task| acting != Some(*task));
-                        Event::Give { kind, name, from: holder.map(|task| self.tasks.id(task)) }
-                    }
-                }
-            }
+            Note::Permit(ref queue, event) => return self.log_permit(queue, event),
             Note::Rescoped(what, scope) => {
                 let what = match what {
                     Rescoped::Scope(number) => Moved::Scope(number),
@@ -347,6 +336,35 @@ impl<M: Machine> Sched<M> {
         };
         // Log a warning or a hit limit even if only these are wanted.
         announce!(self, self.tasks.label_of(acting), event);
+    }
+
+    /// Logs that a permit was taken or given back. For the flight recorder, a task stores the lines
+    /// of the permits that it holds.
+    fn log_permit(&mut self, queue: &Rc<Queue>, event: PermitEvent) {
+        let Some(primitive) = queue.primitive.get() else { return };
+        let (acting, of) = (self.run.task, Rc::as_ptr(queue));
+        let (kind, name) = (primitive.kind.into(), (&*primitive.name).into());
+        let who = self.tasks.label_of(acting);
+        match event {
+            PermitEvent::Taken(site) => {
+                let event = Event::Take { kind, name, at: Some(words::site(site)) };
+                let line = emit_for!(self, who, event);
+                if let Some(task) = acting.filter(|_| self.log.flight.is_some()) {
+                    self.tasks[task].rare().held.push((of, line));
+                }
+            }
+            PermitEvent::Given(holder) => {
+                let holder = self.find(holder);
+                let from = holder.filter(|task| acting != Some(*task));
+                let from = from.map(|task| self.tasks.id(task));
+                emit_for!(self, who, Event::Give { kind, name, from });
+                if let Some(task) = holder.or(acting).filter(|_| self.log.flight.is_some()) {
+                    let held = &mut self.tasks[task].rare().held;
+                    let place = held.iter().rposition(|(queue, _)| *queue == of);
+                    place.map(|place| held.remove(place));
+                }
+            }
+        }
     }
 
     pub(crate) fn log_deadline(&mut self, slot: u32, number: u32, what: DeadlineEvent) {

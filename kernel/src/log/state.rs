@@ -100,6 +100,7 @@ impl<M: Machine> Core<M> {
         for (_, task) in self.sched.tasks.iter() {
             let Some(rare) = &task.rare else { continue };
             rare.lines.iter().chain(&rare.answers).for_each(|line| lines.add(*line));
+            rare.held.iter().for_each(|(_, line)| lines.add(*line));
             if task.state == TaskState::Ready {
                 lines.add(rare.cause);
             }
