@@ -80,7 +80,13 @@ fn walk(trace: &Trace, place: usize, paint: Paint) -> io::Result<()> {
                 if is_control && key.code == KeyCode::Char('c') {
                     return Ok(());
                 }
-                let continues = meaning(key.code).is_none_or(|key| debugger.key(key));
+                // Ctrl-D ends the input, and so the prompt or the session.
+                let key = match key.code {
+                    KeyCode::Char('d') if is_control => Some(Key::Escape),
+                    KeyCode::Char(_) if is_control => None,
+                    code => meaning(code),
+                };
+                let continues = key.is_none_or(|key| debugger.key(key));
                 if !continues {
                     return Ok(());
                 }
