@@ -101,6 +101,10 @@ impl<T> Select<T> {
             _ if ran.is_some() => self.open.remove(&run),
             _ => None,
         };
+        // It has left the CPU for several waits, of which one is over.
+        if ["wake", "deliver"].contains(&line.verb) {
+            self.close((line.task, Some(0)), line.at);
+        }
         if let Some(open) = over {
             let length = if ended_is_run(line) { ran } else { Some(line.at.since(open.at)) };
             self.settle(&open, length);
