@@ -38,9 +38,11 @@ function effects(n) {
     effectLists = { first: new Int32Array(count).fill(-1), next: new Int32Array(count).fill(-1) };
     const { first, next } = effectLists;
     for (let m = count - 1; m >= 0; m--) {
-      if (behind[m] < 0) continue;
-      next[m] = first[behind[m]];
-      first[behind[m]] = m;
+      // Time makes a timer fire, but its line names the line that has set it.
+      const from = verbOf(m) === "fire" ? placeOf(readLine(line(m)).cause) : behind[m];
+      if (from < 0) continue;
+      next[m] = first[from];
+      first[from] = m;
     }
   }
   const found = [];

@@ -53,9 +53,15 @@ pub fn why_all(trace: &Trace, lines: bool, paint: Paint, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// The lines whose cause is this line, as places in the trace.
+/// The lines whose cause is this line, as places in the trace, and the `fire` of a timer that this
+/// line has set.
 pub fn effects(trace: &Trace, place: usize) -> Vec<usize> {
-    (place + 1..trace.len()).filter(|each| trace.cause(*each) == Some(place)).collect()
+    let fires = |each: usize| {
+        trace.verb(each) == "fire"
+            && trace.line(each).cause.and_then(|set| trace.place(set)) == Some(place)
+    };
+    let is_effect = |each: &usize| trace.cause(*each) == Some(place) || fires(*each);
+    (place + 1..trace.len()).filter(is_effect).collect()
 }
 
 /// The answer to `effects`: the line in a clause, and then each line that it caused. With `lines`,

@@ -1,6 +1,7 @@
 //! The session of `step`, key by key.
 
 use support::golden;
+use trace_tool::chain::effects;
 use trace_tool::debugger::{Debugger, Key};
 use trace_tool::model::Trace;
 use trace_tool::state;
@@ -126,8 +127,7 @@ fn enter_goes_to_the_cause_and_e_to_the_effects() {
                     assert!(foot.contains("cause"), "#{seq:04}: {foot}");
                 }
             }
-            let effects: Vec<_> =
-                (0..trace.len()).filter(|each| trace.cause(*each) == Some(place)).collect();
+            let effects = effects(&trace, place);
             let mut session = Session::at(&trace, seq);
             session.keys("e");
             if let [first, .., last] = effects[..] {
