@@ -109,16 +109,17 @@ impl Source {
         self.writer.filter(|_| !self.is_virtual)
     }
 
-    /// Reads the input line by line, keeps no line, and reports the faults of the log. `remark`
-    /// gets the header too.
+    /// Reads the input line by line, keeps no line, and reports the faults of the log. `line` and
+    /// `remark`, which gets the header too, change `reader`.
     ///
     /// # Errors
     ///
     /// Returns an error if the input fails or has no line of a trace.
-    pub fn lines(
+    pub fn lines<R>(
         self,
-        mut line: impl FnMut(&Line<'_>),
-        mut remark: impl FnMut(&str),
+        reader: &mut R,
+        mut line: impl FnMut(&mut R, &Line<'_>),
+        mut remark: impl FnMut(&mut R, &str),
     ) -> io::Result<Over> {
         let goes_on = self.goes_on();
         let (mut whole, mut count, mut progress) = (Whole::default(), 0, self.progress);
@@ -132,12 +133,12 @@ impl Source {
                 count += 1;
                 progress.add(origin.size);
                 whole.line(&each, origin.number);
-                line(&each);
+                line(reader, &each);
             }
-            Each::Header(text) => remark(text),
+            Each::Header(text) => remark(reader, text),
             Each::Remark(text) => {
                 whole.remark(text);
-                remark(text);
+                remark(reader, text);
             }
             Each::Bad(bad) => whole.bad(&bad),
         })?;

@@ -6,7 +6,6 @@ mod keys;
 #[cfg(unix)]
 mod replay;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
@@ -69,15 +68,16 @@ struct Looked {
 }
 
 impl Looked {
-    /// Makes a reader with the time to look at, and passes the lines to it.
-    fn at<T>(
+    /// Makes a reader with the time to look at, and passes the lines and remarks to it.
+    fn at<R>(
         &self,
-        new: impl FnOnce(Look) -> T,
-        mut line: impl FnMut(&mut T, &Line<'_>),
-    ) -> io::Result<T> {
+        new: impl FnOnce(Look) -> R,
+        line: impl FnMut(&mut R, &Line<'_>),
+        remark: impl FnMut(&mut R, &str),
+    ) -> io::Result<R> {
         let source = open(self.input.file.as_deref())?;
         let mut made = new(Look::new(self.at, source.goes_on()));
-        source.lines(|each| line(&mut made, each), |_| {})?;
+        source.lines(&mut made, line, remark)?;
         Ok(made)
     }
 }
@@ -86,9 +86,10 @@ impl Looked {
 enum Command {
     /// Why a line is there: its chain of causes, back to something from outside
     Why {
-        /// The number of an event: 42, or #0042
-        #[arg(value_parser = event_number, required_unless_present = "all")]
-        seq: Option<u64>,
+        /// The number of an event: 42, or #0042; without it the last line, or the line of the cause
+        /// of a dump
+        #[arg(value_parser = event_or_file)]
+        seq: Option<EventOrFile>,
         #[command(flatten)]
         input: Input,
         /// Show the lines themselves
@@ -262,6 +263,17 @@ fn event_number(text: &str) -> Result<u64, String> {
     number.map_err(|_| format!("expected the number of an event such as 42, not `{text}`"))
 }
 
+/// The first word after `why`, which may leave out the number.
+#[derive(Clone)]
+enum EventOrFile {
+    Event(u64),
+    File(PathBuf),
+}
+
+fn event_or_file(text: &str) -> Result<EventOrFile, String> {
+    Ok(event_number(text).map_or_else(|_| EventOrFile::File(text.into()), EventOrFile::Event))
+}
+
 /// Parses the name of an order. The help lists all of them.
 fn order() -> impl TypedValueParser<Value = Order> {
     let names = Order::ALL.map(|(_, name, meaning)| PossibleValue::new(name).help(meaning));
@@ -344,17 +356,16 @@ fn timeline(output: &Output, source: Option<&Path>) -> io::Result<ExitCode> {
 }
 
 /// Passes each line of the input to a command.
-fn each(input: &Input, line: impl FnMut(&Line<'_>)) -> io::Result<Over> {
-    open(input.file.as_deref())?.lines(line, |_| {})
+fn each(input: &Input, mut line: impl FnMut(&Line<'_>)) -> io::Result<Over> {
+    open(input.file.as_deref())?.lines(&mut (), |(), each| line(each), |(), _| {})
 }
 
 /// The oracle, in one pass.
 fn check(input: &Input) -> io::Result<ExitCode> {
-    let checker = RefCell::new(Checker::default());
-    let line = |line: &Line<'_>| checker.borrow_mut().line(line);
+    let mut checker = Checker::default();
     let source = open(input.file.as_deref())?;
-    let over = source.lines(line, |remark| checker.borrow_mut().remark(remark))?;
-    let (checker, count) = (checker.into_inner(), over.count);
+    let over = source.lines(&mut checker, Checker::line, Checker::remark)?;
+    let count = over.count;
     if over.is_selection {
         let what = "a selection of lines: expected the whole log that `trace select` has read";
         return Err(wrong(format!("cannot check {what}")));
@@ -381,34 +392,44 @@ fn check(input: &Input) -> io::Result<ExitCode> {
 /// Prints the lines that a query takes, below the header of the log.
 fn select(query: &Query, input: &Input) -> io::Result<ExitCode> {
     stream(|out| {
-        let out = RefCell::new((out, Ok(())));
-        let print = |text: &str| {
-            let (out, printed) = &mut *out.borrow_mut();
-            if printed.is_ok() {
-                *printed = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
-            }
-        };
+        let mut printed = Printed { out, result: Ok(()) };
         let mut select = Select::new(query.clone(), false);
-        let line = |line: &Line<'_>| {
-            select.line(line, || line.to_string());
-            while let Some((text, _)) = select.pop() {
-                print(&text);
-            }
-        };
         let source = open(input.file.as_deref())?;
         let source = if io::stdout().is_terminal() { source.in_silence() } else { source };
-        source.lines(line, |remark| {
-            print(remark);
+        let line = |printed: &mut Printed<'_>, line: &Line<'_>| {
+            select.line(line, || line.to_string());
+            printed.all(&mut select);
+        };
+        source.lines(&mut printed, line, |printed, remark| {
+            printed.line(remark);
             if remark.starts_with("#trace ") {
-                print(&format!("{REMARK}{query}"));
+                printed.line(&format!("{REMARK}{query}"));
             }
         })?;
         select.end();
-        while let Some((text, _)) = select.pop() {
-            print(&text);
-        }
-        out.into_inner().1
+        printed.all(&mut select);
+        printed.result
     })
+}
+
+/// An output, and its first error.
+struct Printed<'o> {
+    out: &'o mut dyn Write,
+    result: io::Result<()>,
+}
+
+impl Printed<'_> {
+    fn line(&mut self, text: &str) {
+        if self.result.is_ok() {
+            self.result = writeln!(self.out, "{text}");
+        }
+    }
+
+    fn all(&mut self, select: &mut Select<String>) {
+        while let Some((text, _)) = select.pop() {
+            self.line(&text);
+        }
+    }
 }
 
 /// Counts the lines that a query takes.
@@ -465,9 +486,19 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             stream(|out| chain::why_all(&trace, *lines, paint, out))
         }
         Command::Why { seq, input, lines, all: None } => {
-            let seq = seq.expect("an event, without --all");
-            let trace = of(input)?;
-            print(&chain::why(&trace, place(&trace, seq)?, *lines, paint))
+            let (seq, file) = match (seq, &input.file) {
+                (Some(EventOrFile::Event(seq)), file) => (Some(*seq), file.as_deref()),
+                (None, file) => (None, file.as_deref()),
+                (Some(EventOrFile::File(file)), None) => (None, Some(file.as_path())),
+                (Some(EventOrFile::File(other)), Some(_)) => {
+                    let other = other.display().to_string();
+                    return Err(wrong(event_number(&other).expect_err("it is no number")));
+                }
+            };
+            let trace = read(file)?;
+            let last = trace.cause_of_dump().unwrap_or(trace.len() - 1);
+            let place = seq.map_or(Ok(last), |seq| place(&trace, seq))?;
+            print(&chain::why(&trace, place, *lines, paint))
         }
         Command::Effects { seq, input, lines } => {
             let trace = of(input)?;
@@ -499,28 +530,28 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
         Command::Task { task, input } => tell_task(&of(input)?, task, paint),
         Command::Tasks { input, sort } => {
             let mut tally = Tally::default();
-            tally.writer = each(input, |line| tally.line(line))?.goes_on;
+            let source = open(input.file.as_deref())?;
+            tally.writer = source.lines(&mut tally, Tally::line, Tally::remark)?.goes_on;
             print(&tally.tasks(*sort, paint))
         }
         Command::Idle { look, most } => {
-            let idle = look.at(|look| Idle::new(look, *most), Idle::line)?;
+            let idle = look.at(|look| Idle::new(look, *most), Idle::line, Idle::remark)?;
             print(&idle.show(paint).map_err(wrong)?)
         }
         Command::Tree { look, most } => {
-            let tree = look.at(|look| Tree::new(look, *most), Tree::line)?;
+            let tree = look.at(|look| Tree::new(look, *most), Tree::line, Tree::remark)?;
             print(&tree.show(paint).map_err(wrong)?)
         }
         Command::Slow { input, most } => {
             let mut slow = Slow::new(*most);
-            let over = each(input, |line| slow.line(line))?;
+            let source = open(input.file.as_deref())?;
+            let over = source.lines(&mut slow, Slow::line, Slow::remark)?;
             print(&slow.show(over.header.as_deref(), paint))
         }
         Command::Summary { input } => {
-            let summary = RefCell::new(Summary::default());
-            let line = |line: &Line<'_>| summary.borrow_mut().line(line);
+            let mut summary = Summary::default();
             let source = open(input.file.as_deref())?;
-            let over = source.lines(line, |remark| summary.borrow_mut().remark(remark))?;
-            let mut summary = summary.into_inner();
+            let over = source.lines(&mut summary, Summary::line, Summary::remark)?;
             summary.tally.writer = over.goes_on;
             print(&summary.show(paint))
         }

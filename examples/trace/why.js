@@ -88,7 +88,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   // line that began the wait that a line ends, or -1; without it, the lines before are searched.
   // `notifies()`, optional, lists the places of all `notify` lines, in order. `name(id)` is the name
   // of a task, or null. `whole` states that no line is missing, so that it is known who had the CPU.
-  function Why({ line, behind, find, begun, notifies, name = () => null, whole = true }) {
+  // `begins` is the place behind the head of a dump, which has only the lines that were in force.
+  function Why({ line, behind, find, begun, notifies, name = () => null, whole = true, begins = 0 }) {
     const read = (place) => readLine(line(place));
 
     // Describes the operation of a line's wait, and, which takes a search, the place where the holder
@@ -154,9 +155,11 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       // In a log that is not timed, a line can be older than the end of its task's long run.
       const since = Math.max(micros(read(ready).at), wait === null ? ownEnd(ready) : 0);
       const span = wait === null ? spanInWords(Math.max(0, micros(it.at) - since)) : wait;
-      if (span === "0s") return "";
+      // The head of a dump has neither runs nor their lengths.
+      const isHead = ready < begins;
+      if (span === "0s" || (isHead && wait === null)) return "";
       const said = capital(`${who(it)} had been ready for ${span}`);
-      const runs = whole ? runsBetween(ready, run) : [];
+      const runs = whole && !isHead ? runsBetween(ready, run) : [];
       const most = micros(it.at) - since;
       const length = ([from, to]) => {
         if (wait !== null) return micros(to.at) - Math.max(micros(from.at), since);
@@ -254,7 +257,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
         }
         case "wake": {
           const wait = waitOf(place);
-          const what = wait ? waitInWords(wait) : "a waker";
+          // A dump has the line that begins a wait only as long as the wait lasts.
+          const what = wait ? waitInWords(wait) : it.number("k") === null ? "a waker" : `\`${it.op}\``;
           const since = wait ? sinceWords(wait) : "";
           const over = `the wait of ${by} for ${what}${since} was over`;
           return it.word(0) === "yield" ? eitherWay(over, `${by} became ready again`) : over;
@@ -352,6 +356,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
 
     // Says how the tasks ended before the kernel did, in a sentence. Empty if the log does not have all.
     function ends(halt) {
+      if (begins) return "";
       const sizes = new Map();
       for (let place = 0; place < halt; place++) {
         const it = line(place).includes(" exit ") ? read(place) : null;

@@ -13,7 +13,7 @@ const addressing = (() => {
     const { open, now, from, to, unit } = presenting.now;
     if (open) {
       const by = unit === "move" ? "" : `&by=${unit}`;
-      const part = from > 0 || to < count - 1 ? `&of=${digits(from)}-${digits(to)}` : "";
+      const part = from > trace.begins || to < count - 1 ? `&of=${digits(from)}-${digits(to)}` : "";
       return `#${digits(now)}?present${by}${part}`;
     }
     const task = view.task && !stepper.open ? `?task=${view.task}` : "";
@@ -39,11 +39,12 @@ const addressing = (() => {
     written = location.hash;
   }
 
-  // Shows what the address names. The browser reports a change of it by two events.
+  // Shows what the address names; without one, the line that a dump is about. The browser reports a change of it by two events.
   function read() {
     if (location.hash === written) return;
     written = location.hash;
-    const [, seq, words] = FORM.exec(written) ?? [];
+    const about = trace.about === null ? "" : `#${digits(trace.about)}`;
+    const [, seq, words] = FORM.exec(written || about) ?? [];
     if (seq === undefined) return written === "" ? clear() : missing(written);
     const n = placeOf(Number(seq));
     const wanted = new URLSearchParams(words), ends = (wanted.get("of") ?? "").split("-").filter(Boolean);

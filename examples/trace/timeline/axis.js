@@ -21,7 +21,7 @@ const axes = {
 const takesTime = trace.clock === "real" || lanes.some(({ state, from, to }) =>
   from.some((place, p) => state[p] === RUN && at[to[p]] > at[place]));
 // On a virtual clock time can also pass between runs only.
-const timePasses = count > 0 && at[count - 1] > at[0];
+const timePasses = count > 0 && at[count - 1] > at[trace.begins];
 // The lengths of long runs that the log reports, by the places of their `run` lines.
 const longRuns = new Map(trace.longs.map(([run, , micros]) => [run, micros]));
 
@@ -68,7 +68,8 @@ function x(n) {
 
 function all() {
   const last = count - 1;
-  const [from, to] = last < 0 ? [0, 1] : [x(0), x(last)];
+  // The head of a dump can be hours older than the rest.
+  const [from, to] = last < 0 ? [0, 1] : [x(trace.begins), x(last)];
   const room = (to - from) * 0.02 || 0.5;
   [view.from, view.to] = [from - room, to + room];
 }
@@ -158,7 +159,7 @@ function valueAt(place) {
 // Changes to the next axis. The view and the range stay on the same events.
 function turnAxis() {
   const names = Object.keys(axes);
-  const isAll = !count || (view.from <= x(0) && view.to >= x(count - 1));
+  const isAll = !count || (view.from <= x(trace.begins) && view.to >= x(count - 1));
   const ends = [view.from, view.to].map(placeAt), range = view.range?.map(placeAt);
   view.axis = names[(names.indexOf(view.axis) + 1) % names.length];
   if (!isAll) [view.from, view.to] = ends.map(valueAt);

@@ -168,7 +168,7 @@ const keys = {
   PageUp: () => scroll(TOP - height),
   PageDown: () => scroll(height - TOP),
   "?": toggleLegend,
-  Home: () => count && choose(0, true),
+  Home: () => count && choose(trace.begins, true),
   End: () => count && choose(count - 1, true),
 };
 document.addEventListener("keydown", (event) => {

@@ -28,7 +28,16 @@ function notifies() {
   notifyLines ??= Int32Array.from({ length: count }, (_, n) => n).filter((n) => verbOf(n) === "notify");
   return notifyLines;
 }
-const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, notifies, name: nameOf });
+const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, notifies, name: nameOf,
+  begins: trace.begins });
+const firstOfDump = () => `#${String(seqOf[trace.begins]).padStart(4, "0")}`;
+// What is said about the state at a line of the head of a dump.
+const unknownAt = (n) => (n >= trace.begins ? ""
+  : ` The state here is unknown: the dump has all lines from ${firstOfDump()} on, ` +
+    "and of those before only what was in force there.");
+// What is said about a line that comes from a line that the log does not have.
+const behindIs = () => (trace.begins === 0 ? "The trace does not say what is behind that."
+  : `What is behind that was before ${firstOfDump()}, where the dump begins.`);
 
 // Returns the lines that a line caused, in order. The lists are made when they are first needed:
 // `first` and `next` link the effects of each line.
@@ -71,7 +80,8 @@ function effectsBox(n) {
   if (!all.length) return [];
   list.append(...all.slice(0, EFFECTS).map((m) => leadTo(m, make("span", "line", line(m).trim()))));
   const rest = all.length > EFFECTS ? `and ${all.length - EFFECTS} more` : "";
-  return [make("p", "hint", "It caused:"), list, make("p", "hint", rest)];
+  const title = n < trace.begins ? "Of what it caused, the dump has:" : "It caused:";
+  return [make("p", "hint", title), list, make("p", "hint", rest)];
 }
 
 function tellWhy(n) {
@@ -80,7 +90,7 @@ function tellWhy(n) {
   list.append(...steps.map(({ place, text }, nth) => leadTo(place,
     make("span", "step", nth ? text : text[0].toUpperCase() + text.slice(1)),
     make("span", "line", line(place).trim()))));
-  const rest = more ? `and ${more} steps before` : open ? "The trace does not say what is behind that." : "";
+  const rest = more ? `and ${more} steps before` : open ? behindIs() : "";
   whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest), ...effectsBox(n));
 }
 

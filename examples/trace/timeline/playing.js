@@ -153,7 +153,7 @@ const presenting = (() => {
   }
 
   // Opens the mode at a line, for the part of the log between two lines.
-  function open({ n = view.chosen, from = 0, to = count - 1, unit = it.unit } = {}) {
+  function open({ n = view.chosen, from = trace.begins, to = count - 1, unit = it.unit } = {}) {
     if (!count) return;
     Object.assign(it, { open: true, from: Math.min(from, to), to: Math.max(from, to), now: -1, unit: known(unit) });
     hall.open();

@@ -20,7 +20,7 @@ function drag(from, to) {
 // Sets one end of the range to the chosen line.
 function selectEnd(which) {
   if (view.chosen < 0) return;
-  const ends = view.range ?? [x(0), x(count - 1)].sort((a, b) => a - b);
+  const ends = view.range ?? [x(trace.begins), x(count - 1)].sort((a, b) => a - b);
   ends.sort((a, b) => a - b)[which] = x(view.chosen);
   if (ends[0] > ends[1]) ends[1 - which] = ends[which];
   select(...ends);

@@ -90,7 +90,7 @@ function tellStep(n) {
   const { verb, detail, seq, task, name } = readLine(line(n));
   const parts = [`#${String(seq).padStart(4, "0")}`, `${task} ${name}`, make("b", "", verb), detail];
   document.getElementById("whole").replaceChildren(...parts.flatMap((part) => [part, "  "]).slice(0, -1));
-  document.getElementById("say").textContent = prose.why(n, 0).sentence;
+  document.getElementById("say").textContent = prose.why(n, 0).sentence + unknownAt(n);
   document.getElementById("to-cause").disabled = behind[n] < 0;
 }
 
@@ -162,7 +162,7 @@ const speed = () => Number(document.getElementById("speed").value);
 
 function play() {
   if (stepper.playing) return pause();
-  if (view.chosen >= count - 1) stepTo(0);
+  if (view.chosen >= count - 1) stepTo(trace.begins);
   document.getElementById("play").textContent = "\u23f8 pause";
   const next = () => {
     if (view.chosen >= count - 1) return pause();

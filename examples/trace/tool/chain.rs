@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use kernel::trace::Span;
-use testing::trace::{Line, span};
+use testing::trace::{Flight, Line, span};
 use traps::Time;
 
 use super::model::{Trace, notified_in_words, tasks_in_words, wait_in_words};
@@ -39,7 +39,15 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     }
     let last = *chain.last().expect("a chain has a line");
     if !trace.is_from_outside(last) {
-        text += "  (the trace does not say what is behind that)\n";
+        let _ = match trace.whole.flight() {
+            None => writeln!(text, "  (the trace does not say what is behind that)"),
+            Some(Flight { from, .. }) => {
+                writeln!(
+                    text,
+                    "  (what is behind that was before #{from:04}, where the dump begins)"
+                )
+            }
+        };
     }
     text
 }
@@ -73,7 +81,9 @@ pub fn tell_effects(trace: &Trace, place: usize, lines: bool, paint: Paint) -> S
         1 => "this line:".to_owned(),
         count => format!("these {count} lines:"),
     };
-    let said = format!("{}. This caused {caused}", capital(&did));
+    let part =
+        if place < trace.begin() { "Of what this caused, the dump has" } else { "This caused" };
+    let said = format!("{}. {part} {caused}", capital(&did));
     let mut text = format!("{}\n", paint.strong(&said));
     for (nth, place) in found.into_iter().enumerate() {
         let line = trace.line(place);
@@ -136,12 +146,14 @@ fn waited(trace: &Trace, run: usize) -> Option<String> {
     let own = trace.long_run_before(ready).filter(|_| timed.is_none());
     let since = trace.at(ready).max(own.unwrap_or_default());
     let span = timed.unwrap_or_else(|| line.at.since(since));
-    if span.is_zero() {
+    // The head of a dump has neither runs nor their lengths.
+    let is_head = ready < trace.begin();
+    if span.is_zero() || is_head && timed.is_none() {
         return None;
     }
     let text = format!("{} had been ready for {}", who(&line), Span(span));
     let text = text[..1].to_uppercase() + &text[1..];
-    let runs = runs_between(trace, ready, run);
+    let runs = if is_head { Vec::new() } else { runs_between(trace, ready, run) };
     let length = |[from, to]: [usize; 2]| match timed.is_some() {
         true => Some(trace.at(to).since(trace.at(from).max(since))),
         false => trace.ran([from, to]).map(|ran| ran.min(span)),
@@ -278,7 +290,12 @@ pub fn tell(trace: &Trace, place: usize) -> String {
         "wake" => {
             let block = trace.wait_of(place).map(|block| trace.line(block));
             let block = block.as_ref();
-            let what = block.map_or("a waker".to_owned(), |block| waits_for(trace, block));
+            let what = match (block, line.ticket) {
+                (Some(block), _) => waits_for(trace, block),
+                (None, None) => "a waker".to_owned(),
+                // A dump has the line that begins a wait only as long as the wait lasts.
+                (None, Some(_)) => format!("`{}`", line.op()),
+            };
             let since = block.map_or(String::new(), |block| {
                 format!(" (#{:04}, since {}{})", block.seq, block.at, at(block))
             });

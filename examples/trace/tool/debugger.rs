@@ -250,7 +250,11 @@ impl<'t> Debugger<'t> {
             None if self.trace.is_from_outside(place) => {
                 self.say("this line comes from outside, so it has no cause in the log");
             }
-            None => self.say("the log does not say what caused this line"),
+            None => match self.trace.whole.flight() {
+                Some(it) => self
+                    .say(&format!("its cause was before #{:04}, where the dump begins", it.from)),
+                None => self.say("the log does not say what caused this line"),
+            },
         }
     }
 

@@ -32,6 +32,11 @@ impl Idle {
         Idle { look, now: Now::default(), most, before: Longest::new(most) }
     }
 
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.now.remark(text);
+    }
+
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if !self.look.wants(line) {

@@ -10,13 +10,15 @@ use super::model::{Task, Trace};
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
+use super::whole::dump_in_words;
 
 /// How long a task ran, was ready and was blocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// It had the CPU.
     pub run: Duration,
-    /// It or another task had the CPU; the log does not have the lengths of its runs.
+    /// It or another task had the CPU; the log does not have the lengths of its runs. In a dump,
+    /// also the time of which no line is left.
     pub unknown: Duration,
     /// It waited for the CPU.
     pub ready: Duration,
@@ -30,7 +32,7 @@ impl Shares {
         let mut life = Living { is_timed: trace.is_timed, ..Living::default() };
         let end = task.end.unwrap_or(trace.len() - 1);
         let lines = trace.lines_of(task).into_iter().take_while(|place| *place < end);
-        lines.for_each(|place| life.follow(&trace.line(place)));
+        lines.for_each(|place| life.follow(&trace.line(place), place < trace.begin()));
         life.shares_until(trace.at(end))
     }
 
@@ -95,6 +97,9 @@ pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
         let _ = writeln!(text, "{}", format!("  {name:<8} {span:>12} {share:>7}").trim_end());
     }
     let _ = writeln!(text, "  {:<8} {:>12}\n", "in all", Span(shares.total()).to_string());
+    if let Some(flight) = trace.whole.flight() {
+        let _ = writeln!(text, "unknown: {}.\n", dump_in_words(flight));
+    }
     for place in trace.lines_of(task) {
         let line = trace.line(place);
         let _ = writeln!(text, "{}", paint.line(&line, &line.to_string()));

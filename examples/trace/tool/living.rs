@@ -65,7 +65,7 @@ pub struct Living {
     pub state: Option<State>,
     /// The line with which that state began.
     pub from: Mark,
-    /// Its previous state.
+    /// How it spent its time before that state.
     pub shares: Shares,
     /// The line with which its last run began.
     pub ran_from: Mark,
@@ -115,7 +115,7 @@ impl Living {
     /// Its times up to that time.
     pub fn shares_until(&self, end: Time) -> Shares {
         let mut task = Living { shares: self.shares, owed: self.owed, ..self.bare() };
-        task.spend(end);
+        task.spend(end, "");
         task.shares
     }
 
@@ -124,14 +124,18 @@ impl Living {
         Living { state, from, is_timed, ..Living::default() }
     }
 
-    /// Counts the time since its state began.
+    /// Counts the time since its state began, up to a line with that verb.
     ///
     /// In a log that is not timed, the clock is not read when a run begins or ends, so the times of
     /// these lines do not show the length of the run. Only a `longrun` line does. Its time is then
     /// a part of the times of this run and of the next lines.
-    fn spend(&mut self, end: Time) {
+    fn spend(&mut self, end: Time, verb: &str) {
         let Some(state) = self.state else { return };
         let span = end.since(self.from.at);
+        if !state.lasts_until(verb) {
+            self.shares.unknown += span;
+            return;
+        }
         if state == State::Run && self.is_timed {
             self.shares.run += span;
             return;
@@ -164,13 +168,14 @@ impl Living {
         }
     }
 
-    /// Changes its state, and may begin a wait.
-    pub fn follow(&mut self, line: &Line<'_>) {
+    /// Changes its state, and may begin a wait. `is_head`: the line is in the head of a dump, whose
+    /// traps do not count, because the others of that time are missing.
+    pub fn follow(&mut self, line: &Line<'_>, is_head: bool) {
         self.runs += u64::from(line.verb == "run");
-        self.traps += u64::from(trap(line).is_some());
+        self.traps += u64::from(trap(line).is_some() && !is_head);
         let next = State::after(self.state, line.verb);
         if next.is_some() {
-            self.spend(line.at);
+            self.spend(line.at, line.verb);
             (self.state, self.from) = (next, Mark::of(line));
         }
         if let Some(ran) = long_run(line).filter(|_| !self.is_timed) {

@@ -46,9 +46,16 @@ impl Open {
 /// All links, in the order of their beginnings.
 pub fn links(trace: &Trace) -> Vec<Link> {
     let (mut holders, mut links) = (Holders::default(), Vec::new());
+    let begin = trace.begin();
     // By ticket.
     let mut open = BTreeMap::<u64, Open>::new();
     trace.each(|place, line| {
+        if place == begin && begin > 0 {
+            holders.begin();
+            for (ticket, held_by) in holders.all() {
+                open.entry(ticket).and_modify(|open| open.sync(held_by, place, &mut links));
+            }
+        }
         holders.line(line);
         let ticket = line.number("k");
         let begins = ["block", "await"].contains(&line.verb);
@@ -59,6 +66,9 @@ pub fn links(trace: &Trace) -> Vec<Link> {
             && let Some(mut over) = ticket.and_then(|ticket| open.remove(&ticket))
         {
             over.sync(&[], place, &mut links);
+        }
+        if place < begin {
+            return;
         }
         if begins || line.verb == "wake" {
             for (ticket, held_by) in holders.of(line.op()) {
@@ -94,7 +104,7 @@ pub struct Deadlock {
 
 /// The deadlocks of a trace; without circles if there is none.
 pub fn deadlock(trace: &Trace) -> Deadlock {
-    let (mut now, mut hang) = (Now::default(), None);
+    let (mut now, mut hang) = (Now::before(trace), None);
     trace.each(|place, line| {
         if line.verb == "drop" && line.word(0) == "its_run_failed" {
             hang.get_or_insert(place);

@@ -94,8 +94,13 @@ impl Look {
     ///
     /// # Errors
     ///
-    /// The log ends before the requested time.
+    /// The log ends before the requested time, or begins after it.
     pub fn time(&self, now: &Now) -> Result<Time, String> {
+        if now.is_head {
+            return Err(
+                "expected a later time: this is before the recorder's first line".to_owned()
+            );
+        }
         let end = now.last.at + self.goes_on().map_or(Duration::ZERO, |writer| writer.ago);
         match self.at {
             Some(at) if at > end && self.over != Over::Later => {

@@ -83,6 +83,13 @@ impl State {
         };
         Some(next).filter(|next| now != Some(*next))
     }
+
+    /// Whether a task was in this state up to a line with that verb. A ready task runs before it
+    /// leaves the CPU, so if the `run` is missing, as in the head of a dump, only the beginning of
+    /// the state is known.
+    pub fn lasts_until(self, verb: &str) -> bool {
+        (self, verb) != (State::Ready, "block")
+    }
 }
 
 /// A piece of a task's life.
@@ -233,6 +240,7 @@ impl Trace {
         if self.seq.last().is_none_or(|last| line.seq <= *last) {
             self.sections.push(place);
             *open = Open::default();
+            self.whole.flight().into_iter().for_each(|it| open.causes.head_until(it.from));
         }
         let nth = match self.by_number.get(&line.task) {
             Some(nth) => *nth as usize,
@@ -421,12 +429,16 @@ impl Trace {
         lines
     }
 
-    /// The pieces of a task's life, in order.
+    /// The pieces of a task's life, in order. In a dump, from the first line after which all of
+    /// them are known.
     pub fn pieces(&self, task: &Task) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         for place in self.lines_of(task) {
             let now = pieces.last().map(|piece| piece.state);
             let next = State::after(now, self.verb(place));
+            if now.is_some_and(|now| !now.lasts_until(self.verb(place))) {
+                pieces.clear();
+            }
             if next.is_some() || task.end == Some(place) {
                 pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
             }

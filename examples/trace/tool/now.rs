@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use testing::trace::Line;
+use testing::trace::{Flight, Line};
 
 use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope};
 use super::model::{State, Trace, is_primitive};
@@ -36,6 +36,10 @@ pub struct Now {
     pub last: Mark,
     /// Whether the log has the measured time of each run.
     pub is_timed: bool,
+    /// The remark of a dump of the flight recorder, if the log is one.
+    pub flight: Option<Flight>,
+    /// Whether the last line was in its head.
+    pub is_head: bool,
     deadlines: BTreeMap<u64, Deadline>,
     /// The peers of connections that no task has used yet.
     peers: BTreeMap<u64, Box<str>>,
@@ -47,24 +51,41 @@ fn number(word: &str, letter: char) -> Option<u64> {
 }
 
 impl Now {
+    /// Before the first line of a trace.
+    pub fn before(trace: &Trace) -> Now {
+        Now { flight: trace.whole.flight(), ..Now::default() }
+    }
+
     /// At the end of a trace.
     pub fn of(trace: &Trace) -> Now {
-        let mut now = Now::default();
+        let mut now = Now::before(trace);
         trace.each(|_, line| drop(now.line(line)));
         now
     }
 
-    /// Returns the piece of a life that the line ends. Call this before [`Now::line`].
+    /// Returns the piece of a life that the line ends, if the log has all of it. Call this before
+    /// [`Now::line`].
     pub fn ends(&self, line: &Line<'_>) -> Option<Piece<'_>> {
         let task = self.tasks.get(&line.task)?;
         let state = task.state?;
         let is_over = State::after(task.state, line.verb).is_some() || line.verb == "exit";
         let span = line.at.since(task.from.at).saturating_sub(task.owed);
-        is_over.then_some(Piece { task, state, from: task.from, span })
+        let is_known = state.lasts_until(line.verb);
+        (is_over && is_known).then_some(Piece { task, state, from: task.from, span })
+    }
+
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.flight = Flight::parse(text).or(self.flight);
     }
 
     /// Follows the next line. Returns a task that ends with it.
     pub fn line(&mut self, line: &Line<'_>) -> Option<Living> {
+        let is_head = self.flight.is_some_and(|flight| line.seq < flight.from);
+        if std::mem::replace(&mut self.is_head, is_head) && !is_head {
+            self.holders.begin();
+            self.circles = stuck::open(self);
+        }
         self.last = Mark::of(line);
         self.holders.line(line);
         self.is_timed |= line.verb == "run" && !self.is_timed && line.key("waited").is_some();
@@ -78,7 +99,7 @@ impl Now {
                 ..Living::default()
             });
             task.is_timed = self.is_timed;
-            task.follow(line);
+            task.follow(line, is_head);
         }
         match line.verb {
             "wake" | "deliver" | "withdraw" => self.close(line),
@@ -90,7 +111,7 @@ impl Now {
             "exit" => return self.exit(line),
             _ => {}
         }
-        if line.verb == "block" && line.task != 0 && self.circles.len() < CIRCLES {
+        if line.verb == "block" && line.task != 0 && !is_head && self.circles.len() < CIRCLES {
             let closed = stuck::closed(self, line.task);
             self.circles.extend(closed);
         }

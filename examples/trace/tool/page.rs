@@ -109,7 +109,8 @@ pub fn is_real(trace: &Trace) -> bool {
     trace.header.as_ref().is_some_and(|header| header.contains(" clock=real"))
 }
 
-/// In addition to the lines and the tasks: the `clock`; whether it is `timed`; `spans` as `[task,
+/// In addition to the lines and the tasks: for a dump, the place where it `begins` after its head
+/// and the place of the line that it is `about`; the `clock`; whether it is `timed`; `spans` as `[task,
 /// name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name; and
 /// lists of scopes, waits, late timers and long runs, and of links from a wait to a holder: `wait`,
 /// `from` and the holder; `wait` and `to`.
@@ -132,6 +133,8 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
         trace.is_timed
     );
     let head = format!(r#"{head}"faults":[{faults}],"#);
+    let about = trace.cause_of_dump().map_or("null".to_owned(), |place| place.to_string());
+    let head = format!(r#"{head}"begins":{},"about":{about},"#, trace.begin());
     let head = format!(r#"{head}"sources":{{{files}}},{}"#, stuck(trace));
     let mut lists = Lists::default();
     lists.add(scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]));

@@ -252,7 +252,7 @@ fn lives(trace: &Trace, events: &mut Events<'_>) {
         let end = trace.task_of(place).end;
         let next = State::after(now, line.verb).filter(|_| end.is_none_or(|end| place < end));
         if next.is_some() || end == Some(place) {
-            let over = lives.remove(&id);
+            let over = lives.remove(&id).filter(|piece| piece.state.lasts_until(line.verb));
             over.into_iter().for_each(|piece| close(&mut flows, events, id, piece, place));
         }
         if let Some(state) = next.filter(|_| id != 0) {

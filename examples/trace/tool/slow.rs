@@ -13,6 +13,7 @@ use super::model::{State, long_run};
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
+use super::whole::dump_in_words;
 
 /// The longest runs, the longest waits for the CPU, and the timers that fired latest.
 pub struct Slow {
@@ -86,6 +87,11 @@ impl Slow {
         Slow { now, runs, readies, fires, timers }
     }
 
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.now.remark(text);
+    }
+
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if let Some(piece) = self.now.ends(line) {
@@ -155,7 +161,8 @@ impl Slow {
     /// The reason why a run seems to take no time.
     fn what_is_missing(&self, header: Option<&str>) -> String {
         let is_virtual = header.is_some_and(|header| header.contains(" clock=virtual"));
-        match (self.now.is_timed, is_virtual) {
+        let dump = self.now.flight.map(|it| format!("unknown: {}.\n\n", dump_in_words(it)));
+        let untimed = match (self.now.is_timed, is_virtual) {
             (true, _) => String::new(),
             (false, true) => "On the virtual clock a run takes no time.\n\n".to_owned(),
             (false, false) => {
@@ -164,7 +171,8 @@ impl Slow {
                  `cargo run --example http -- --timed --trace http.trace`.\n\n"
                     .to_owned()
             }
-        }
+        };
+        dump.unwrap_or_default() + &untimed
     }
 }
 

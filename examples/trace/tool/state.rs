@@ -13,6 +13,7 @@ use traps::Time;
 use super::chain;
 use super::model::{Trace, notified_in_words};
 use super::style::Paint;
+use super::whole::dump_in_words;
 
 /// The requested line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub fn state(trace: &Trace, place: usize, paint: Paint) -> String {
     let mut walk = Walk::new(trace);
     walk.to(place);
     let mut text = head(trace, place, paint);
-    for row in rows(walk.after()).iter().chain(&gone(walk.before(), walk.after())) {
+    for row in walk.rows() {
         let _ = writeln!(text, "{}", row.show(paint));
     }
     text
@@ -405,6 +406,18 @@ impl<'t> Walk<'t> {
     /// The state at the line.
     pub fn after(&self) -> &State {
         &self.after
+    }
+
+    /// The page of the state at the line, with the rows that the line has removed. In the head of a
+    /// dump the state is not known.
+    pub fn rows(&self) -> Vec<Row> {
+        match self.trace.whole.flight().filter(|_| self.place < self.trace.begin()) {
+            Some(flight) => {
+                let text = format!("unknown: {}", dump_in_words(flight));
+                vec![Row { section: "state", text, is_new: false }]
+            }
+            None => rows(&self.after).into_iter().chain(gone(&self.before, &self.after)).collect(),
+        }
     }
 
     /// Goes to a place, or to the last one if the place does not exist.

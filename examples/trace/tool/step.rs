@@ -3,7 +3,7 @@
 use std::io;
 
 use super::model::Trace;
-use super::state::{Row, Walk, changes, count, gone, head, line_at, rows};
+use super::state::{Row, Walk, changes, count, head, line_at};
 use super::style::Paint;
 use super::tables::wrapped;
 
@@ -16,7 +16,7 @@ pub enum Go {
     Run(isize),
     /// To the first line of the next turn, or back to the one before.
     Turn(isize),
-    /// To the first line.
+    /// To the first line; in a dump, to the first one after its head.
     First,
     /// To the last one.
     Last,
@@ -34,7 +34,7 @@ pub fn go(trace: &Trace, place: usize, go: Go) -> usize {
         Go::Run(_) => (0..place).rev().find(is_run),
         Go::Turn(1..) => (place + 1..=last).find(begins_turn),
         Go::Turn(_) => (0..place).rev().find(begins_turn),
-        Go::First => Some(0),
+        Go::First => Some(trace.begin()),
         Go::Last => Some(last),
     };
     found.unwrap_or(place)
@@ -67,9 +67,7 @@ pub fn screen(
     let mut foot = wrapped(foot, width);
     foot.truncate((height / 2).max(1));
     let state: Vec<Row> = match body {
-        Body::State => {
-            rows(walk.after()).into_iter().chain(gone(walk.before(), walk.after())).collect()
-        }
+        Body::State => walk.rows(),
         Body::List(..) => Vec::new(),
     };
     let needed = if let Body::List(texts, _) = body { texts.len() } else { state.len() };

@@ -14,9 +14,9 @@ use super::now::Now;
 #[derive(Debug)]
 struct Wait {
     ticket: u64,
-    /// The tasks that hold the primitive, or the task that it joins.
+    /// The tasks that hold the primitive, or the task that it joins. None if a dump does not say.
     held_by: Vec<u64>,
-    /// Whether there are more holders than a line names.
+    /// Whether there are more holders than these.
     has_others: bool,
 }
 
@@ -98,13 +98,29 @@ impl Holders {
         let op: Box<str> = line.op().into();
         let waits = self.by_op.entry(op.clone()).or_default();
         for wait in waits.iter_mut() {
-            if held_by.iter().any(|holder| wait.held_by.contains(holder)) {
+            let is_unknown = wait.held_by.is_empty();
+            if is_unknown || held_by.iter().any(|holder| wait.held_by.contains(holder)) {
                 wait.held_by.clone_from(&held_by);
                 wait.has_others = has_others;
             }
         }
         waits.push(Wait { ticket, held_by, has_others });
         self.ops.insert(ticket, op);
+    }
+
+    /// The head of a dump is over. It does not have the lines that gave a primitive to another
+    /// task, so the line of a wait may name an old holder. But it has the `take` of each present
+    /// one, if the primitive has a name.
+    pub fn begin(&mut self) {
+        let Holders { by_op, taken, .. } = self;
+        for (op, waits) in by_op.iter_mut().filter(|(op, _)| !op.starts_with("join ")) {
+            let of = |((task, it), _): (&(u64, Box<str>), _)| (it == op).then_some(*task);
+            let held_by: Vec<u64> = taken.iter().filter_map(of).collect();
+            for wait in waits {
+                wait.has_others = held_by.is_empty();
+                wait.held_by.clone_from(&held_by);
+            }
+        }
     }
 
     /// A wait is over.
@@ -124,6 +140,11 @@ impl Holders {
         waits.map(|wait| (wait.ticket, &*wait.held_by))
     }
 
+    /// All open waits, as [`Holders::of`].
+    pub fn all(&self) -> impl Iterator<Item = (u64, &[u64])> {
+        self.by_op.values().flatten().map(|wait| (wait.ticket, &*wait.held_by))
+    }
+
     fn wait(&self, line: &Line<'_>) -> Option<&Wait> {
         let ticket = line.number("k")?;
         self.by_op.get(self.ops.get(&ticket)?)?.iter().find(|wait| wait.ticket == ticket)
@@ -133,6 +154,9 @@ impl Holders {
     /// open.
     pub fn in_words(&self, line: &Line<'_>, names: Names<'_>) -> String {
         match self.wait(line) {
+            Some(wait) if wait.held_by.is_empty() => {
+                format!("{}, held by an unknown task", line.op())
+            }
             Some(wait) if is_primitive(line) => {
                 let numbers: Vec<_> = wait.held_by.iter().map(u64::to_string).collect();
                 let rest = if wait.has_others { ",.." } else { "" };
@@ -254,6 +278,17 @@ pub fn closed(now: &Now, task: u64) -> Vec<Closed> {
         Closed { from: now.last, ring: ring(&circle), words }
     };
     circles.map(of).collect()
+}
+
+/// Returns the circles in which tasks are now, each from its last wait on.
+pub fn open(now: &Now) -> Vec<Closed> {
+    let of = |circle: Vec<Link<'_>>| {
+        let mut words = String::new();
+        tell(now, &circle, &mut words);
+        let last = circle.iter().map(|(line, _)| Mark::of(line)).max_by_key(|mark| mark.seq);
+        Closed { from: last.unwrap_or(now.last), ring: ring(&circle), words }
+    };
+    find(now).into_iter().map(of).collect()
 }
 
 /// Whether a task waits for itself through any chain of holders. Most tasks do not, and the search

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use kernel::trace::Span;
-use testing::trace::{Behind, Causes, Flight, Line};
+use testing::trace::{Behind, Causes, Line};
 
 use super::life::percent;
 use super::living::{Mark, trap};
@@ -23,7 +23,8 @@ pub struct Summary {
     turn: Option<u64>,
     /// For each kind of trap, how many were answered at once, blocked, and were interrupted.
     traps: BTreeMap<Box<str>, [u64; 3]>,
-    flight: Option<Flight>,
+    /// How many timers were set when a dump begins.
+    set: u64,
 }
 
 /// The counted things, in the order of the output.
@@ -64,14 +65,16 @@ const COUNTS: [(What, &str); 13] = [
 impl Summary {
     /// Follows a remark.
     pub fn remark(&mut self, text: &str) {
-        self.flight = Flight::parse(text).or(self.flight);
+        self.tally.now.remark(text);
+        self.tally.now.flight.into_iter().for_each(|it| self.causes.head_until(it.from));
     }
 
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        // The head of a dump tells what was in force, and not what happened.
-        if self.flight.is_some_and(|flight| line.seq < flight.from) {
+        // The head of a dump has what was in force, and not what happened.
+        if self.tally.now.flight.is_some_and(|flight| line.seq < flight.from) {
             self.causes.behind(line);
+            self.set = (self.set + u64::from(arms(line))).saturating_sub(fires(line).into());
             return self.tally.line(line);
         }
         self.count(Events, 1);
@@ -135,7 +138,7 @@ impl Summary {
         let of = |what: What| self.counts[what as usize];
         for (what, words) in COUNTS {
             let count = match what {
-                Stale => of(Armed).saturating_sub(of(Fired)),
+                Stale => (self.set + of(Armed)).saturating_sub(of(Fired)),
                 _ => of(what),
             };
             let _ = writeln!(text, "  {words:<34} {count:>10}");
@@ -161,7 +164,7 @@ impl Summary {
         for Closed { from: Mark { seq, at }, words, .. } in &self.tally.now.circles {
             let _ = write!(text, "\nFrom {at} s on (#{seq:04}): {}", paint.strong(words));
         }
-        text + self.tally.foot()
+        text + &self.tally.foot()
     }
 }
 

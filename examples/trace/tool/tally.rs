@@ -14,6 +14,7 @@ use super::look::Writer;
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
+use super::whole::dump_in_words;
 
 /// The remark about a log that does not have the lengths of most runs.
 const NOT_TIMED: &str = "
@@ -143,6 +144,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.now.remark(text);
+    }
+
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if let Some(task) = self.now.line(line) {
@@ -162,11 +168,12 @@ impl Tally {
     }
 
     /// Returns the text after a table.
-    pub fn foot(&self) -> &'static str {
-        match self.now.is_timed {
-            true => "",
-            false => NOT_TIMED,
+    pub fn foot(&self) -> String {
+        let mut foot = if self.now.is_timed { "" } else { NOT_TIMED }.to_owned();
+        if let Some(flight) = self.now.flight {
+            let _ = write!(foot, "\nunknown: {}.\n", dump_in_words(flight));
         }
+        foot
     }
 
     /// Returns a row for each task, by number, except for folded tasks.
@@ -195,7 +202,7 @@ impl Tally {
         };
         let heads =
             ["id", "name", "state", "runs", "run", "unknown", "ready", "blocked", "spawned at"];
-        self.head() + &self.show(heads, order, cells, paint) + self.foot()
+        self.head() + &self.show(heads, order, cells, paint) + &self.foot()
     }
 
     /// Returns a table of the tasks with a row each, and a table of the families.

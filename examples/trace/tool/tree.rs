@@ -71,6 +71,11 @@ impl Tree {
         Tree { look, now: Now::default(), most }
     }
 
+    /// Follows a remark.
+    pub fn remark(&mut self, text: &str) {
+        self.now.remark(text);
+    }
+
     /// Follows the next line.
     pub fn line(&mut self, line: &Line<'_>) {
         if self.look.wants(line) {

@@ -11,6 +11,13 @@ use super::select::REMARK;
 /// The largest number of faults that are listed one by one.
 const LISTED: usize = 10;
 
+/// Describes what a dump of the flight recorder has.
+pub fn dump_in_words(Flight { from, .. }: Flight) -> String {
+    format!(
+        "the dump has all lines from #{from:04} on, and of those before only what was in force there"
+    )
+}
+
 /// Follows the lines of a log, and keeps the places of its faults.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {

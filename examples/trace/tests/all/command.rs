@@ -156,7 +156,7 @@ fn all_gives_what_why_and_state_give_for_each_event() {
         assert_eq!((said.status.code(), text(&said.stdout)), (Some(0), each.collect()), "{all:?}");
     }
     for wrong in
-        [&["why", path][..], &["why", "3", "--all", path], &["state", "--all", "--at", "3"]]
+        [&["why", "x", path][..], &["why", "3", "--all", path], &["state", "--all", "--at", "3"]]
     {
         assert_eq!(tool(wrong).status.code(), Some(2), "{wrong:?}");
     }

@@ -1,5 +1,6 @@
 //! A dump of the flight recorder, which begins in the middle of a log.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,15 +9,19 @@ use kernel::{Kernel, Sim};
 use support::examples;
 use testing::child;
 use testing::trace::trace;
+use trace_tool::locks::{deadlock, links};
+use trace_tool::model::State::{Blocked, Ready, Run};
+use trace_tool::model::Trace;
 use traps::sync::Mutex;
 use traps::{sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Writes a dump of a program that hangs, and its whole log. One task has held a lock for an hour.
-fn written() -> (PathBuf, PathBuf) {
+fn written(name: &str) -> (PathBuf, PathBuf) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (dump, whole) = (folder.join("flight-dump.trace"), folder.join("flight-whole.trace"));
+    let [dump, whole] =
+        ["dump", "whole"].map(|part| folder.join(format!("flight-{name}-{part}.trace")));
     let mut kernel = Kernel::new(Sim::new());
     kernel.trace_to(fs::File::create(&whole).unwrap());
     let to = dump.clone();
@@ -53,9 +58,116 @@ fn print(args: &[&str], file: &Path) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
+/// A dump on the real clock, cut by hand. Before its line 500, `c` gave `y` to `a`, `a` began to
+/// wait for a lock without a name, and `c` has run after each line of its head.
+const CUT: &str = "\
+#trace v3 clock=real seed=0 tick=0.3s
+# flight from=#0500 cause=hang at=#0502
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+ 0.000000       0  #0002   2 main     spawn    parent=- at=a.rs:1
+ 0.000000       1  #0004   1 wakeup   block    io e1 read
+ 1.000000       9  #0020   3 a        spawn    parent=2 at=a.rs:2
+ 1.000000       9  #0021   4 b        spawn    parent=2 at=a.rs:3
+ 1.000000       9  #0022   5 c        spawn    parent=2 at=a.rs:4
+ 1.100000      10  #0030   4 b        take     mutex z at=a.rs:5
+ 2.000000      11  #0040   4 b        block    mutex y held-by=5 k=7 at=a.rs:6
+ 2.500000      12  #0044   3 a        take     mutex y at=a.rs:7
+ 2.600000      13  #0045   3 a        block    mutex q9 held-by=5 k=8 at=a.rs:8
+ 2.700000      14  #0046   5 c        await    mutex z held-by=4 k=12 at=a.rs:9
+ 2.700000      14  #0047   5 c        block    parked n=2
+ 4.000000      15  #0060   2 main     block    sleep 9s until=13.000000 k=9 at=a.rs:10
+ 5.000000      20  #0499   5 c        wake     sleep k=11 cause=#0498
+ 5.000000      20  #0500   5 c        run      cause=#0499 parked=2.3s k=11 = 5.000000
+ 5.000000      20  #0501   5 c        withdraw k=12
+ 5.000000      20  #0502   5 c        block    sleep 10s until=15.000000 k=13 at=a.rs:11
+";
+
+#[test]
+fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
+    let cut = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flight-cut.trace");
+    fs::write(&cut, CUT).unwrap();
+    let said = |args: &[&str]| print(args, &cut);
+    let has = |args: &[&str], parts: &[&str]| {
+        let said = said(args);
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        parts.iter().for_each(|part| assert!(words.contains(part), "{args:?}: {part}\n{said}"));
+    };
+    let since = "all lines from #0500 on, and of those before only what was in force there";
+    // From its spawn to its block, `c` has run at times that the dump does not have.
+    has(&["task", "c"], &["unknown 1.7s", "ready 0s", "blocked 2.3s", since]);
+    has(&["tasks"], &["5 c in sleep 1 - 1.7s 0s 2.3s", since]);
+    has(&["summary"], &["events 3 ", "5 c 4s - 42.5% 0.0% 57.5% 1 1", since]);
+    has(&["slow"], &["made the task ready none took any time", since]);
+    // The locks of `b` and `a` have other holders than when these waits began.
+    has(&["idle"], &["mutex y, held by task 3 `a`, who took it at a.rs:7", "an unknown task"]);
+    for command in ["idle", "summary"] {
+        assert!(!said(&[command]).contains("deadlock of"), "{command}");
+    }
+    let trace = Trace::read(CUT.as_bytes().to_vec(), |_| {}).unwrap();
+    assert!(deadlock(&trace).circles.is_empty());
+    // The page draws no piece that begins with the `spawn`.
+    let pieces = trace.pieces(trace.task(5).unwrap());
+    let states: Vec<_> = pieces.iter().map(|piece| (piece.state, trace.seq(piece.from))).collect();
+    let wanted = [(Blocked, 47), (Ready, 499), (Run, 500), (Blocked, 502)];
+    assert_eq!(states, wanted);
+    let held: Vec<_> = links(&trace).iter().map(|it| (trace.seq(it.wait), it.holder)).collect();
+    assert_eq!(held, [(40, 3), (46, 4)]);
+    // No line of the head was made by the `spawn` of its task.
+    let unknown = "(what is behind that was before #0500, where the dump begins)";
+    for seq in ["22", "30", "45", "47", "60", "499", "500", "501"] {
+        has(&["why", seq], &[unknown]);
+    }
+    has(&["why", "500"], &["because the wait of task 5 `c` for `sleep` was over"]);
+    has(&["effects", "20"], &["Of what this caused, the dump has no line."]);
+    has(&["effects", "499"], &["#0500"]);
+    // Without a number, the line of the cause.
+    assert_eq!(said(&["why"]), said(&["why", "502"]));
+    has(&["state", "--at", "45"], &[since]);
+    has(&["state", "--at", "500"], &["3 a", "mutex y"]);
+    has(&["step"], &["#0045 3 a block mutex q9"]);
+    has(&["check"], &["every promise is kept"]);
+    has(&["select", "verb=block for>1s", "--count"], &["4"]);
+    let late = child::output(
+        std::process::Command::new(examples::build("trace")).args(["idle", "--at", "3"]).arg(&cut),
+    );
+    let expected = "expected a later time: this is before the recorder's first line";
+    assert!(String::from_utf8_lossy(&late.stderr).contains(expected));
+}
+
+/// Returns the answer for each line, by its number.
+fn all(command: &str, file: &Path) -> BTreeMap<u64, String> {
+    let said = print(&["why", command, "--all"], file);
+    let blocks = said.split("\n#").map(|block| block.split_once('\n').unwrap());
+    blocks
+        .map(|(seq, said)| (seq.trim_start_matches('#').parse().unwrap(), said.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_causes_of_a_dump_are_the_first_causes_of_the_whole_log() {
+    let (dump, whole) = written("causes");
+    let (dump, whole) = (all("--lines", &dump), all("--lines", &whole));
+    let chain = |said: &str| {
+        let (_, chain) = said.split_once("\n\n").unwrap();
+        chain.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut cut = 0;
+    for (seq, said) in &dump {
+        let (mut said, whole) = (chain(said), chain(&whole[seq]));
+        if said.last().unwrap().contains("what is behind that was before #") {
+            said.pop();
+            cut += 1;
+        } else {
+            assert_eq!(said.len(), whole.len(), "#{seq}");
+        }
+        assert!(whole.starts_with(&said), "#{seq}: {said:?}\n{whole:?}");
+    }
+    assert!(cut > 3 && cut < 20, "{cut}");
+}
+
 #[test]
 fn each_command_reads_a_dump_as_a_part_of_the_whole_log() {
-    let (dump, whole) = written();
+    let (dump, whole) = written("commands");
     let text = fs::read_to_string(&dump).unwrap();
     let remark = text.lines().find_map(|row| row.strip_prefix("# flight from=#")).unwrap();
     let (from, cause) = remark.split_once(' ').unwrap();

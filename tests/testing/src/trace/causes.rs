@@ -24,15 +24,27 @@ pub struct Causes {
     ended: VecDeque<u64>,
     /// The last phase of a shutdown.
     phase: Option<Seq>,
+    /// The first line behind the head of a dump of the flight recorder.
+    flight: Option<Seq>,
 }
 
 /// The number of ended tasks that are remembered as possible causes.
 const ENDED: usize = 1024;
 
 impl Causes {
+    /// Takes the lines before this one as the head of a dump of the flight recorder, which has no
+    /// `run` lines.
+    pub fn head_until(&mut self, from: Seq) {
+        self.flight = Some(from);
+    }
+
     /// The cause of the next line.
     pub fn behind(&mut self, line: &Line<'_>) -> Behind {
-        let by = |line: Option<&Seq>| line.map_or(Behind::Nothing, |seq| Behind::Line(*seq));
+        let is_head = self.flight.is_some_and(|from| line.seq < from);
+        let by = |line: Option<&Seq>| match line {
+            Some(seq) if !is_head => Behind::Line(*seq),
+            _ => Behind::Nothing,
+        };
         let behind = match (line.verb, line.cause) {
             // These lines also name the line that set the timer. But time made the timer fire.
             ("fire" | "arrive", _) => Behind::Outside,
@@ -58,6 +70,8 @@ impl Causes {
                 old.and_then(|old| self.tasks.remove(&old));
             }
             "phase" => self.phase = Some(line.seq),
+            // The task has run since its `spawn`, at a line that the dump does not have.
+            _ if is_head && line.cause.is_none() => drop(self.tasks.remove(&line.task)),
             _ => {}
         }
         behind

@@ -90,7 +90,10 @@ impl Checker {
     /// another order. The remark `# explored ...` marks such a run, and then `fifo` is not checked.
     /// The remark `# flight ...` marks a dump: nothing is checked at the lines of its head.
     pub fn remark(&mut self, line: &str) {
-        self.flight = Flight::parse(line).or(self.flight);
+        if let Some(flight) = Flight::parse(line) {
+            self.flight = Some(flight);
+            self.causes.head_until(flight.from);
+        }
         let liberties = line.strip_prefix("# explored ").and_then(|case| case.split(' ').nth(1));
         let names = liberties.and_then(|word| word.strip_prefix("liberties="));
         if names.is_some_and(|names| names.split(',').any(|name| name == "order")) {
