@@ -1,6 +1,8 @@
 //! The words of the language with an example for each, and what the reader says of a wrong line.
 //! A message says what was expected, in the words of the program.
 
+use trace_tool::near::nearest;
+
 /// The kinds of names. Two kinds can have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
@@ -221,37 +223,4 @@ fn shown(text: &str) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// Returns the name that differs from a word in two letters at most, or in one if it is short. Of
-/// names that are as near, the first.
-fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let letters = word.chars().count();
-    let most = if letters < 4 { 1 } else { 2 };
-    let near = names.filter(|name| name.chars().count().abs_diff(letters) <= most);
-    let near = near.map(|name| (distance(word, name), name));
-    let near = near.filter(|(distance, _)| *distance <= most);
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
-}
-
-/// Returns how many letters must be changed, added or removed, or exchanged with the next letter,
-/// to make one word the other. `rows[i][j]` is the distance of the first `i` letters of `a` and the
-/// first `j` letters of `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let [a, b]: [Vec<char>; 2] = [a, b].map(|word| word.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1)
-            };
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    rows[a.len()][b.len()]
 }

@@ -15,6 +15,7 @@ pub mod locks;
 pub mod longest;
 pub mod look;
 pub mod model;
+pub mod near;
 pub mod now;
 pub mod pack;
 pub mod page;

@@ -3,6 +3,7 @@
 //! A condition is a field, an operator and a value, without spaces between them. A line is taken
 //! if all conditions hold. A value in double quotes may have spaces.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use testing::trace::{Line, span};
 use traps::Time;
 
 use super::look::time;
+use super::near::nearest;
 
 /// What the help says about the language.
 pub const HELP: &str = "\
@@ -197,8 +199,12 @@ fn condition(word: &str) -> Result<Condition, String> {
     let end = rest.find(|c| !"=!~<>".contains(c)).unwrap_or(rest.len());
     let (operator, value) = rest.split_at(end);
     if !operators.contains(&operator) {
-        let expected = format!("one of the operators {} after {field}", operators.join(" "));
-        return Err(format!("expected {expected}, not `{rest}`"));
+        let expected =
+            format!("expected one of the operators {} after {field}", operators.join(" "));
+        return Err(match rest {
+            "" => format!("{expected}, and then a value"),
+            rest => format!("{expected}, not `{rest}`"),
+        });
     }
     if value.is_empty() {
         return Err(format!("expected a value after {field}{operator}"));
@@ -219,8 +225,7 @@ fn condition(word: &str) -> Result<Condition, String> {
         ("verb", _) => {
             let verbs = list();
             if let Some(other) = verbs.iter().find(|verb| !Event::WORDS.contains(&verb.as_str())) {
-                let verbs = Event::WORDS.join(", ");
-                return Err(format!("expected a verb of the log, not `{other}`: {verbs}"));
+                return Err(no_verb(other));
             }
             Test::Verb(verbs)
         }
@@ -245,6 +250,16 @@ fn condition(word: &str) -> Result<Condition, String> {
         }
     };
     Ok(Condition { is_not: operator.starts_with('!'), test })
+}
+
+/// Says that a word is no verb, and names the verb that is most like it, or all.
+fn no_verb(word: &str) -> String {
+    let wrong = format!("expected a verb of the log, not `{word}`");
+    let verbs: BTreeSet<&str> = Event::WORDS.iter().copied().collect();
+    match nearest(word, verbs.iter().copied()) {
+        Some(verb) => format!("{wrong}; did you mean `{verb}`?"),
+        None => format!("{wrong}: {}", Vec::from_iter(verbs).join(", ")),
+    }
 }
 
 /// Whether a whole text is as a pattern, in which `*` is any text and `?` one character.
