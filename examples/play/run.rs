@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-#[cfg(unix)]
-use std::io;
+use std::io::{self, Write};
 use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use super::world::World;
 /// What a run leaves.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// The log. Its sites are lines of `program`.
+    /// The log. Its sites are lines of `program`. Empty if it was written during the run.
     pub log: String,
     /// What went wrong, and in which lines of the program.
     pub problems: Vec<Problem>,
@@ -57,30 +56,42 @@ fn run_simulated(program: Program, is_timed: bool) -> Ran {
     if is_timed {
         kernel.time_the_trace();
     }
-    run_on(kernel, move |span| clock.advance(span), program)
+    let text = Text::default();
+    let (mut ran, sites) = run_on(kernel, move |span| clock.advance(span), program, text.clone());
+    ran.log = text.take();
+    ran.lines = numbered(&ran.log, sites);
+    ran
 }
 
-/// Runs a program on this machine and its clock. `late` has no effect.
+/// Runs a program on this machine and its clock. `late` has no effect. The log goes to `out` while
+/// the program runs, so the result has none.
 ///
 /// # Errors
 ///
 /// Returns an error if the operating system refuses a poller.
 #[cfg(unix)]
-pub fn run_real(program: Program) -> io::Result<Ran> {
+pub fn run_real(program: Program, out: impl Write + 'static) -> io::Result<Ran> {
     let spin = |span| {
         let start = Instant::now();
         while start.elapsed() < span {}
     };
-    Ok(run_on(Kernel::new(Real::new()?), spin, program))
+    Ok(run_on(Kernel::new(Real::new()?), spin, program, out).0)
 }
 
+/// Runs a program, with its log to `out`. Returns the lines of its `note` and `notify` calls too.
 fn run_on<M: Machine>(
     mut kernel: Kernel<M>,
     spin: impl Fn(Duration) + 'static,
     program: Program,
-) -> Ran {
-    let (seed, text, site) = (program.seed, Text::default(), Location::caller());
-    kernel.trace_to(text.clone());
+    out: impl Write + 'static,
+) -> (Ran, Vec<usize>) {
+    let (seed, site) = (program.seed, Location::caller());
+    let main = format!("{}:{}", site.file(), site.line());
+    let with_sites =
+        move |text: &str| text.replace(&table(), "program:").replace(&main, "program:1");
+    // Without this remark a checker expects first come, first served.
+    let remark = (seed != 0).then(|| format!("# explored seed={seed} liberties=order\n"));
+    kernel.trace_to(Lines { out, remark, rest: Vec::new(), changed: with_sites.clone() });
     let world = Rc::new(World::new(&program, spin));
     let main = task("main".to_owned(), Variables::new(), Rc::new(program.main), world.clone());
     let run = || {
@@ -91,18 +102,33 @@ fn run_on<M: Machine>(
     };
     let ended = if seed == 0 { run() } else { explored(drawn_order(seed), run) };
     let (problems, sites) = world.take();
-    let main = format!("{}:{}", site.file(), site.line());
-    let with_sites = |text: &str| text.replace(&table(), "program:").replace(&main, "program:1");
-    let mut log = with_sites(&text.take());
-    if seed != 0 {
-        // Without this remark a checker expects first come, first served.
-        log = log.replacen('\n', &format!("\n# explored seed={seed} liberties=order\n"), 1);
+    let report = ended.err().map(|error| with_sites(&error.to_string()));
+    (Ran { problems, report, ..Ran::default() }, sites)
+}
+
+/// Writes each line to `out` as soon as it is whole, changed, and a remark after the first.
+struct Lines<W, F> {
+    out: W,
+    remark: Option<String>,
+    /// The beginning of the next line.
+    rest: Vec<u8>,
+    changed: F,
+}
+
+impl<W: Write, F: Fn(&str) -> String> Write for Lines<W, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            let line = (self.changed)(&String::from_utf8_lossy(&line));
+            self.out.write_all(line.as_bytes())?;
+            self.out.write_all(self.remark.take().unwrap_or_default().as_bytes())?;
+        }
+        Ok(bytes.len())
     }
-    Ran {
-        lines: numbered(&log, sites),
-        log,
-        problems,
-        report: ended.err().map(|error| with_sites(&error.to_string())),
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
