@@ -99,7 +99,9 @@ async function lookAround() {
   let wrong = 0;
   for (let n = 0; n < timeline.count; n++) if (timeline.behind[n] >= 0 && !effects(timeline.behind[n]).includes(n)) wrong++;
   const all = Array.from(timeline.behind, (_, n) => effects(n).length).reduce((sum, size) => sum + size);
-  facts.effects = wrong === 0 && all === timeline.behind.filter((cause) => cause >= 0).length;
+  // A timer that fires is an effect of the line that set it.
+  const fires = Array.from(timeline.behind, (_, n) => verbOf(n)).filter((verb) => verb === "fire").length;
+  facts.effects = wrong === 0 && all === timeline.behind.filter((cause) => cause >= 0).length + fires;
   const cause = timeline.behind[n];
   timeline.choose(cause, true);
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true, cancelable: true }));
