@@ -86,8 +86,13 @@ pub fn as_json(student: Option<&str>, lab: Option<&Lab>, verdict: &Verdict) -> S
 }
 
 /// Grades a folder of submissions, and prints each result as soon as it is known. A table follows
-/// at the end. All students have the same hidden scenario.
-pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result<ExitCode, String> {
+/// at the end. All students have the same scenarios.
+pub fn check(
+    folder: &Path,
+    lab: Option<u32>,
+    form: Form,
+    extra: Option<u64>,
+) -> Result<ExitCode, String> {
     let labs = match lab {
         Some(number) => vec![labs::find(number)?],
         None => labs::all()?,
@@ -104,7 +109,7 @@ pub fn check(folder: &Path, lab: Option<u32>, form: Form, hidden: u64) -> Result
     }
     let mut all = Vec::new();
     for student in students {
-        grade_student(&folder.join(&student), &labs, lab.is_some(), hidden, |lab, verdict| {
+        grade_student(&folder.join(&student), &labs, lab.is_some(), extra, |lab, verdict| {
             let graded = Graded { student: student.clone(), lab: lab.cloned(), verdict };
             match form {
                 Form::Text => print(graded.line()),
@@ -127,14 +132,14 @@ fn grade_student(
     folder: &Path,
     labs: &[Lab],
     is_asked_for: bool,
-    hidden: u64,
+    extra: Option<u64>,
     mut tell: impl FnMut(Option<&Lab>, Verdict),
 ) {
     let mut is_empty = true;
     for lab in labs {
         if folder.join(&lab.name).is_dir() || is_asked_for {
             is_empty = false;
-            tell(Some(lab), verdict(lab, folder, hidden));
+            tell(Some(lab), verdict(lab, folder, extra));
         }
     }
     if is_empty {
@@ -143,14 +148,14 @@ fn grade_student(
     }
 }
 
-fn verdict(lab: &Lab, folder: &Path, hidden: u64) -> Verdict {
+fn verdict(lab: &Lab, folder: &Path, extra: Option<u64>) -> Verdict {
     let place = folder.join(&lab.name);
     if place.is_symlink() {
         // It may lead to the folder of another student.
         return Verdict::Unchecked(format!("{} is a link; a folder was expected", place.display()));
     }
     match grade::find(lab, Some(folder)) {
-        Ok(found) => grade::grade(lab, &found, hidden).into(),
+        Ok(found) => grade::grade(lab, &found, extra).into(),
         Err(why) if grade::is_there(lab, folder) => Verdict::Unchecked(why),
         Err(why) => Verdict::NotSubmitted(why),
     }

@@ -5,7 +5,6 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
 
 use crate::checks;
 use crate::labs::{Kind, Lab};
@@ -127,15 +126,9 @@ fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed)?).into_owned())
 }
 
-/// Draws the seed of a hidden scenario.
-pub fn draw() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    2 + now.as_micros() as u64 % 9998
-}
-
-/// Judges the contents of a student's folder of that lab. A program runs in three scenarios;
-/// `hidden` is the seed of the last. The outer error means that the lab cannot be judged.
-pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String> {
+/// Judges the contents of a student's folder of that lab. A program runs in each of
+/// [`Lab::scenarios`]. The outer error means that the lab cannot be judged.
+pub fn grade(lab: &Lab, folder: &Path, extra: Option<u64>) -> Result<Judgement, String> {
     let source = source(folder, lab.written())?;
     if lab.kind == Kind::Answer {
         return judge_answer(lab, source);
@@ -143,7 +136,7 @@ pub fn grade(lab: &Lab, folder: &Path, hidden: u64) -> Result<Judgement, String>
     let _taken = program::take(place(lab))?;
     let judged = match build(lab, folder)? {
         Built::Error(error) => Ok(Err(format!("it does not compile: {error}"))),
-        Built::Program(program) => judge_scenarios(lab, &source, hidden, |seed| {
+        Built::Program(program) => judge_scenarios(lab, &source, extra, |seed| {
             program::run(Command::new(&program).arg(seed.to_string()), program::LIMIT)
         }),
     };
@@ -160,10 +153,10 @@ pub fn judge_answer(lab: &Lab, source: String) -> Result<Judgement, String> {
 pub fn judge_scenarios(
     lab: &Lab,
     source: &str,
-    hidden: u64,
+    extra: Option<u64>,
     mut run: impl FnMut(u64) -> Result<(Ended, String), String>,
 ) -> Result<Judgement, String> {
-    for seed in lab.scenarios(hidden) {
+    for seed in lab.scenarios(extra) {
         let (ended, log) = run(seed)?;
         if let Err(why) = judge_program(lab, source, seed, &ended, log)? {
             return Ok(Err(match seed {

@@ -9,6 +9,9 @@ pub fn root() -> &'static Path {
     folders.find(|folder| folder.join("Cargo.lock").exists()).expect("it lies in a checkout")
 }
 
+/// The number of scenarios in which each check runs a program.
+pub const SCENARIOS: u64 = 20;
+
 /// The files that the student writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -114,10 +117,12 @@ impl Lab {
         self.folder.join("scenario.rs").exists()
     }
 
-    /// The seeds of the scenarios in which a program is judged: 0 for the page, 1 for a second
-    /// scenario, and `hidden` for a scenario that no student can prepare for.
-    pub fn scenarios(&self, hidden: u64) -> Vec<u64> {
-        if self.has_scenarios() { vec![0, 1, hidden] } else { vec![0] }
+    /// The seeds of the scenarios in which a program is judged: 0 for the page, 1 for a scenario
+    /// that is written by hand, and the others for drawn ones. Each check has the same seeds, so
+    /// that no program fails in one check and passes in the next. `extra` is the seed of a scenario
+    /// that no student can prepare for.
+    pub fn scenarios(&self, extra: Option<u64>) -> Vec<u64> {
+        if self.has_scenarios() { (0..SCENARIOS).chain(extra).collect() } else { vec![0] }
     }
 
     /// The names of its wrong solutions, `wrong_1` first, or those of its further right solutions,

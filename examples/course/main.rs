@@ -80,8 +80,8 @@ enum Task {
         /// Print a table of the class in CSV: a row for each student, a column for each lab
         #[arg(long, requires = "all", conflicts_with = "json")]
         csv: bool,
-        /// The seed of the hidden scenario, which is drawn otherwise
-        #[arg(long)]
+        /// A further scenario, which no student can prepare for
+        #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
     /// Checks your work now, and after each change of it, until Ctrl-C
@@ -220,7 +220,7 @@ fn run(lab: &Lab, dir: Option<&Path>, seed: u64) -> Result<ExitCode, String> {
     }
 }
 
-fn check(lab: &Lab, dir: Option<&Path>, hidden: u64) -> Verdict {
+fn check(lab: &Lab, dir: Option<&Path>, extra: Option<u64>) -> Verdict {
     let folder = match grade::find(lab, dir) {
         Ok(folder) => folder,
         Err(why) => return Verdict::Unchecked(why),
@@ -228,7 +228,7 @@ fn check(lab: &Lab, dir: Option<&Path>, hidden: u64) -> Verdict {
     note_changes(lab, &folder);
     // The student may save while the check runs.
     let checked = progress::fingerprint(lab, &folder);
-    let verdict = Verdict::from(grade::grade(lab, &folder, hidden));
+    let verdict = Verdict::from(grade::grade(lab, &folder, extra));
     if verdict == Verdict::Passed
         && let Err(error) = checked.and_then(|checked| progress::note(&folder, checked))
     {
@@ -237,8 +237,8 @@ fn check(lab: &Lab, dir: Option<&Path>, hidden: u64) -> Verdict {
     verdict
 }
 
-fn check_one(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode {
-    let verdict = check(lab, dir, hidden);
+fn check_one(lab: &Lab, dir: Option<&Path>, json: bool, extra: Option<u64>) -> ExitCode {
+    let verdict = check(lab, dir, extra);
     match &verdict {
         _ if json => print(class::as_json(None, Some(lab), &verdict)),
         Verdict::Passed => print(format_args!("lab {} is passed", lab.number)),
@@ -249,12 +249,12 @@ fn check_one(lab: &Lab, dir: Option<&Path>, json: bool, hidden: u64) -> ExitCode
 }
 
 /// Checks all labs that the student has started.
-fn check_started(json: bool, hidden: u64) -> Result<ExitCode, String> {
+fn check_started(json: bool, extra: Option<u64>) -> Result<ExitCode, String> {
     let folder = grade::default_folder();
     let started = labs::all()?.into_iter().filter(|lab| folder.join(&lab.name).is_dir());
     let mut worst = None;
     for lab in started {
-        let verdict = check(&lab, None, hidden);
+        let verdict = check(&lab, None, extra);
         worst = worst.max(Some(verdict.code()));
         match json {
             true => print(class::as_json(None, Some(&lab), &verdict)),
@@ -272,7 +272,7 @@ fn watch(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
         // An editor may be about to replace the file.
         let now = progress::fingerprint(lab, &folder).ok();
         if now.is_some() && now != checked {
-            check_one(lab, Some(&folder), false, grade::draw());
+            check_one(lab, Some(&folder), false, None);
             checked = now;
         }
         thread::sleep(Duration::from_millis(200));
@@ -300,12 +300,11 @@ fn perform(task: Task) -> Result<ExitCode, String> {
         Task::Start { lab, into } => start(&labs::find(lab)?, into),
         Task::Run { lab, dir, seed } => run(&labs::find(lab)?, dir.as_deref(), seed),
         Task::Check { lab, dir, all, json, csv, seed } => {
-            let hidden = seed.unwrap_or_else(grade::draw);
             let form = class::Form::of(json, csv);
             match (all, lab) {
-                (Some(all), lab) => class::check(&all, lab, form, hidden),
-                (None, Some(lab)) => Ok(check_one(&labs::find(lab)?, dir.as_deref(), json, hidden)),
-                (None, None) => check_started(json, hidden),
+                (Some(all), lab) => class::check(&all, lab, form, seed),
+                (None, Some(lab)) => Ok(check_one(&labs::find(lab)?, dir.as_deref(), json, seed)),
+                (None, None) => check_started(json, seed),
             }
         }
         Task::Watch { lab, dir } => watch(&labs::find(lab)?, dir.as_deref()),

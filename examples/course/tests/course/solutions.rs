@@ -29,9 +29,6 @@ pub fn course() -> Command {
     built("course", &COURSE)
 }
 
-/// The seeds of the hidden scenarios.
-const HIDDEN: [u64; 3] = [2, 3, 4711];
-
 /// The verdict of `check` about a variant: `solution`, `skeleton`, `wrong_1`.
 fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
     let source = lab.text(&format!("{variant}.{}", lab.ending()));
@@ -40,15 +37,11 @@ fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
         Kind::Patched => patched(lab, variant),
         Kind::Program | Kind::Step(_) => {
             let source = without_says(&source);
-            let mut judged = HIDDEN.into_iter().map(|hidden| {
-                grade::judge_scenarios(lab, &source, hidden, |seed| {
-                    let mut command = built("course_variants", &VARIANTS);
-                    command.args([&lab.number.to_string(), variant, &seed.to_string()]);
-                    Ok(run(&mut command, says))
-                })
-            });
-            // The first hidden scenario in which it fails.
-            judged.find(|judged| *judged != Ok(Ok(()))).unwrap_or(Ok(Ok(())))
+            grade::judge_scenarios(lab, &source, None, |seed| {
+                let mut command = built("course_variants", &VARIANTS);
+                command.args([&lab.number.to_string(), variant, &seed.to_string()]);
+                Ok(run(&mut command, says))
+            })
         }
     };
     let judged = judged.unwrap_or_else(|error| panic!("{} {variant}: {error}", lab.name));
@@ -82,7 +75,7 @@ fn patched(lab: &Lab, variant: &str) -> Result<grade::Judgement, String> {
         student::copy_crates(&folder, None)?;
         student::patch(lab, &format!("{variant}.patch"), &folder)?;
     }
-    grade::grade(lab, &folder, HIDDEN[0])
+    grade::grade(lab, &folder, None)
 }
 
 /// The value of a line `KEY: VALUE` at the head of a wrong solution. The first line is what check
@@ -170,6 +163,28 @@ fn each_wrong_solution_gets_its_sentence() {
         }
     }
     none_of(&wrong);
+}
+
+#[test]
+fn a_program_that_fails_in_one_scenario_fails_in_each_check() {
+    let lab = labs::find(16).unwrap();
+    let verdict = |fails_in: u64, extra| {
+        let judged = grade::judge_scenarios(&lab, "", extra, |seed| {
+            let mut command = built("course_variants", &VARIANTS);
+            let variant = if seed == fails_in { "skeleton" } else { "solution" };
+            command.args(["16", variant, &seed.to_string()]);
+            Ok(run(&mut command, None))
+        });
+        judged.unwrap().map_err(|why| why.split_once(" (in ").unwrap_or_default().1.to_owned())
+    };
+    let last = labs::SCENARIOS - 1;
+    let again = format!("scenario {last}; `run 16 --seed {last}` shows it)");
+    for _ in 0..2 {
+        assert_eq!(verdict(last, None), Err(again.clone()));
+    }
+    assert_eq!(verdict(4711, None), Ok(()));
+    let extra = "scenario 4711; `run 16 --seed 4711` shows it)".to_owned();
+    assert_eq!(verdict(4711, Some(4711)), Err(extra));
 }
 
 #[test]
