@@ -5,8 +5,10 @@ use super::lab::give_way;
 use super::scenario;
 
 async fn yours(task: usize, counts: Vec<u32>) {
-    for times in counts {
-        give_way(times).await;
+    // All are there before the first is awaited.
+    let futures: Vec<_> = counts.into_iter().map(|times| (times, give_way(times))).collect();
+    for (times, future) in futures {
+        future.await;
         println!("task {task}: give_way({times}) is ready");
     }
 }

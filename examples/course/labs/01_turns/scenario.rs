@@ -12,11 +12,13 @@ pub struct Scenario {
 pub fn of(seed: u64) -> Scenario {
     let tasks = match seed {
         0 => vec![vec![3], vec![0]],
-        1 => vec![vec![2, 1], vec![5], vec![0, 4, 0]],
+        // One of them needs more than eight bits.
+        1 => vec![vec![2, 1], vec![5], vec![0, 4, 0], vec![1, 300, 1]],
+        // More futures at a time than a table has places.
         _ => {
             let count = |task, nth| draw(seed, task * 8 + nth, 7) as u32;
             let counts = |task| (0..=draw(seed, task, 3)).map(|nth| count(task, nth)).collect();
-            (1..=3).map(counts).collect()
+            (1..=150).map(counts).collect()
         }
     };
     Scenario { tasks }

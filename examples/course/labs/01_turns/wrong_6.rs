@@ -1,4 +1,4 @@
-// says: line 20: task 3 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`, and not before `Ready`
+// says: line 23: task 3 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`, and not before `Ready`
 // demand: Each `Pending` has one wake.
 //! Yours: a future that yields a number of times.
 

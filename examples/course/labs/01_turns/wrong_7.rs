@@ -1,4 +1,4 @@
-// says: line 31: `give_way(2)` of task 1 gave way 3 times and was ready in turn 4; it should give way 2 times and be ready in turn 3
+// says: line 38: `give_way(2)` of task 1 gave way 3 times and was ready in turn 4; it should give way 2 times and be ready in turn 3
 // demand: Each future gives way as often as it should.
 //! Yours: a future that yields a number of times.
 

@@ -1,4 +1,4 @@
-// says: line 26: `give_way(5)` of task 2 gave way 2 times and was ready in turn 3; it should give way 5 times and be ready in turn 6
+// says: line 771: `give_way(2)` of task 1 gave way 76 times and was ready in turn 77; it should give way 2 times and be ready in turn 3
 // demand: Each future gives way as often as it should.
 //! Yours: a future that yields a number of times.
 
