@@ -1,5 +1,6 @@
 //! The timer queue: each call, against a plain list.
 
+use std::ptr;
 use std::time::Duration;
 
 use super::scenario::{self, Call};
@@ -11,6 +12,8 @@ struct Timer {
     name: &'static str,
     /// How it was removed: `clear` or `pop`.
     gone: Option<&'static str>,
+    /// Whether its key was used in a `clear`.
+    is_used: bool,
 }
 
 /// The timers, in the order of setting.
@@ -57,28 +60,36 @@ impl Timers {
     /// Compares a call with what the program got for it.
     fn call(&mut self, call: Call, got: &str, later: &[&str]) -> Result<(), String> {
         match call {
-            Call::Set(at, name) => self.all.push(Timer { at, name, gone: None }),
-            Call::Clear(name) => {
-                if !self.remove(name, "clear") {
-                    self.cleared_again.push((name, self.all.len()));
-                }
+            Call::Set(at, name) => {
+                self.all.push(Timer { at, name, gone: None, is_used: false });
             }
+            Call::Clear(name) => self.clear(name),
             Call::Next => self.next(got)?,
             Call::Pop(now) => {
                 let due = self.soonest().filter(|timer| timer.at <= now);
                 if due.map_or("none", |timer| timer.name) != got {
                     return Err(self.wrong_pop(now, got, due, later));
                 }
-                self.remove(got, "pop");
+                let left = self.all.iter_mut().filter(|timer| timer.gone.is_none());
+                let due = left.filter(|timer| timer.name == got).min_by_key(|timer| timer.at);
+                due.into_iter().for_each(|timer| timer.gone = Some("pop"));
             }
         }
         Ok(())
     }
 
-    /// Marks a timer as gone. Returns false if it was gone already.
-    fn remove(&mut self, name: &str, how: &'static str) -> bool {
-        let timer = self.all.iter_mut().find(|timer| timer.name == name && timer.gone.is_none());
-        timer.map(|timer| timer.gone = Some(how)).is_some()
+    /// Uses the key of the timer with this name that was set last.
+    fn clear(&mut self, name: &'static str) {
+        let set = self.all.len();
+        let Some(timer) = self.all.iter_mut().rfind(|timer| timer.name == name && !timer.is_used)
+        else {
+            return;
+        };
+        timer.is_used = true;
+        match timer.gone {
+            None => timer.gone = Some("clear"),
+            Some(_) => self.cleared_again.push((name, set)),
+        }
     }
 
     /// The timer that comes next.
@@ -126,7 +137,9 @@ impl Timers {
 
     /// The sentence for a wrong result of `pop`.
     fn wrong_pop(&self, now: Duration, got: &str, due: Option<&Timer>, later: &[&str]) -> String {
-        let given = self.all.iter().find(|timer| timer.name == got);
+        let mut given = self.all.iter().filter(|timer| timer.name == got).collect::<Vec<_>>();
+        given.sort_by_key(|timer| timer.gone.is_some());
+        let given = given.first().copied();
         match given {
             Some(Timer { gone: Some("clear"), .. }) => {
                 return format!("`pop` returned `{got}`, which was cleared");
@@ -166,6 +179,22 @@ impl Timers {
         let Timer { name, at, .. } = due;
         if let Some(sentence) = self.stale(due) {
             return sentence;
+        }
+        let is_twin = |other: &&Timer| other.name == *name && !ptr::eq(*other, due);
+        match self.all.iter().rfind(is_twin) {
+            Some(Timer { gone: Some("clear"), .. }) => {
+                return format!(
+                    "`{name}` is lost: `clear {name}` was for another timer of that name; two \
+                     timers with equal names are two timers"
+                );
+            }
+            Some(_) => {
+                return format!(
+                    "`{name}` is lost: it has been due since {at:?}, and another timer has its \
+                     name; two timers with equal names are two timers"
+                );
+            }
+            None => {}
         }
         let equals = || self.all.iter().filter(|timer| timer.at == *at && timer.name != *name);
         let cleared = equals().find(|timer| timer.gone == Some("clear"));

@@ -1,7 +1,5 @@
 //! Given: the timers of a breakfast, with a line for each call.
 
-use std::collections::BTreeMap;
-
 use super::kernel::Time;
 use super::lab::{Timer, Timers};
 use super::scenario::{self, Call};
@@ -9,7 +7,8 @@ use super::scenario::{self, Call};
 #[derive(Default)]
 struct Breakfast {
     timers: Timers,
-    keys: BTreeMap<&'static str, Timer>,
+    /// The keys that were not used, in the order of setting.
+    keys: Vec<(&'static str, Timer)>,
 }
 
 impl Breakfast {
@@ -17,11 +16,13 @@ impl Breakfast {
         match call {
             Call::Set(at, name) => {
                 println!("set {at:?} {name}");
-                self.keys.insert(name, self.timers.set(Time(at), name));
+                self.keys.push((name, self.timers.set(Time(at), name)));
             }
             Call::Clear(name) => {
                 println!("clear {name}");
-                self.timers.clear(self.keys.remove(name).expect("each timer is cleared once"));
+                let last = self.keys.iter().rposition(|(each, _)| *each == name);
+                let (_, key) = self.keys.remove(last.expect("each timer is cleared once"));
+                self.timers.clear(key);
             }
             Call::Next => {
                 let next = self.timers.next().map(|Time(at)| format!("{at:?}"));

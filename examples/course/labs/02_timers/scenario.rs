@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// A call of the timers. Each name is set once.
+/// A call of the timers. Of several timers with a name, `Clear` means the one that was set last.
 #[derive(Clone, Copy)]
 pub enum Call {
     Set(Duration, &'static str),
@@ -19,6 +19,9 @@ const NAMES: [&str; 20] = [
     "tea", "egg", "toast", "milk", "butter", "jam", "ham", "cheese", "rye", "oat", "fig", "plum",
     "pear", "bun", "bean", "rice", "nut", "salt", "date", "corn",
 ];
+
+/// The number of timers that a drawn scenario sets at first.
+const MANY: u64 = 300;
 
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Vec<Call> {
@@ -65,17 +68,28 @@ fn fixed() -> Vec<Call> {
     // No timer is set now, so the next one could get a key that was used before.
     calls.extend([Set(ms(90_001), "rye"), Pop(ms(90_001)), Set(ms(90_001), "oat")]);
     calls.extend([Clear("rye"), Next, Pop(ms(90_001)), Next]);
+    // Names that are used twice, at different times and at the same time.
+    let names = [(90_010, "fig"), (90_010, "plum"), (90_020, "fig"), (90_010, "fig")];
+    calls.extend(names.map(|(at, name)| Set(ms(at), name)));
+    calls.extend([Clear("fig"), Next, Pop(ms(90_010)), Pop(ms(90_010)), Clear("fig")]);
+    calls.extend([Next, Pop(ms(90_020)), Set(us(0), "fig"), Set(us(0), "pear"), Clear("fig")]);
+    calls.extend([Next, Pop(us(0)), Next]);
+    // Times to the nanosecond, after more than a year.
+    let year = Duration::from_nanos(400 * 24 * 3_600_000_000_000 + 1);
+    calls.extend([Set(year, "bun"), Set(ms(100_000), "bean"), Next, Pop(ms(100_000)), Next]);
+    calls.extend([Pop(year - Duration::from_nanos(1)), Pop(year), Next]);
     calls
 }
 
 fn drawn(seed: u64) -> Vec<Call> {
-    let (mut calls, mut now, mut unset) = (Vec::new(), us(0), NAMES.iter());
+    let (mut calls, mut now, mut names) = (vec![Next, Pop(us(0))], us(0), NAMES.iter().cycle());
     let mut set = Vec::new();
-    for nth in 0..60 {
+    for nth in 0..MANY + 60 {
         let below = |bound| draw(seed, nth, bound) as usize;
-        match below(5) {
+        // First, many timers at a time.
+        match if nth < MANY { 0 } else { below(5) } {
             0 | 1 => {
-                let Some(name) = unset.next() else { continue };
+                let name = names.next().expect("it begins again");
                 // Few times, so that many are equal.
                 calls.push(Set(now + us(500) * below(4) as u32, name));
                 set.push(name);
@@ -88,6 +102,6 @@ fn drawn(seed: u64) -> Vec<Call> {
             }
         }
     }
-    calls.extend([Pop(now + ms(2)); NAMES.len()]);
+    calls.extend([Pop(now + ms(2))].repeat(set.len() + 1));
     calls
 }
