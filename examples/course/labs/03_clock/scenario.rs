@@ -14,6 +14,9 @@ pub struct Scenario {
     pub by_hand: Vec<Option<Duration>>,
 }
 
+/// A day, in milliseconds.
+const DAY: u64 = 86_400_000;
+
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Scenario {
     let ms = Duration::from_millis;
@@ -23,11 +26,23 @@ pub fn of(seed: u64) -> Scenario {
             yields: 1,
             by_hand: vec![Some(ms(300)), Some(ms(200)), None, Some(ms(3_600_000))],
         },
-        // One time is between two milliseconds, and one is a day.
+        // One time is between two milliseconds, and others are a day, two months, and twenty years.
         1 => Scenario {
             naps: vec![[Duration::from_micros(20_700), ms(40)], [ms(90), ms(5)], [ms(20), ms(1)]],
             yields: 3,
-            by_hand: vec![None, Some(ms(86_400_000)), Some(ms(1)), None, Some(ms(86_400_001))],
+            by_hand: [
+                None,
+                Some(DAY),
+                Some(1),
+                None,
+                Some(DAY + 1),
+                Some(60 * DAY),
+                Some(60 * DAY),
+            ]
+            .into_iter()
+            .chain([None, Some(20 * 365 * DAY), Some(0), None])
+            .map(|at| at.map(ms))
+            .collect(),
         },
         _ => {
             let us = |nth, bound| Duration::from_micros(1 + draw(seed, nth, bound));
