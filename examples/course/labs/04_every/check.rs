@@ -32,17 +32,33 @@ struct Reader {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let scenario = scenario::of(work.seed);
-    let beats = beats(&scenario);
+    let mut lines = work.log.lines().enumerate();
+    let mut drummers = scenario::of(work.seed).into_iter();
+    drummers.try_for_each(|scenario| {
+        // This line begins the log of the next.
+        drummer(&scenario, lines.by_ref().take_while(|(_, line)| !line.starts_with("drummer ")))
+    })
+}
+
+fn drummer<'l>(
+    scenario: &Scenario,
+    lines: impl Iterator<Item = (usize, &'l str)>,
+) -> Result<(), String> {
+    let beats = beats(scenario);
     let mut reader = Reader { is_in_beat: true, ..Reader::default() };
-    for (at, line) in work.log.lines().enumerate() {
+    for (at, line) in lines {
         reader.line(line, &beats).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
     }
-    let last = beats.last().map_or(Duration::ZERO, |beat| beat.over);
+    let last = beats.last().map_or(scenario.start, |beat| beat.over);
     match (reader.beats, reader.now) {
         (count, _) if count < beats.len() => {
             Err(format!("there were {count} beats; expected {}", beats.len()))
         }
+        (0, now) if now != last => Err(format!(
+            "`every` was asked for no beat at {}, and was over at {}; there is nothing to wait for",
+            shown(last),
+            shown(now)
+        )),
         (_, now) if now != last => Err(format!(
             "the last beat was over at {}, and `every` at {}; after the last beat there is nothing \
              to wait for",

@@ -19,9 +19,14 @@ async fn drummer(Scenario { start, period, work }: Scenario) {
 }
 
 pub fn main(seed: u64) {
-    let mut kernel = Kernel::new(Sim::new());
-    kernel.add(drummer(scenario::of(seed)));
-    if let Err(error) = kernel.run() {
-        println!("{error}");
+    for (nth, scenario) in (1..).zip(scenario::of(seed)) {
+        if nth > 1 {
+            println!("drummer {nth}");
+        }
+        let mut kernel = Kernel::new(Sim::new());
+        kernel.add(drummer(scenario));
+        if let Err(error) = kernel.run() {
+            println!("{error}");
+        }
     }
 }

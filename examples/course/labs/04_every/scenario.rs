@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
+/// A drummer. Each has a kernel.
 pub struct Scenario {
     /// The time at which `every` begins.
     pub start: Duration,
@@ -12,25 +13,42 @@ pub struct Scenario {
     pub work: Vec<Duration>,
 }
 
+/// A day, in microseconds.
+const DAY: u64 = 86_400_000_000;
+
 /// Seed 0 is the scenario of the page.
-pub fn of(seed: u64) -> Scenario {
+pub fn of(seed: u64) -> Vec<Scenario> {
     let us = Duration::from_micros;
-    let (start, period, work) = match seed {
-        0 => {
-            (7_000, 100_000, vec![30_000, 30_000, 250_000, 30_000, 30_000, 30_000, 30_000, 30_000])
-        }
-        // Two beats are late, and times are between two milliseconds.
-        1 => (2_500, 40_300, vec![10_100, 95_000, 5_000, 40_300, 7_000, 60_000]),
+    let drummers = match seed {
+        0 => vec![(
+            7_000,
+            100_000,
+            vec![30_000, 30_000, 250_000, 30_000, 30_000, 30_000, 30_000, 30_000],
+        )],
+        1 => vec![
+            // Two beats are late, and times are between two milliseconds.
+            (2_500, 40_300, vec![10_100, 95_000, 5_000, 40_300, 7_000, 60_000]),
+            (1_000, 50_000, vec![]),
+            (0, 50_000, vec![70_000]),
+            // A period of ten days.
+            (3_000, 10 * DAY, vec![1_000, 0, 15 * DAY, 1_000, 2_000, 3_000]),
+        ],
         _ => {
             let period = 20_000 + draw(seed, 0, 80_000);
-            // One beat in four takes up to three periods.
-            let work = |nth| match draw(seed, nth + 20, 4) {
+            // One beat in four takes up to three periods, and one takes many.
+            let work = |nth| match draw(seed, nth + 200, 4) {
+                _ if nth == 20 => 12 * period + draw(seed, nth, period),
                 0 => draw(seed, nth, 3 * period),
                 _ => draw(seed, nth, period),
             };
-            let count = 4 + draw(seed, 1, 8);
-            (draw(seed, 2, 50_000), period, (3..3 + count).map(|nth| 1 + work(nth)).collect())
+            let count = 70 + draw(seed, 1, 8);
+            vec![(draw(seed, 2, 50_000), period, (3..3 + count).map(|nth| 1 + work(nth)).collect())]
         }
     };
-    Scenario { start: us(start), period: us(period), work: work.into_iter().map(us).collect() }
+    let drummer = |(start, period, work): (u64, u64, Vec<u64>)| Scenario {
+        start: us(start),
+        period: us(period),
+        work: work.into_iter().map(us).collect(),
+    };
+    drummers.into_iter().map(drummer).collect()
 }
