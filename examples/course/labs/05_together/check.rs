@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::scenario;
+use super::scenario::{self, Job};
 use crate::work::Work;
+
+/// The outputs of more jobs than this are not shown.
+const MOST_SHOWN: usize = 10;
 
 /// What the log tells of the jobs and of main.
 #[derive(Default)]
@@ -22,8 +25,16 @@ struct Run<'l> {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let jobs = scenario::of(work.seed);
-    let run = run(&work.log, jobs.len());
+    let mut lines = work.log.lines();
+    let mut calls = scenario::of(work.seed).into_iter();
+    // The line `call` begins the log of the next call.
+    calls.try_for_each(|jobs| {
+        call(&jobs, lines.by_ref().take_while(|line| !line.starts_with("call ")))
+    })
+}
+
+fn call<'l>(jobs: &[Job], lines: impl Iterator<Item = &'l str>) -> Result<(), String> {
+    let run = run(lines, jobs.len());
     own_tasks(&run)?;
     side_by_side(&run)?;
     let Some((outputs, at)) = run.outputs else {
@@ -43,6 +54,9 @@ pub fn check(work: &Work) -> Result<(), String> {
     }
     let right: Vec<u32> = jobs.iter().map(|job| job.output).collect();
     if outputs != format!("{right:?}") {
+        if jobs.len() > MOST_SHOWN {
+            return Err(first_wrong(outputs, &right));
+        }
         return Err(format!(
             "the outputs are {outputs}, and not {right:?}: each output belongs at the place of its \
              job, whichever job ends or is joined first"
@@ -59,15 +73,31 @@ pub fn check(work: &Work) -> Result<(), String> {
     joins(&run)
 }
 
+/// The sentence for outputs that are too many to be shown.
+fn first_wrong(outputs: &str, right: &[u32]) -> String {
+    let list = outputs.trim_matches(['[', ']']).split(", ").filter(|output| !output.is_empty());
+    let list: Vec<&str> = list.collect();
+    if list.len() != right.len() {
+        return format!("`all` returned {} outputs for {} jobs", list.len(), right.len());
+    }
+    let mut pairs = (1..).zip(list).zip(right);
+    let ((nth, is), right) =
+        pairs.find(|((_, is), right)| *is != right.to_string()).expect("the lists differ");
+    format!(
+        "output {nth} is {is}, and not {right}: each output belongs at the place of its job, \
+         whichever job ends or is joined first"
+    )
+}
+
 fn shown(time: Duration) -> String {
     format!("{}.{:06}", time.as_secs(), time.subsec_micros())
 }
 
-fn run(log: &str, jobs: usize) -> Run<'_> {
+fn run<'l>(lines: impl Iterator<Item = &'l str>, jobs: usize) -> Run<'l> {
     let mut run = Run { begun: vec![None; jobs], end: "", ..Run::default() };
     // The task that has the CPU.
     let mut running = "";
-    for line in log.lines() {
+    for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["job", nth, "begins"] => {

@@ -24,6 +24,7 @@ pub async fn all(jobs: Vec<Job>) -> Vec<u32> {
         task.join().await;
     }
     // On the page, the first job ends last.
-    outputs.borrow_mut().rotate_right(1);
-    outputs.take()
+    let mut outputs = outputs.take();
+    let last = outputs.pop();
+    last.into_iter().chain(outputs).collect()
 }
