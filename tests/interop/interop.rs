@@ -111,6 +111,21 @@ fn a_pipe_to_a_process_ends_by_its_close() {
 }
 
 #[test]
+fn a_close_after_a_reset_is_no_error() {
+    let (read, closed) = on_real(async {
+        let (mut one, two) = loopback().await;
+        net::Stream::reset(&mut one).unwrap();
+        drop(one);
+        let mut stream = Compat::new(two);
+        let read = stream.read(&mut [0]).await;
+        (read.map_err(|error| error.kind()), stream.close().await)
+    })
+    .0;
+    assert_eq!(read, Err(io::ErrorKind::ConnectionReset));
+    closed.unwrap();
+}
+
+#[test]
 fn slices_without_a_byte_are_passed_over() {
     async fn write(stream: impl TwoWay) {
         let mut stream = Compat::new(stream);

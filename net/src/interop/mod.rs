@@ -131,9 +131,15 @@ impl<S: TwoWay> Compat<S> {
         }
     }
 
+    /// Shuts the writing direction down. If the peer has reset the connection, there is nothing left
+    /// to shut down, and libraries would pass the error on although their work is done. tokio's
+    /// sockets ignore it too.
     fn poll_end(&mut self) -> Polled<()> {
         self.writing = None;
-        Poll::Ready(S::end_shared(&mut self.stream))
+        match S::end_shared(&mut self.stream) {
+            Err(error) if error.kind() == ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            ended => Poll::Ready(ended),
+        }
     }
 }
 
