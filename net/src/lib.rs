@@ -7,8 +7,9 @@
 //! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
-//! - Other libraries: `interop`, with the features `futures-io` and `hyper`, converts streams in
-//!   both directions. So everything here can run over TLS by rustls, and hyper over every stream.
+//! - Other libraries: `interop`, with the features `futures-io`, `hyper` and `tokio-io`, converts
+//!   streams in both directions. So everything here can run over TLS by rustls, and hyper over every
+//!   stream.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes.
@@ -21,6 +22,7 @@
 //! | `hyper` | off | `interop`: the traits of hyper, its timer and its executor |
 //! | `inherited` | off | `inherited_listeners`: listeners that the parent process has opened |
 //! | `json` | off | bodies of HTTP as JSON, both ways, by `serde` |
+//! | `tokio-io` | off | `interop`: the traits of `tokio::io`, without a part of its runtime |
 //!
 //! # How an operation waits
 //!
@@ -73,7 +75,7 @@ mod happy_eyeballs;
 pub mod http;
 #[cfg(feature = "inherited")]
 mod inherited;
-#[cfg(any(feature = "futures-io", feature = "hyper"))]
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 pub mod interop;
 mod limits;
 pub mod listener;

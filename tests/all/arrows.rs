@@ -49,7 +49,8 @@ fn code(text: &str) -> String {
 fn arrows_point_at_traps_and_nowhere_else() {
     let net = ["traps", "socket2", "httpdate", "rustix", "matchit"];
     let web = ["form_urlencoded", "percent-encoding", "mime_guess"];
-    let interop = ["futures-io", "hyper", "send_wrapper", "listenfd", "serde_core", "serde_json"];
+    let interop =
+        ["futures-io", "hyper", "send_wrapper", "tokio", "listenfd", "serde_core", "serde_json"];
     for (member, always, optional) in [
         ("traps", &["pin-project-lite", "slab"][..], &["anyhow", "eyre", "futures-core"][..]),
         ("net", &[&net[..], &web].concat(), &interop),

@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use bytes::Bytes;
 use futures_rustls::pki_types::ServerName;
@@ -29,7 +30,7 @@ use hyper::rt::{Executor, Timer};
 use hyper::service::service_fn;
 use hyper::{Request, Response, client, server};
 use kernel::Sim;
-use net::interop::{Compat, KernelExecutor, KernelTimer, TwoWay, io_error};
+use net::interop::{Compat, KernelExecutor, KernelTimer, ThreadBound, TwoWay, io_error};
 use net::pipe::{PipeEnd, duplex};
 use net::process::Pipe;
 use net::{TcpListener, TcpStream};
@@ -374,6 +375,28 @@ fn the_timer_sleeps_on_the_kernel_clock_and_no_interrupt_ends_it_early() {
         (slept.await, clock().await)
     });
     assert_eq!(ran.output, (Ok(None), seconds(3)));
+}
+
+#[test]
+fn a_thread_bound_value_panics_by_name_on_another_thread() {
+    type Bound = ThreadBound<Rc<Cell<u8>>>;
+    let misuses: [fn(Bound); 2] = [|bound| bound.set(1), drop];
+    for misuse in misuses {
+        let bound = Bound::new(Rc::default());
+        bound.set(2);
+        let panicked = thread::spawn(move || misuse(bound)).join().unwrap_err();
+        let rule = "rule: ThreadBound<alloc::rc::Rc<core::cell::Cell<u8>>> stays on the thread that \
+                    made it";
+        assert_eq!(*panicked.downcast::<String>().unwrap(), rule);
+    }
+    // hyper demands that a sleep is `Send`.
+    let mut sleep = KernelTimer.sleep(secs(1));
+    let poll = move || {
+        let polled = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    };
+    let panicked = thread::spawn(poll).join().unwrap_err();
+    assert!(panicked.downcast::<String>().unwrap().starts_with("rule: ThreadBound<"));
 }
 
 #[test]

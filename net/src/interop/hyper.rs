@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "futures-io")]
 use ::futures_io::{AsyncRead, AsyncWrite};
 use ::hyper::rt::{Executor, Read, ReadBufCursor, Sleep, Timer, Write};
-use send_wrapper::SendWrapper;
 use traps::io::Direction;
 use traps::{Interruptible, Shield, shield, sleep, spawn};
 
 #[cfg(feature = "futures-io")]
 use super::FromFutures;
-use super::{Compat, Polled, TwoWay};
+use super::{Compat, Polled, ThreadBound, TwoWay};
 
 /// Reads some bytes into the cursor. Without unsafe code, bytes can only be copied into it.
 fn fill(mut buf: ReadBufCursor<'_>, read: impl FnOnce(&mut [u8]) -> Polled<usize>) -> Polled<()> {
@@ -100,7 +99,7 @@ pub struct KernelTimer;
 
 impl Timer for KernelTimer {
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Sleep>> {
-        Box::pin(KernelSleep(SendWrapper::new(shield(sleep(span)))))
+        Box::pin(KernelSleep(ThreadBound::new(shield(sleep(span)))))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
@@ -109,7 +108,7 @@ impl Timer for KernelTimer {
 }
 
 /// A sleep for hyper. Only the thread that made it can use it.
-struct KernelSleep(SendWrapper<Shield<traps::Sleep>>);
+struct KernelSleep(ThreadBound<Shield<traps::Sleep>>);
 
 impl Sleep for KernelSleep {}
 
@@ -118,7 +117,7 @@ impl Future for KernelSleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // The shield holds back every interrupt, so the sleep is complete.
-        Pin::new(&mut *self.0).poll(cx).map(drop)
+        Pin::new(&mut self.0).poll(cx).map(drop)
     }
 }
 

@@ -2,8 +2,10 @@
 //! feature.
 //!
 //! [`Compat`] implements the polled traits: those of `futures-io` with the feature `futures-io`,
-//! and those of hyper's `rt` with the feature `hyper`. The feature `hyper` also adds a timer, an
-//! executor and a conversion of errors.
+//! those of hyper's `rt` with the feature `hyper`, and those of `tokio::io` with the feature
+//! `tokio-io`. The feature `hyper` also adds a timer, an executor and a conversion of errors.
+//!
+//! `ThreadBound` is for libraries that demand `Send`. It needs the feature `hyper` or `tokio-io`.
 //!
 //! `FromFutures` is the opposite: it makes a stream of `futures-io`, for example a TLS stream, a
 //! [`Stream`]. It needs the feature `futures-io`, and also has hyper's traits.
@@ -14,6 +16,10 @@ mod from_futures;
 mod futures_io;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(any(feature = "hyper", feature = "tokio-io"))]
+mod thread_bound;
+#[cfg(feature = "tokio-io")]
+mod tokio_io;
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
@@ -42,9 +48,11 @@ use crate::stream_socket::{ReadHalf, StreamSocket, WriteHalf};
 pub use self::from_futures::FromFutures;
 #[cfg(feature = "hyper")]
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
+#[cfg(any(feature = "hyper", feature = "tokio-io"))]
+pub use self::thread_bound::ThreadBound;
 
-/// A stream with the polled traits of other libraries: `futures_io::{AsyncRead, AsyncWrite}` and
-/// `hyper::rt::{Read, Write}`, depending on the features.
+/// A stream with the polled traits of other libraries: `futures_io::{AsyncRead, AsyncWrite}`,
+/// `hyper::rt::{Read, Write}` and `tokio::io::{AsyncRead, AsyncWrite}`, depending on the features.
 ///
 /// An operation is tried first. If it would block, it *blocks* the task that polls it, like the
 /// operations of [`Stream`]. The log shows the location where the wrapper was made. Each direction

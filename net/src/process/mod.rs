@@ -29,7 +29,7 @@ use crate::stream::{Stream as _, read_to_end};
 use crate::system;
 
 pub use pipe::Pipe;
-#[cfg(any(feature = "futures-io", feature = "hyper"))]
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 pub(crate) use pipe::{read_from, write_to};
 
 /// A child process.

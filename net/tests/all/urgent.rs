@@ -105,7 +105,7 @@ async fn read_by(way: &str, mut stream: TcpStream) -> io::Result<Vec<u8>> {
 }
 
 /// As the wrapper for other libraries does it.
-#[cfg(any(feature = "futures-io", feature = "hyper"))]
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 async fn by_interop(stream: TcpStream) -> io::Result<Vec<u8>> {
     use std::panic::Location;
 
@@ -122,7 +122,7 @@ async fn by_interop(stream: TcpStream) -> io::Result<Vec<u8>> {
     Ok(all)
 }
 
-#[cfg(not(any(feature = "futures-io", feature = "hyper")))]
+#[cfg(not(any(feature = "futures-io", feature = "hyper", feature = "tokio-io")))]
 async fn by_interop(mut stream: TcpStream) -> io::Result<Vec<u8>> {
     six(&mut stream, 100).await
 }
