@@ -1,4 +1,4 @@
-//! The examples of hyper and TLS as a user runs them.
+//! The examples of hyper, axum and TLS as a user runs them.
 
 use testing::child;
 
@@ -14,6 +14,7 @@ fn printed(package: &str, name: &str, arg: &str) -> String {
 #[test]
 fn every_example_has_help_a_version_and_limits() {
     for (package, name, is_server) in [
+        ("trapline-example-hyper", "axum_server", true),
         ("trapline-example-hyper", "hyper_client", false),
         ("trapline-example-hyper", "hyper_server", true),
         ("trapline-example-tls", "tls_echo", true),

@@ -1,0 +1,85 @@
+//! axum on trapline: its routes and extractors, served by hyper, with traps in the handlers.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use net::TcpStream;
+use net::interop::{Compat, KernelTimer, ThreadBound};
+use serving::server::{self, Place, Server};
+use tower::Service;
+use traps::shutdown::{hold, until_begun};
+use traps::{sleep, spawn};
+
+/// The state of the handlers, without a lock.
+type Notes = Arc<ThreadBound<RefCell<Vec<String>>>>;
+
+pub fn router() -> Router {
+    Router::new()
+        .route("/notes", post(add))
+        .route("/notes/{id}", get(show))
+        .route("/slow", get(slow))
+        .with_state(Arc::new(ThreadBound::new(RefCell::default())))
+}
+
+async fn add(State(notes): State<Notes>, text: String) -> String {
+    notes.borrow_mut().push(text);
+    format!("{}\n", notes.borrow().len() - 1)
+}
+
+async fn show(State(notes): State<Notes>, Path(id): Path<usize>) -> Result<String, StatusCode> {
+    notes.borrow().get(id).cloned().ok_or(StatusCode::NOT_FOUND)
+}
+
+/// axum demands futures that are `Send`, and those of traps are not.
+async fn slow() -> Result<String, StatusCode> {
+    let slept = ThreadBound::new(Box::pin(sleep(Duration::from_millis(500)))).await;
+    slept.map(|now| format!("{now}\n")).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
+}
+
+pub async fn connection(stream: TcpStream, router: Router) -> hyper::Result<()> {
+    // A shutdown waits for the response in progress.
+    let _hold = hold();
+    let service =
+        service_fn(move |request: Request<Incoming>| router.clone().call(request.map(Body::new)));
+    let mut builder = Builder::new();
+    builder.timer(KernelTimer).header_read_timeout(Duration::from_secs(10));
+    let mut served = pin!(builder.serve_connection(Compat::new(stream), service));
+    if let Some(ended) = until_begun(served.as_mut()).await {
+        return ended;
+    }
+    served.as_mut().graceful_shutdown();
+    served.await
+}
+
+async fn main_task(place: Place) -> io::Result<()> {
+    let mut listener = place.listen()?;
+    let router = router();
+    while let Some(stream) = listener.accept_until_shutdown().await? {
+        let router = router.clone();
+        let conn = async {
+            if let Err(error) = connection(stream, router).await {
+                log::info!("a connection failed: {error}");
+            }
+        };
+        spawn("conn", conn).detached().await;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let args: Server = common::parse("axum_server", "axum's routes on trapline, served by hyper");
+    server::serve(&args.ready(0, &[]), main_task)
+}
