@@ -93,10 +93,11 @@ pub mod guide {
     //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,
     //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
     //! new code. [`replay`]: how to record a run and run it again. [`flight`]: the last lines of
-    //! the log, after something went wrong. [`tls`]: HTTP, frames and hyper over TLS. [`recipes`]:
-    //! short solutions built from the other parts. [`speed`]: the cost of each operation. [`rows`]:
-    //! each promise with its tests. [`curio`]: Curio's own tests, case by case. [`design`]: the
-    //! designs that the core has had.
+    //! the log, after something went wrong. [`libraries`]: axum, Redis, WebSockets and others, and
+    //! what cannot run. [`tls`]: HTTP, frames and hyper over TLS. [`recipes`]: short solutions built
+    //! from the other parts. [`speed`]: the cost of each operation. [`rows`]: each promise with its
+    //! tests. [`curio`]: Curio's own tests, case by case. [`design`]: the designs that the core has
+    //! had.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]
@@ -115,6 +116,9 @@ pub mod guide {
     }
     pub mod flight {
         #![doc = include_str!("guide/flight.md")]
+    }
+    pub mod libraries {
+        #![doc = include_str!("guide/libraries.md")]
     }
     pub mod tls {
         #![doc = include_str!("guide/tls.md")]

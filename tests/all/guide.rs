@@ -9,11 +9,12 @@ use support::golden;
 /// The pages, and the test file of the blocks that are not lines of a trace.
 const PAGES: [&str; 2] = ["time", "outside"];
 /// The pages that show the program of each trace.
-const WITH_PROGRAMS: [&str; 5] = [
+const WITH_PROGRAMS: [&str; 6] = [
     "README.md",
     "kernel/src/guide/reading.md",
     "kernel/src/guide/time.md",
     "kernel/src/guide/outside.md",
+    "kernel/src/guide/libraries.md",
     "kernel/src/guide/tls.md",
 ];
 const SAID: &str = include_str!("../../kernel/tests/all/outside_world.rs");

@@ -78,6 +78,33 @@ fn each_command_names_an_example_and_a_package_that_exist() {
 }
 
 #[test]
+fn each_library_of_the_guide_has_a_test_or_a_reason() {
+    let page = text("kernel/src/guide/libraries.md");
+    let parts = page.split("\n## ");
+    let mut rows = 0;
+    for part in
+        parts.filter(|part| part.starts_with("What runs") || part.starts_with("What cannot"))
+    {
+        for line in part.lines().filter(|line| line.starts_with("| ")).skip(1) {
+            rows += 1;
+            let tests = line.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+            if tests.starts_with("none: ") {
+                continue;
+            }
+            for part in tests.split("; ") {
+                let (file, names) = part.split_once(": ").unwrap_or_else(|| panic!("{line}"));
+                let source = text(file);
+                for name in names.split(", ") {
+                    let test = format!("#[test]\nfn {}()", name.trim_matches('`'));
+                    assert!(source.contains(&test), "{file} has no test {name}");
+                }
+            }
+        }
+    }
+    assert!(rows >= 15, "the tables are found: {rows} rows");
+}
+
+#[test]
 fn each_variable_that_is_read_is_in_the_table_of_switches() {
     let table = text("tests/README.md");
     let mut read = BTreeSet::new();

@@ -41,7 +41,8 @@
 //!
 //! Routers and files for handlers, and a client, are in [`web`](crate::web). The page
 //! [`conformance`](crate::guide::conformance) lists the rules of HTTP that the server keeps. There
-//! is no HTTP/2. For TLS, [`serve_wrapped`] runs a handshake; the kernel's guide has a page.
+//! is no HTTP/2: hyper has it, over the same streams. For TLS, [`serve_wrapped`] runs a handshake;
+//! the kernel's guide has a page.
 
 mod buffers;
 mod config;
