@@ -94,10 +94,10 @@ pub mod guide {
     //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
     //! new code. [`replay`]: how to record a run and run it again. [`flight`]: the last lines of
     //! the log, after something went wrong. [`libraries`]: axum, Redis, WebSockets and others, and
-    //! what cannot run. [`tls`]: HTTP, frames and hyper over TLS. [`recipes`]: short solutions built
-    //! from the other parts. [`speed`]: the cost of each operation. [`rows`]: each promise with its
-    //! tests. [`curio`]: Curio's own tests, case by case. [`design`]: the designs that the core has
-    //! had.
+    //! what cannot run. [`tls`]: HTTP, frames and hyper over TLS. [`recipes`]: short solutions
+    //! built from the other parts. [`speed`]: the cost of each operation. [`rows`]: each promise
+    //! with its tests. [`curio`]: Curio's own tests, case by case. [`design`]: the designs that the
+    //! core has had.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]

@@ -8,8 +8,8 @@
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
 //! - Other libraries: `interop`, with the features `futures-io`, `hyper` and `tokio-io`, converts
-//!   streams in both directions. So everything here can run over TLS by rustls, and hyper over every
-//!   stream.
+//!   streams in both directions. So everything here can run over TLS by rustls, and hyper over
+//!   every stream.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes.

@@ -15,8 +15,9 @@ const FIRST_READING: usize = 2_636;
 const READINGS: usize = 4_141;
 const HTTP: usize = 4_476;
 const WEB: usize = 1_202;
-/// Among them are the 130 lines of `system.rs`, the differences of macOS and FreeBSD.
-const SOCKETS: usize = 3_775;
+/// Among them are the 130 lines of `system.rs`, the differences of macOS and FreeBSD, and the 110
+/// lines for libraries that want tokio's traits or `Send`.
+const SOCKETS: usize = 3_885;
 /// How much a sum may exceed the number here, in percent.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.

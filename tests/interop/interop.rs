@@ -385,8 +385,8 @@ fn a_thread_bound_value_panics_by_name_on_another_thread() {
         let bound = Bound::new(Rc::default());
         bound.set(2);
         let panicked = thread::spawn(move || misuse(bound)).join().unwrap_err();
-        let rule = "rule: ThreadBound<alloc::rc::Rc<core::cell::Cell<u8>>> stays on the thread that \
-                    made it";
+        let name = std::any::type_name::<Rc<Cell<u8>>>();
+        let rule = format!("rule: ThreadBound<{name}> stays on the thread that made it");
         assert_eq!(*panicked.downcast::<String>().unwrap(), rule);
     }
     // hyper demands that a sleep is `Send`.

@@ -139,9 +139,9 @@ impl<S: TwoWay> Compat<S> {
         }
     }
 
-    /// Shuts the writing direction down. If the peer has reset the connection, there is nothing left
-    /// to shut down, and libraries would pass the error on although their work is done. tokio's
-    /// sockets ignore it too.
+    /// Shuts the writing direction down. If the peer has reset the connection, there is nothing
+    /// left to shut down, and libraries would pass the error on although their work is done.
+    /// tokio's sockets ignore it too.
     fn poll_end(&mut self) -> Polled<()> {
         self.writing = None;
         match S::end_shared(&mut self.stream) {
