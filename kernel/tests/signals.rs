@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::{Kernel, Options, Real};
 use support::kernels::*;
 use traps::{
-    Either, Signal, race, run_in_thread, shutdown, sleep, spawn, timeout_after, wait_signal,
+    Either, Signal, join, race, run_in_thread, shutdown, sleep, spawn, timeout_after, wait_signal,
     yield_now,
 };
 
@@ -42,6 +42,31 @@ fn a_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
     });
     assert_eq!(ends, (Signal::User1, Signal::User1, Signal::User1));
     assert_lines(&trace, "arrive   SIGUSR1", 3);
+}
+
+#[test]
+fn each_signal_ends_the_wait_for_it_and_no_other() {
+    let _alone = alone();
+    let (ends, _) = on_real(async {
+        let mut ends = Vec::new();
+        for signal in Signal::ALL {
+            // Sending a signal takes a child process, whose end is a signal too.
+            let is_other = |it: &Signal| ![signal, Signal::Child].contains(it);
+            let others: Vec<_> = Signal::ALL.into_iter().filter(is_other).collect();
+            let name = signal.to_string();
+            let sent = async {
+                yield_now().await.unwrap();
+                raise(&name["SIG".len()..]);
+            };
+            let wanted = join(wait_signal(&[signal]), sent);
+            match race(wait_signal(&others), wanted).await {
+                Either::Left(other) => panic!("{other:?} instead of {name}"),
+                Either::Right((got, ())) => ends.push(got.unwrap()),
+            }
+        }
+        ends
+    });
+    assert_eq!(ends, Signal::ALL);
 }
 
 /// A signal belongs to the whole process, so each kernel that waits for it gets it. A kernel counts

@@ -99,8 +99,12 @@ pub(super) fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
         Signal::Interrupt => libc::SIGINT,
+        Signal::Quit => libc::SIGQUIT,
         Signal::User1 => libc::SIGUSR1,
+        Signal::User2 => libc::SIGUSR2,
         Signal::Terminate => libc::SIGTERM,
+        Signal::Child => libc::SIGCHLD,
+        Signal::Window => libc::SIGWINCH,
     }
 }
 

@@ -231,8 +231,12 @@ impl Process {
         let signal = match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Interrupt => rustix::process::Signal::INT,
+            Signal::Quit => rustix::process::Signal::QUIT,
             Signal::User1 => rustix::process::Signal::USR1,
+            Signal::User2 => rustix::process::Signal::USR2,
             Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Child => rustix::process::Signal::CHILD,
+            Signal::Window => rustix::process::Signal::WINCH,
         };
         record::call("signal", || self.child.signal(signal))
     }

@@ -243,6 +243,25 @@ fn it_is_asked_to_end_or_made_to() {
 }
 
 #[test]
+fn each_signal_that_is_sent_arrives_as_itself() {
+    let codes = run(async {
+        let mut codes = Vec::new();
+        for signal in Signal::ALL {
+            // `read` waits without another process, so the shell runs its trap at once.
+            let name = &signal.to_string()["SIG".len()..];
+            let script = format!("trap 'exit 7' {name}; echo ready; read line; exit 8");
+            let mut process = Process::spawn(&mut shell(&script))?;
+            let _open = process.stdin.take();
+            process.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).await?;
+            process.send(signal)?;
+            codes.push(process.wait().await?.code());
+        }
+        io::Result::Ok(codes)
+    });
+    assert_eq!(codes.unwrap(), [Some(7); Signal::ALL.len()]);
+}
+
+#[test]
 fn a_program_that_is_not_there_is_an_error() {
     let error = Process::spawn(&mut Command::new("/nowhere/at/all")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

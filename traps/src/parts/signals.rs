@@ -18,16 +18,33 @@ pub enum Signal {
     Hangup,
     /// `SIGINT`, Ctrl-C.
     Interrupt,
+    /// `SIGQUIT`, Ctrl-\. Without a wait for it, it ends the process with a core dump.
+    Quit,
     /// `SIGUSR1`
     User1,
+    /// `SIGUSR2`
+    User2,
     /// `SIGTERM`
     Terminate,
+    /// `SIGCHLD`: a child process has ended, stopped or continued. Several children that end at
+    /// once can send one signal. `net::process` does not need it.
+    Child,
+    /// `SIGWINCH`: the size of the terminal's window has changed.
+    Window,
 }
 
 impl Signal {
     /// All signals, in the order of their numbers on Linux.
-    pub const ALL: [Signal; 4] =
-        [Signal::Hangup, Signal::Interrupt, Signal::User1, Signal::Terminate];
+    pub const ALL: [Signal; 8] = [
+        Signal::Hangup,
+        Signal::Interrupt,
+        Signal::Quit,
+        Signal::User1,
+        Signal::User2,
+        Signal::Terminate,
+        Signal::Child,
+        Signal::Window,
+    ];
 
     fn bit(self) -> u8 {
         1 << self as u8
@@ -40,8 +57,12 @@ impl fmt::Display for Signal {
         f.pad(match self {
             Signal::Hangup => "SIGHUP",
             Signal::Interrupt => "SIGINT",
+            Signal::Quit => "SIGQUIT",
             Signal::User1 => "SIGUSR1",
+            Signal::User2 => "SIGUSR2",
             Signal::Terminate => "SIGTERM",
+            Signal::Child => "SIGCHLD",
+            Signal::Window => "SIGWINCH",
         })
     }
 }
