@@ -3,7 +3,8 @@
 //! - Sockets: a [`Listener`] and a [`StreamSocket`] are generic over a [`Family`] of addresses. The
 //!   concrete types are [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]. A
 //!   [`UdpSocket`] and a [`UnixDatagram`] are each a [`DatagramSocket`]. Each converts from and to
-//!   its type in `std`, and lends its descriptor ([`AsFd`](std::os::fd::AsFd)).
+//!   its type in `std`, and lends its descriptor ([`AsFd`](std::os::fd::AsFd)). [`datagrams`] has a
+//!   network in memory, for tests of programs that use UDP.
 //! - Streams: [`Stream`] is the interface of every byte stream. [`pipe`] is a stream in memory.
 //!   [`BufReader`], [`Frames`], [`copy`] and [`copy_bidirectional`] work over any stream.
 //!   [`WriteDeadline`] and [`MinRate`] guard against peers that stall.
@@ -12,7 +13,7 @@
 //!   every stream.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
-//! - Processes: [`process`] has processes and their pipes.
+//! - Processes: [`process`] has processes and their pipes, and processes in memory for tests.
 //!
 //! # Features
 //!
@@ -53,6 +54,7 @@ mod back_off;
 mod buffer;
 mod copy;
 mod datagram_socket;
+pub mod datagrams;
 mod descriptors;
 mod family;
 mod frames;

@@ -138,6 +138,10 @@ fn operation<T>(
 }
 
 impl PipeEnd {
+    pub(crate) fn readable_from(&self, site: Site) -> impl Future<Output = io::Result<()>> {
+        operation(&self.incoming.reader, site, || self.incoming.look())
+    }
+
     /// Limits each later read and write at this end to `most` bytes (at least one), as a network
     /// may do. Code that takes a packet for a message fails under such a limit.
     pub fn set_short_reads(&mut self, most: usize) {
@@ -175,8 +179,7 @@ impl Stream for Half<'_> {
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        let lane = &self.0.incoming;
-        operation(&lane.reader, Location::caller(), || lane.look())
+        self.0.readable_from(Location::caller())
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
@@ -203,8 +206,7 @@ impl Stream for PipeEnd {
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        let lane = &self.incoming;
-        operation(&lane.reader, Location::caller(), || lane.look())
+        self.readable_from(Location::caller())
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

@@ -38,7 +38,7 @@ use traps::{Interruptible, current_deadline};
 use crate::buffer::BufReader;
 use crate::family::Family;
 use crate::pipe::PipeEnd;
-use crate::process::{Pipe, read_from, write_to};
+use crate::process::{End, Pipe, read_from, write_to};
 use crate::serve::Connection;
 use crate::socket::{self, receive, transmit};
 use crate::stream::Stream;
@@ -309,22 +309,33 @@ impl TwoWay for PipeEnd {
 /// with EBADF.
 impl TwoWay for Pipe {
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
-        let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
+        let io = match &self.0 {
+            End::System(io) => io,
+            End::Memory(end) => return end.take(buf),
+            End::Closed => return Some(Err(ErrorKind::BrokenPipe.into())),
+        };
         let done = read_from(io, buf);
         done.iter().flatten().for_each(|n| io.note(Direction::Read, *n));
         done
     }
 
     fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
-        let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
+        let io = match &self.0 {
+            End::System(io) => io,
+            End::Memory(end) => return end.put(buf),
+            End::Closed => return Some(Err(ErrorKind::BrokenPipe.into())),
+        };
         let done = write_to(io, &[IoSlice::new(buf)]);
         done.iter().flatten().for_each(|n| io.note(Direction::Write, *n));
         done
     }
 
     async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
-        let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
-        Ok(io.ready(direction, site).await?)
+        match &self.0 {
+            End::System(io) => Ok(io.ready(direction, site).await?),
+            End::Memory(end) => end.wait(direction, site).await,
+            End::Closed => Err(ErrorKind::BrokenPipe.into()),
+        }
     }
 
     /// Does nothing: only dropping the pipe closes it, unless [`Compat`] owns it.

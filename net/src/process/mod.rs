@@ -6,6 +6,7 @@
 //! macOS and FreeBSD have no pidfds, so there a thread waits for each process, and closes a pipe.
 
 mod pipe;
+mod simulated;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
@@ -13,7 +14,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::Location;
 use std::pin::{Pin, pin};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{self, Command, ExitStatus};
+use std::rc::Rc;
 use std::task::Poll;
 use std::thread;
 
@@ -28,9 +30,12 @@ use crate::record::{self, Handle};
 use crate::stream::{Stream as _, read_to_end};
 use crate::system;
 
+use simulated::State;
+
 pub use pipe::Pipe;
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
-pub(crate) use pipe::{read_from, write_to};
+pub(crate) use pipe::{End, read_from, write_to};
+pub use simulated::{Simulated, simulated};
 
 /// A child process.
 ///
@@ -59,13 +64,19 @@ pub(crate) use pipe::{read_from, write_to};
 /// ```
 #[derive(Debug)]
 pub struct Process {
-    child: Reaped,
+    child: Child,
     /// The standard input of the process, if it is piped and was not taken.
     pub stdin: Option<Pipe>,
     /// The standard output of the process, if it is piped and was not taken.
     pub stdout: Option<Pipe>,
     /// The standard error of the process, if it is piped and was not taken.
     pub stderr: Option<Pipe>,
+}
+
+#[derive(Debug)]
+enum Child {
+    System(Reaped),
+    Memory(Rc<State>),
 }
 
 /// The output of a process, up to a limit.
@@ -134,7 +145,7 @@ impl Process {
             Ok((id, (end.into(), pipes.map(piped))))
         })?;
         let id = u32::try_from(id).expect("the system has it in 32 bits");
-        let child = Reaped { child, end: Io::new(end), id };
+        let child = Child::System(Reaped { child, end: Io::new(end), id });
         let pipe = |(is_piped, pipe): (bool, _)| is_piped.then(|| Pipe::from_handle(pipe));
         let [stdin, stdout, stderr] = pipes.map(pipe).map(Option::transpose);
         let (stdin, stdout, stderr) = (stdin?, stdout?, stderr?);
@@ -142,10 +153,14 @@ impl Process {
     }
 
     /// Returns the process id. The system may give it to another process once this process has
-    /// ended and was waited for.
+    /// ended and was waited for. A [simulated](simulated()) process has the id `i32::MAX`, which no
+    /// process of the system has.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id
+        match &self.child {
+            Child::System(child) => child.id,
+            Child::Memory(_) => i32::MAX as u32,
+        }
     }
 
     /// Waits until the process has ended. Closes its standard input first, if it is piped and was
@@ -195,7 +210,10 @@ impl Process {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            self.child.end.ready(Direction::Read, site).await?;
+            match &self.child {
+                Child::System(child) => drop(child.end.ready(Direction::Read, site).await?),
+                Child::Memory(state) => state.changed.wait_from(site).await?,
+            }
         }
     }
 
@@ -206,7 +224,11 @@ impl Process {
     /// Returns the system's error: `ECHILD` if other code of the program has waited for the
     /// process, or has set `SIGCHLD` to be ignored in the meantime.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let wait = || Ok(self.child.get()?.try_wait()?.map(|status| status.into_raw() as u64));
+        let child = match &mut self.child {
+            Child::System(child) => child,
+            Child::Memory(state) => return Ok(state.status.get()),
+        };
+        let wait = || Ok(child.get()?.try_wait()?.map(|status| status.into_raw() as u64));
         let raw = record::call("exit", wait)?;
         Ok(raw.map(|raw| ExitStatus::from_raw(raw as i32)))
     }
@@ -218,7 +240,15 @@ impl Process {
     ///
     /// Returns the system's error, if the process belongs to another user now.
     pub fn kill(&mut self) -> io::Result<()> {
-        record::call("kill", || self.child.signal(rustix::process::Signal::KILL))
+        match &mut self.child {
+            Child::System(child) => {
+                record::call("kill", || child.signal(rustix::process::Signal::KILL))
+            }
+            Child::Memory(state) => {
+                state.end(simulated::KILLED);
+                Ok(())
+            }
+        }
     }
 
     /// Sends a signal to the process; [`Signal::Terminate`] asks it to end. Does nothing if the
@@ -228,6 +258,13 @@ impl Process {
     ///
     /// Returns the system's error, if the process belongs to another user now.
     pub fn send(&mut self, signal: Signal) -> io::Result<()> {
+        let child = match &mut self.child {
+            Child::System(child) => child,
+            Child::Memory(state) => {
+                state.send(signal);
+                return Ok(());
+            }
+        };
         let signal = match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Interrupt => rustix::process::Signal::INT,
@@ -238,7 +275,7 @@ impl Process {
             Signal::Child => rustix::process::Signal::CHILD,
             Signal::Window => rustix::process::Signal::WINCH,
         };
-        record::call("signal", || self.child.signal(signal))
+        record::call("signal", || child.signal(signal))
     }
 
     /// Writes `input` and closes the standard input, collects the piped outputs, and waits for the
@@ -269,10 +306,14 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// Panics while a record is played, because there is no child process then.
+    /// Panics while a record is played, because there is no child process then, and for a
+    /// [simulated](simulated()) process.
     #[must_use]
-    pub fn into_child(mut self) -> Child {
-        self.child.child.take().expect(HERE)
+    pub fn into_child(mut self) -> process::Child {
+        match &mut self.child {
+            Child::System(child) => child.child.take().expect(HERE),
+            Child::Memory(_) => panic!("expected a process of the system, not a simulated one"),
+        }
     }
 }
 
@@ -316,13 +357,21 @@ async fn at_once<const N: usize>(
     .await
 }
 
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Child::Memory(state) = self {
+            state.end(simulated::KILLED);
+        }
+    }
+}
+
 const HERE: &str = "a process is here until it is given away, and in no replay";
 
 /// A process that is killed and reaped on drop, unless it was taken.
 #[derive(Debug)]
 struct Reaped {
     /// `None` while a record is played.
-    child: Option<Child>,
+    child: Option<process::Child>,
     /// The pidfd of the process. Readable once the process has ended. Signals go through it: the
     /// number may belong to another process by now, if other code has waited for this one.
     end: Io<Handle>,
@@ -330,7 +379,7 @@ struct Reaped {
 }
 
 impl Reaped {
-    fn get(&mut self) -> io::Result<&mut Child> {
+    fn get(&mut self) -> io::Result<&mut process::Child> {
         self.child.as_mut().ok_or_else(|| io::Error::other(HERE))
     }
 
@@ -356,7 +405,7 @@ impl Drop for Reaped {
 
 /// Waits for a killed process. It usually ends in a moment, but the system may hold it for long,
 /// and the kernel's thread must not wait.
-fn reap(mut child: Child) {
+fn reap(mut child: process::Child) {
     if !matches!(child.try_wait(), Ok(None)) {
         return;
     }

@@ -10,6 +10,7 @@ use rustix::io::{ioctl_fionbio, read, writev};
 use traps::Site;
 use traps::io::{Direction, Io};
 
+use crate::pipe::PipeEnd;
 use crate::record::{self, Handle, TryIo};
 use crate::stream::Stream;
 use crate::try_io::{for_one_call, is_any, note_site, try_io, until_done};
@@ -21,7 +22,15 @@ use crate::try_io::{for_one_call, is_any, note_site, try_io, until_done};
 /// has the pipe open too. Dropping the writing end, or its `shutdown`, ends the input of the
 /// process.
 #[derive(Debug)]
-pub struct Pipe(pub(crate) Option<Io<Handle<'p'>>>);
+pub struct Pipe(pub(crate) End);
+
+#[derive(Debug)]
+pub(crate) enum End {
+    System(Io<Handle<'p'>>),
+    /// The pipe of a process in memory.
+    Memory(PipeEnd),
+    Closed,
+}
 
 impl Pipe {
     /// Takes ownership of either end of a pipe.
@@ -36,39 +45,45 @@ impl Pipe {
     pub(super) fn from_handle(handle: Handle<'p'>) -> io::Result<Pipe> {
         // This sets the mode of our end only. The end of the process stays as it is.
         record::call("nonblocking", || Ok(ioctl_fionbio(handle.get()?, true)?))?;
-        Ok(Pipe(Some(Io::new(handle))))
+        Ok(Pipe(End::System(Io::new(handle))))
     }
+}
 
-    /// Repeats `try_io` until it does not return `None`.
-    async fn until_done(
-        &self,
-        direction: Direction,
-        site: Site,
-        mut try_io: impl FnMut(&Handle<'p'>) -> TryIo<usize>,
-    ) -> io::Result<usize> {
-        let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
-        note_site(site);
-        until_done(false, site, || io.ready(direction, site), || try_io(io)).await
-    }
-
-    /// Logs the number of bytes moved in one direction.
-    fn note(&self, direction: Direction, bytes: usize) {
-        self.0.iter().for_each(|io| io.note(direction, bytes));
-    }
+/// Repeats `try_io` until it does not return `None`.
+async fn system(
+    io: &Io<Handle<'p'>>,
+    direction: Direction,
+    site: Site,
+    mut try_io: impl FnMut(&Handle<'p'>) -> TryIo<usize>,
+) -> io::Result<usize> {
+    note_site(site);
+    until_done(false, site, || io.ready(direction, site), || try_io(io)).await
 }
 
 impl Stream for Pipe {
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
-        let n = self.until_done(Direction::Read, site, |pipe| read_from(pipe, buf)).await?;
-        self.note(Direction::Read, n);
-        Ok(n)
+        match &mut self.0 {
+            End::System(io) => {
+                let n = system(io, Direction::Read, site, |pipe| read_from(pipe, buf)).await?;
+                io.note(Direction::Read, n);
+                Ok(n)
+            }
+            End::Memory(end) => end.read_from(buf, site).await,
+            End::Closed => Err(ErrorKind::BrokenPipe.into()),
+        }
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
-        let bufs = for_one_call(bufs);
-        let n = self.until_done(Direction::Write, site, |pipe| write_to(pipe, bufs)).await?;
-        self.note(Direction::Write, n);
-        Ok(n)
+        match &mut self.0 {
+            End::System(io) => {
+                let bufs = for_one_call(bufs);
+                let n = system(io, Direction::Write, site, |pipe| write_to(pipe, bufs)).await?;
+                io.note(Direction::Write, n);
+                Ok(n)
+            }
+            End::Memory(end) => end.write_from(bufs, site).await,
+            End::Closed => Err(ErrorKind::BrokenPipe.into()),
+        }
     }
 
     #[track_caller]
@@ -77,12 +92,18 @@ impl Stream for Pipe {
             Ok(is) => is.then_some(Ok(0)),
             Err(error) => Some(Err(error)),
         };
-        let looked = self.until_done(Direction::Read, Location::caller(), look);
-        async { looked.await.map(drop) }
+        let site = Location::caller();
+        async move {
+            match &mut self.0 {
+                End::System(io) => system(io, Direction::Read, site, look).await.map(drop),
+                End::Memory(end) => end.readable_from(site).await,
+                End::Closed => Err(ErrorKind::BrokenPipe.into()),
+            }
+        }
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
-        self.0 = None;
+        self.0 = End::Closed;
         Ok(())
     }
 }

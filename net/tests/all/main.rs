@@ -2,6 +2,7 @@
 
 mod conformance_page;
 mod curio_socket;
+mod datagrams;
 mod descriptor_limit;
 mod http_blocking;
 mod http_bystander;
@@ -33,6 +34,7 @@ mod http_wrapped;
 mod idle_bytes;
 mod pipe;
 mod process;
+mod process_simulated;
 mod serve;
 mod sockets;
 mod std_sockets;

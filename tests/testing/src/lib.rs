@@ -35,10 +35,14 @@
 //!   `run_in_thread` takes that long by the script. Otherwise it runs on a real thread, and the
 //!   clock does not move until its result is back.
 //! - **Sockets.** A [`Sim`] has none: using a socket is an error. Write protocol code over any
-//!   `net::Stream`, hide datagrams behind your own trait, or [replay](replay()) a recorded run.
+//!   `net::Stream` or `net::datagrams::Datagrams`, or [replay](replay()) a recorded run.
 //! - **Streams.** `net::pipe::duplex` is a pair of ends in memory: give one to the protocol code,
 //!   and let the test use the other as the peer. `set_short_reads` splits the bytes as a network
 //!   may.
+//! - **Datagrams.** A `net::datagrams::Network` has sockets in memory, with the addresses that the
+//!   test chooses. `lose_next` loses datagrams.
+//! - **Processes.** `net::process::simulated` returns a `Process` in memory, and the end with which
+//!   the test acts as this process. Pass the function that starts processes to the program.
 //!
 //! ```
 //! use std::time::Duration;
