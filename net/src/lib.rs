@@ -11,6 +11,7 @@
 //! - Other libraries: `interop`, with the features `futures-io`, `hyper` and `tokio-io`, converts
 //!   streams in both directions. So everything here can run over TLS by rustls, and hyper over
 //!   every stream.
+//! - The program's own streams: [`stdio`] has its standard input and output.
 //! - Servers: [`serve`](serve()) serves any protocol and ends when the kernel shuts down.
 //!   [`http::serve`] serves HTTP. [`web`] has the parts for HTTP handlers, and a client.
 //! - Processes: [`process`] has processes and their pipes, and processes in memory for tests.
@@ -89,6 +90,7 @@ mod record;
 mod resolve;
 mod serve;
 mod socket;
+pub mod stdio;
 pub mod stream;
 mod stream_socket;
 mod system;

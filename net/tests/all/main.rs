@@ -38,6 +38,7 @@ mod process_simulated;
 mod serve;
 mod sockets;
 mod std_sockets;
+mod stdio;
 mod streams;
 mod tcp;
 mod urgent;
