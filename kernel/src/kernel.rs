@@ -214,9 +214,9 @@ impl<M: Machine> Kernel<M> {
     /// Runs `main` as a task, and returns its output as soon as it has ended. Other tasks stay
     /// parked, and continue in the next run.
     ///
-    /// If a shutdown begins during the run ([`Options::shutdown_on`]), main continues. It can end
-    /// by itself when it sees [`traps::shutdown::begun`]; otherwise it is cancelled when the drain
-    /// is over. After that the kernel cannot run again; only [`Kernel::shutdown`] remains.
+    /// If a shutdown begins during the run ([`Options::shutdown_on`]), main is cancelled when the
+    /// drain is over. If main has asked about the shutdown, the drain waits for it, so that it can
+    /// end by itself. After that the kernel cannot run again; only [`Kernel::shutdown`] remains.
     ///
     /// # Errors
     ///
@@ -284,8 +284,8 @@ impl<M: Machine> Kernel<M> {
     /// - *close*: from now on, [`traps::shutdown::has_begun`] is true. The tasks that wait for the
     ///   shutdown are woken. During a run, a signal of [`Options::shutdown_on`] has the same
     ///   effect.
-    /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped and main has ended, at
-    ///   most [`Options::drain`]. A second such signal ends the drain.
+    /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped, and until main has ended
+    ///   if it has asked about the shutdown, at most [`Options::drain`].
     /// - *cancel*: cancels the remaining tasks, newest first.
     /// - *cleanup*: waits until these tasks have ended, at most [`Options::grace`]. Tasks that they
     ///   spawn are cancelled and waited for too. Then drops the remaining futures, newest first.
@@ -293,7 +293,8 @@ impl<M: Machine> Kernel<M> {
     ///   period. Then a line names the jobs that still run. Does not wait for scripted jobs of a
     ///   simulated machine.
     ///
-    /// Together the phases take no longer than the drain and one grace period. If a phase fails,
+    /// Each further signal ends the present phase. Together the phases take no longer than the
+    /// drain and one grace period. If a phase fails,
     /// the next ones still take place. If there is no task to end, the shutdown has only the line
     /// of the halt. The kernel cannot run again.
     ///
@@ -858,21 +859,18 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn drain(&mut self) -> Result<(), RunError> {
-        // A task that the shutdown has woken, or a new one, may still take a hold.
+        // A task that the end of main has woken may still take a hold.
         self.core.serve(&mut self.services);
-        let mut is_heard = self.core.sched.ready.is_empty();
+        self.services.shutdown.woken_ran = false;
         while self.services.shutdown.stage == Stage::Drain {
             let Kernel { core, services, .. } = self;
             let shutdown = &mut services.shutdown;
-            let drained = (is_heard && Shutdown::is_drained(core)).then_some(After::Drained);
-            let failure = shutdown.failed.then_some(After::Failure);
-            if let Some(after) = shutdown.over.or(failure).or(drained) {
+            if let Some(after) = shutdown.end_of_drain(core, false) {
                 shutdown.cancel_all(core, after);
             } else if let Err(error) = self.turn(&mut nobody) {
                 self.services.shutdown.cancel_all(&mut self.core, After::Failure);
                 return Err(error);
             }
-            is_heard = true;
         }
         Ok(())
     }

@@ -141,25 +141,31 @@ impl Options {
         Options::default()
     }
 
-    /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Main can
-    /// see it through [`traps::shutdown::begun`]. A second of these signals ends the drain. From
-    /// the first run on, these signals no longer end the process.
+    /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Each
+    /// further signal ends the present phase of the shutdown. From the first run on, these signals
+    /// no longer end the process.
     ///
-    /// Main counts as work in progress: as long as it runs, the drain lasts, up to its limit. A
-    /// program that is to end at once puts its main into [`traps::shutdown::until_begun`], or sets
-    /// the limit of the drain to zero.
+    /// The shutdown cancels main like any other task, as soon as no task has a
+    /// [hold](traps::shutdown::hold): main's next trap returns the interrupt. But if main has asked
+    /// about the shutdown before, the drain lasts until main has ended, up to its limit. Main asks
+    /// by [`has_begun`](traps::shutdown::has_begun), [`begun`](traps::shutdown::begun) or
+    /// [`until_begun`](traps::shutdown::until_begun), and the accept loop of a server asks for it.
     ///
     /// ```
     /// use std::time::Duration;
     /// use kernel::{Kernel, Options, Sim};
-    /// use traps::{Signal, Time, shutdown, sleep};
+    /// use traps::{Signal, Time, sleep};
     ///
     /// let second = Duration::from_secs(1);
     /// let sim = Sim::new().signal_at(Time::ZERO + second, Signal::Terminate);
     /// let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
     /// let mut kernel = Kernel::with_options(sim, options);
-    /// let main = kernel.run(shutdown::until_begun(sleep(60 * second)));
-    /// assert_eq!(main.unwrap(), None); // the shutdown came first
+    /// let main = kernel.run(async {
+    ///     let interrupt = sleep(60 * second).await.unwrap_err();
+    ///     sleep(second).await?; // clean-up may wait
+    ///     Err::<(), _>(interrupt)
+    /// });
+    /// assert!(main.unwrap().unwrap_err().is_cancelled());
     /// ```
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
@@ -247,8 +253,8 @@ pub enum RunError {
     Hang(String),
     /// The kernel has been shut down already, or its machine has failed.
     Shut,
-    /// A shutdown cancelled main, main did not end within the grace period, and the kernel dropped
-    /// it.
+    /// A shutdown cancelled main, and dropped it, because it did not end within the grace period or
+    /// before the next signal.
     Overdue,
     /// A replay differs from its record. The report shows the line of the record, the program's own
     /// line, and the call site.
@@ -271,7 +277,7 @@ impl fmt::Display for RunError {
                 write!(f, "the program differs from its record\n{report}")
             }
             RunError::Stopped(report) | RunError::Unreached(report) => f.write_str(report),
-            RunError::Overdue => f.write_str("main did not end within the grace of the shutdown"),
+            RunError::Overdue => f.write_str("main was cancelled, did not end, and was dropped"),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The shutdown of a kernel as its tasks see it: whether it has begun, and which work it waits for.
 //!
 //! A shutdown has phases. *Close*: the kernel sets a flag and wakes the tasks that wait for it.
-//! *Drain*: the kernel runs until every [`Hold`] is dropped and the main task has ended, or the
-//! time for this is over. Then it cancels the remaining tasks, waits for them, and drops those that
-//! are left.
+//! *Drain*: the kernel runs until every [`Hold`] is dropped, or the time for this is over. If the
+//! main task has asked about the shutdown by a function of this module, the drain also waits for
+//! the end of main. Then the kernel cancels the remaining tasks, waits for them, and drops those
+//! that are left.
 //!
 //! A well-behaved server ends its accept loop by [`until_begun`], and each of its connections takes
 //! a [`hold`]. The wait for the next request ends when the shutdown begins: either by
@@ -27,6 +28,7 @@ use crate::sync::WaitInQueue;
 
 /// Returns whether the shutdown of the running kernel has begun. Returns `false` outside a kernel.
 /// Does not trap. It takes only a few instructions, so it can be called for each request.
+/// If main calls it, the drain of a later shutdown waits for main.
 ///
 /// ```
 /// assert!(!traps::shutdown::has_begun()); // no kernel runs here
@@ -34,7 +36,7 @@ use crate::sync::WaitInQueue;
 #[inline]
 #[must_use]
 pub fn has_begun() -> bool {
-    gate::with_shared(|kernel| kernel.closing.get()).unwrap_or(false)
+    gate::ask_shutdown(false)
 }
 
 /// Waits until the shutdown begins. *Blocks*, unless the shutdown has begun.
@@ -65,7 +67,7 @@ pub fn begun() -> impl Future<Output = Result<(), Interrupt>> {
 
 async fn begun_from(site: Site) -> Result<(), Interrupt> {
     let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
-    if kernel.closing.get() {
+    if gate::ask_shutdown(false) {
         return Ok(());
     }
     WaitInQueue::new(kernel.until_closing.clone(), false, site).await
@@ -172,7 +174,7 @@ impl<F: Future> Future for UntilBegun<F> {
         match self.project().wait.poll(cx) {
             Poll::Ready(value) => Poll::Ready(Some(value)),
             // Ask after the poll: a value that is there when the shutdown begins must not be lost.
-            Poll::Pending if gate::watch_shutdown() => Poll::Ready(None),
+            Poll::Pending if gate::ask_shutdown(true) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -22,7 +22,9 @@ use crate::trace::{After, Event, Phase, Seq, Timer};
 pub(crate) struct Shutdown {
     pub(crate) stage: Stage,
     /// The reason to end the drain although a task may still hold it.
-    pub(crate) over: Option<After>,
+    over: Option<After>,
+    /// Whether the tasks that the close has woken have run, so that they had time to take a hold.
+    pub(crate) woken_ran: bool,
     /// The number of the newest task that was cancelled.
     cancelled: u64,
     /// The end of the grace period.
@@ -42,7 +44,8 @@ pub(crate) enum Stage {
     /// The shutdown has not begun.
     #[default]
     Open,
-    /// The drain, which lasts until all holds are dropped, and in a run until main has ended.
+    /// The drain, which lasts until all holds are dropped and main has ended, if main has asked
+    /// about the shutdown.
     Drain,
     /// The cleanup, which lasts until all tasks have ended.
     Cleanup,
@@ -56,13 +59,18 @@ impl Shutdown {
         self.stage != Stage::Open || self.failed
     }
 
-    /// Handles a signal that shuts the kernel down: the first one begins the shutdown, and a second
-    /// one ends the drain.
+    /// Handles a signal that shuts the kernel down: the first one begins the shutdown, and each
+    /// further one ends the present phase.
     pub(crate) fn signal<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal) {
         match self.stage {
             Stage::Open => self.begin(core, &signal.to_string()),
             Stage::Drain => self.over = self.over.or(Some(After::Signal)),
-            Stage::Cleanup | Stage::Halted => {}
+            Stage::Cleanup => {
+                self.overdue = true;
+                // The halt does not wait for jobs.
+                self.until = core.sched.now;
+            }
+            Stage::Halted => {}
         }
     }
 
@@ -105,10 +113,15 @@ impl Shutdown {
     /// Advances the shutdown after a turn in which main did not end. Returns whether main is
     /// overdue: it was cancelled, its grace period is over, and this call has dropped it.
     pub(crate) fn end_main<M: Machine>(&mut self, core: &mut Core<M>, main: TaskIndex) -> bool {
-        match (self.stage, self.over) {
-            (Stage::Drain, Some(after)) => self.cancel_all(core, after),
-            (Stage::Cleanup, _) => self.cancel_newer(core),
-            _ => {}
+        match self.stage {
+            Stage::Drain => {
+                let waits_for_main = core.sched.gate.records().tasks[main.0].asked_shutdown;
+                if let Some(after) = self.end_of_drain(core, waits_for_main) {
+                    self.cancel_all(core, after);
+                }
+            }
+            Stage::Cleanup => self.cancel_newer(core),
+            Stage::Open | Stage::Halted => {}
         }
         if self.overdue {
             core.sched.log.cause = emit!(core.sched, main, Event::Drop { why: OVER.into() });
@@ -117,9 +130,21 @@ impl Shutdown {
         self.overdue
     }
 
-    /// Returns whether the drain is over: no task holds it, or no task is left that could release
-    /// it. A task that has not run yet may still take a hold.
-    pub(crate) fn is_drained<M: Machine>(core: &Core<M>) -> bool {
+    /// Returns the reason to end the drain after this turn, if there is one.
+    pub(crate) fn end_of_drain<M: Machine>(
+        &mut self,
+        core: &Core<M>,
+        waits_for_main: bool,
+    ) -> Option<After> {
+        let woken_ran = mem::replace(&mut self.woken_ran, true) || core.sched.ready.is_empty();
+        let drained = woken_ran && !waits_for_main && Shutdown::is_drained(core);
+        let failure = self.failed.then_some(After::Failure);
+        self.over.or(failure).or(drained.then_some(After::Drained))
+    }
+
+    /// Returns whether no task holds the drain, or no task is left that could release it. A task
+    /// that has not run yet may still take a hold.
+    fn is_drained<M: Machine>(core: &Core<M>) -> bool {
         let is_new = |task: TaskIndex| core.sched.tasks[task].runs == 0;
         let is_held = core.sched.shared.holds.get() > 0 && core.sched.tasks.alive() > 0;
         !is_held && !core.sched.ready.iter().any(is_new)

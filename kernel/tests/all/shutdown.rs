@@ -271,6 +271,7 @@ fn f20_the_gate_is_passed_in_the_turn_in_which_the_signal_arrives() {
 fn f20_main_is_cancelled_when_the_drain_is_over_and_run_returns_its_output() {
     let mut kernel = Traced::new(terminated_at(&[5]), options().drain(secs(1)));
     let ended = kernel.go(async {
+        assert!(!has_begun());
         let cut = sleep(secs(60)).await.unwrap_err();
         sleep(secs(1)).await.unwrap(); // clean-up
         (cut.is_cancelled(), clock().await)
@@ -295,12 +296,96 @@ fn f20_a_second_signal_ends_the_drain() {
 }
 
 #[test]
+fn f20_a_main_that_has_not_asked_about_the_shutdown_is_cancelled_as_it_begins() {
+    let mut kernel = Traced::new(terminated_at(&[5]), options());
+    let ended = kernel.go(async {
+        let cut = sleep(secs(60)).await.unwrap_err();
+        sleep(secs(1)).await.unwrap(); // clean-up
+        (cut.is_cancelled(), clock().await)
+    });
+    assert_eq!(ended, (true, at(15)));
+    assert_lines(&kernel.end(), "phase    cancel tasks=1 after=drained", 1);
+}
+
+#[test]
+fn f20_a_main_that_is_always_ready_is_cancelled_too() {
+    let sim = terminated_at(&[5]);
+    let clock = sim.clock();
+    let mut kernel = Traced::new(sim, options());
+    let turns = kernel.go(async {
+        let mut turns = 0;
+        while yield_now().await.is_ok() {
+            clock.advance(tenths(1));
+            turns += 1;
+        }
+        turns
+    });
+    assert!((5..100).contains(&turns), "{turns}");
+    kernel.end();
+}
+
+#[test]
+fn f20_a_main_that_has_asked_about_the_shutdown_finishes_its_work() {
+    for asks in 0..4 {
+        let mut kernel = Traced::new(terminated_at(&[5]), options());
+        let ended = kernel.go(async {
+            let mut held = None;
+            match asks {
+                0 => assert!(!has_begun()),
+                1 => drop(until_begun(sleep(tenths(1))).await),
+                2 => assert!(timeout_after(tenths(1), begun()).await.is_err()),
+                _ => held = Some(hold()),
+            }
+            sleep(secs(3)).await.unwrap();
+            drop(held);
+            clock().await
+        });
+        assert!(ended >= at(30), "{asks}: {ended}");
+        kernel.end();
+    }
+}
+
+#[test]
+fn f20_a_main_that_joins_a_task_with_a_hold_gets_its_output() {
+    let mut kernel = Traced::new(terminated_at(&[5]), options());
+    let ended = kernel.go(async {
+        let server = async {
+            let _hold = hold();
+            sleep(secs(3)).await.unwrap();
+            42
+        };
+        let output = spawn("server", server).await.join().await;
+        (output.unwrap(), sleep(secs(1)).await.unwrap_err().is_cancelled())
+    });
+    assert_eq!(ended, (42, true));
+    kernel.end();
+}
+
+#[test]
+fn f20_each_further_signal_ends_a_phase() {
+    for (holds, signals) in [(false, &[5, 7][..]), (true, &[5, 6, 7][..])] {
+        let mut kernel = Traced::new(terminated_at(signals), options());
+        let clock = kernel.machine().clock();
+        let ended = kernel.run(async {
+            let _hold = holds.then(hold);
+            loop {
+                let _ = sleep(secs(60)).await;
+            }
+        });
+        assert!(matches!(ended, Err::<(), _>(RunError::Overdue)), "{holds}");
+        kernel.end();
+        assert_eq!(clock.now(), at(7), "{holds}");
+    }
+}
+
+#[test]
 fn f18_a_main_that_does_not_end_is_dropped_with_its_grace() {
     let mut kernel = Traced::new(terminated_at(&[1]), options().drain(secs(1)).grace(secs(1)));
     let dropped = Rc::new(Cell::new(false));
     let (flag, clock) = (dropped.clone(), kernel.machine().clock());
     let ended = kernel.run(async move {
         let _guard = OnDrop(move || flag.set(true));
+        assert!(!has_begun());
         loop {
             let _ = sleep(secs(60)).await;
         }

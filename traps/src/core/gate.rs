@@ -326,18 +326,18 @@ pub(crate) fn with_records<R>(
     look(&mut gate.records.borrow_mut(), gate.scope.get(), kernel)
 }
 
-/// Returns whether the shutdown has begun. If not, the task that is being polled is polled again
-/// when the shutdown begins.
+/// Returns whether the shutdown has begun, and records that the task that is being polled has
+/// asked. If it `watches`, it is polled again when the shutdown begins.
 #[inline]
-pub(crate) fn watch_shutdown() -> bool {
+pub(crate) fn ask_shutdown(watches: bool) -> bool {
     let Some(gate) = GATE.get() else { return false };
-    let has_begun = gate.kernel.borrow().as_deref().is_some_and(|kernel| kernel.closing.get());
     if let Some(task) = gate.task.get()
-        && !has_begun
+        && let Some(record) = gate.records.borrow_mut().tasks.get_mut(task)
     {
-        gate.records.borrow_mut().tasks[task.index].watches_shutdown = true;
+        record.asked_shutdown = true;
+        record.watches_shutdown |= watches;
     }
-    has_begun
+    gate.kernel.borrow().as_deref().is_some_and(|kernel| kernel.closing.get())
 }
 
 /// Returns whether a task has not ended.

@@ -98,6 +98,8 @@ pub struct TaskRecord {
     /// The index of the innermost scope around the whole task, or [`NONE`]. Most tasks have none: a
     /// cancellation opens one.
     pub(crate) around: u32,
+    /// Whether the task has asked about the shutdown. The drain waits for a main that has.
+    pub asked_shutdown: bool,
     /// Whether the task is polled when the shutdown begins.
     pub watches_shutdown: bool,
 }
@@ -130,6 +132,7 @@ impl Records {
             waits: List::default(),
             open: 0,
             around: NONE,
+            asked_shutdown: false,
             watches_shutdown: false,
         })
     }
