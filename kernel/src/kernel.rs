@@ -4,8 +4,12 @@
 //! log, and a phase that fails does not skip the next one. Together they take no longer than the
 //! drain and one grace period.
 
+use std::fs::File;
+use std::io::BufWriter;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
+#[cfg(unix)]
+use std::process::{ExitCode, Termination};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -24,9 +28,9 @@ use crate::core::{Core, MainPoll};
 use crate::log::flight::{Flight, Recorder};
 use crate::log::lines::{announce, emit};
 use crate::log::{Activation, KERNEL, Teed, Writer};
-#[cfg(unix)]
-use crate::machine::Real;
 use crate::machine::{JobView, Machine};
+#[cfg(unix)]
+use crate::machine::{Real, number};
 use crate::options::{Options, RunError};
 use crate::parts::sweep::{Injected, TrapSeen};
 use crate::services::All;
@@ -389,6 +393,13 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn start(&mut self) -> Result<(), RunError> {
+        if let Some(path) = self.core.options.trace.take() {
+            let file = File::create(&path).map_err(|error| {
+                let text = format!("cannot create the trace {}: {error}", path.display());
+                RunError::Machine(io::Error::new(error.kind(), text))
+            })?;
+            self.trace_to(BufWriter::new(file));
+        }
         let Kernel { core, services, .. } = self;
         // A replay has no time, and no thread that could watch it.
         let watched = !(M::IS_TAPED && tape::answers());
@@ -765,10 +776,19 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// Runs `main` on the operating system with the default options, then shuts down.
+/// Runs `program` as the main task of the process: on the operating system, with a shutdown at the
+/// end. Returns the exit code for the `main` of the program.
+///
+/// If the program returns an error, prints the error to standard error, as a `main` that returns it
+/// would. If a signal of [`Options::shutdown_on`] has cancelled the program, the exit code is 128
+/// plus the number of the signal, as in a shell: 130 for Ctrl-C.
 ///
 /// ```no_run
+/// use std::process::ExitCode;
 /// use std::time::Duration;
+///
+/// use kernel::Options;
+/// use traps::Signal;
 ///
 /// async fn program() -> Result<(), traps::Interrupt> {
 ///     traps::sleep(Duration::from_secs(1)).await?;
@@ -776,10 +796,46 @@ impl<M: Machine> Kernel<M> {
 ///     Ok(())
 /// }
 ///
-/// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     // The kernel's error, and the program's own.
-///     Ok(kernel::run(program())??)
+/// fn main() -> ExitCode {
+///     let options = Options::new().shutdown_on(&[Signal::Interrupt]).trace("program.trace");
+///     kernel::main(options, program())
 /// }
+/// ```
+///
+/// # Panics
+///
+/// Panics in the same cases as [`run`].
+#[cfg(unix)]
+#[track_caller]
+pub fn main<F: Future<Output: Termination>>(options: Options, program: F) -> ExitCode {
+    let mut kernel = match Real::new() {
+        Ok(real) => Kernel::with_options(real, options),
+        Err(error) => return failure(RunError::Machine(error)),
+    };
+    let output = kernel.run(program);
+    let signal = kernel.services.shutdown.signal.filter(|_| kernel.core.main_was_cut);
+    let ended = kernel.shutdown();
+    let code = output.map_or_else(failure, Termination::report);
+    let code = ended.map_or_else(failure, |()| code);
+    // The number of a signal is below 128.
+    signal.map_or(code, |signal| ExitCode::from(128 + number(signal) as u8))
+}
+
+/// Prints the error of a kernel, and returns the exit code for it.
+#[cfg(unix)]
+fn failure(error: RunError) -> ExitCode {
+    eprintln!("Error: {}", io::Error::from(error));
+    ExitCode::FAILURE
+}
+
+/// Runs `main` on the operating system with the default options, shuts down, and returns the output
+/// of `main`. For the `main` of a program, [`main`] is shorter.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let slept = kernel::run(traps::sleep(Duration::from_millis(1)));
+/// assert!(slept.unwrap().is_ok()); // the kernel's error, and the program's own
 /// ```
 ///
 /// # Errors
@@ -792,33 +848,7 @@ impl<M: Machine> Kernel<M> {
 #[cfg(unix)]
 #[track_caller]
 pub fn run<F: Future>(main: F) -> Result<F::Output, RunError> {
-    run_with(Options::default(), main)
-}
-
-/// Runs `main` like [`run`], with these options.
-///
-/// ```no_run
-/// use kernel::Options;
-/// use traps::Signal;
-///
-/// # async fn program() {}
-/// # fn main() -> Result<(), kernel::RunError> {
-/// let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
-/// kernel::run_with(options, program())
-/// # }
-/// ```
-///
-/// # Errors
-///
-/// Returns the errors of [`run`].
-///
-/// # Panics
-///
-/// Panics in the same cases as [`run`].
-#[cfg(unix)]
-#[track_caller]
-pub fn run_with<F: Future>(options: Options, main: F) -> Result<F::Output, RunError> {
-    let mut kernel = Kernel::with_options(Real::new().map_err(RunError::Machine)?, options);
+    let mut kernel = Kernel::new(Real::new().map_err(RunError::Machine)?);
     let output = kernel.run(main);
     // Shut down after a failure too, so that the remaining tasks end and the log has their ends.
     let ended = kernel.shutdown();

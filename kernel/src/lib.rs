@@ -33,7 +33,7 @@
 //!
 //! # Systems
 //!
-//! [`Real`], [`run`], [`run_with`], and what records a run or runs it again exist on Linux, macOS
+//! [`Real`], [`main()`], [`run()`], and what records a run or runs it again exist on Linux, macOS
 //! and FreeBSD only. On Windows and in WebAssembly a kernel runs on [`Sim`].
 //!
 //! # How to read the source
@@ -163,7 +163,7 @@ mod view;
 
 pub use kernel::Kernel;
 #[cfg(unix)]
-pub use kernel::{run, run_with};
+pub use kernel::{main, run};
 pub use log::Activation;
 pub use log::flight::{Dump, Flight};
 pub use machine::{JobView, Machine, Sim, SimClock};

@@ -1,5 +1,6 @@
 //! The options of a kernel, the errors of a run, and the fixed limits of the kernel.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use std::{fmt, io};
@@ -59,11 +60,13 @@ macro_rules! options {
             $($(#[$doc])* pub $name: $type,)*
             /// The signals that begin a shutdown. Default: none.
             pub shutdown_on: SignalSet,
+            /// The file that the first run creates for the trace. Default: none.
+            pub trace: Option<PathBuf>,
         }
 
         impl Default for Options {
             fn default() -> Options {
-                Options { $($name: $default,)* shutdown_on: SignalSet::default() }
+                Options { $($name: $default,)* shutdown_on: SignalSet::default(), trace: None }
             }
         }
 
@@ -170,6 +173,15 @@ impl Options {
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
         self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
+        self
+    }
+
+    /// Makes the first run create the file `path`, and write the trace into it, as
+    /// [`Kernel::trace_to`](crate::Kernel::trace_to) does. If the file cannot be created, the run
+    /// fails with [`RunError::Machine`].
+    #[must_use]
+    pub fn trace(mut self, path: impl Into<PathBuf>) -> Options {
+        self.trace = Some(path.into());
         self
     }
 

@@ -87,7 +87,10 @@ impl<M: Machine> Core<M> {
         };
         let ran = self.sched.ran(index);
         // This ends the runs of the turn: `run` returns the output of main at once.
-        self.main_ended |= self.sched.tasks.is_main(index);
+        if self.sched.tasks.is_main(index) {
+            self.main_ended = true;
+            self.main_was_cut = matches!(shown, Exit::Cancelled | Exit::Dropped);
+        }
         // A dropped task may be in the ready queue, and its index is soon that of another task.
         if self.sched.tasks[index].state == TaskState::Ready {
             self.sched.ready.remove(index);

@@ -81,6 +81,8 @@ pub(crate) struct Core<M: Machine> {
     /// jump while this is not 0.
     pub(crate) busy_threads: usize,
     pub(crate) main_ended: bool,
+    /// Whether main has ended by a cancellation, or was dropped.
+    pub(crate) main_was_cut: bool,
     /// The payload of main's panic, until the run ends.
     pub(crate) main_panic: Option<Box<dyn Any + Send>>,
     // A buffer that is used again, so that no turn allocates.
@@ -135,6 +137,7 @@ impl<M: Machine> Core<M> {
             bound: None,
             busy_threads: 0,
             main_ended: false,
+            main_was_cut: false,
             main_panic: None,
             arrivals: Arrivals::default(),
             options,

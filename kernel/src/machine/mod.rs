@@ -33,6 +33,8 @@ mod sys;
 #[cfg(unix)]
 mod taped;
 #[cfg(unix)]
+pub(crate) use signals::number;
+#[cfg(unix)]
 pub(crate) use sys::survive_file_limit;
 pub(crate) use sys::{CpuClock, keep_statuses};
 

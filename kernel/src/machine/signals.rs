@@ -95,7 +95,7 @@ impl Drop for Listener {
 }
 
 /// Returns the system's number of the signal.
-pub(super) fn number(signal: Signal) -> i32 {
+pub(crate) fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
         Signal::Interrupt => libc::SIGINT,

@@ -21,6 +21,8 @@ use crate::trace::{After, Event, Phase, Seq, Timer};
 #[derive(Default)]
 pub(crate) struct Shutdown {
     pub(crate) stage: Stage,
+    /// The signal that has begun the shutdown.
+    pub(crate) signal: Option<Signal>,
     /// The reason to end the drain although a task may still hold it.
     over: Option<After>,
     /// Whether the tasks that the close has woken have run, so that they had time to take a hold.
@@ -63,7 +65,10 @@ impl Shutdown {
     /// further one ends the present phase.
     pub(crate) fn signal<M: Machine>(&mut self, core: &mut Core<M>, signal: Signal) {
         match self.stage {
-            Stage::Open => self.begin(core, &signal.to_string()),
+            Stage::Open => {
+                self.signal = Some(signal);
+                self.begin(core, &signal.to_string());
+            }
             Stage::Drain => self.over = self.over.or(Some(After::Signal)),
             Stage::Cleanup => {
                 self.overdue = true;

@@ -1,6 +1,7 @@
-use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 
+use kernel::Options;
 use net::TcpListener;
 
 async fn program() -> io::Result<()> {
@@ -13,7 +14,6 @@ async fn program() -> io::Result<()> {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    kernel::run(program())??; // the kernel's error, and the program's
-    Ok(())
+fn main() -> ExitCode {
+    kernel::main(Options::new(), program())
 }

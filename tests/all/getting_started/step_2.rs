@@ -1,6 +1,7 @@
-use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 
+use kernel::Options;
 use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
 
 /// Clients at a time; others wait until one leaves.
@@ -25,7 +26,6 @@ async fn program() -> io::Result<()> {
     serve(async || listener.accept_until_shutdown().await, CLIENTS, client).await
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    kernel::run(program())??; // the kernel's error, and the program's
-    Ok(())
+fn main() -> ExitCode {
+    kernel::main(Options::new(), program())
 }

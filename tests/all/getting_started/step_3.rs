@@ -1,7 +1,8 @@
-use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 use std::rc::Rc;
 
+use kernel::Options;
 use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
 use traps::channel::broadcast;
 use traps::{Either, race};
@@ -45,7 +46,6 @@ async fn program() -> io::Result<()> {
     serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    kernel::run(program())??; // the kernel's error, and the program's
-    Ok(())
+fn main() -> ExitCode {
+    kernel::main(Options::new(), program())
 }

@@ -1,10 +1,9 @@
-use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::{Kernel, Options, Real};
+use kernel::Options;
 use net::{BufReader, Connection, Split, Stream, TcpListener, TcpStream, serve};
 use traps::channel::broadcast;
 use traps::shutdown::until_begun;
@@ -56,10 +55,7 @@ async fn program() -> io::Result<()> {
     serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::new().shutdown_on(&[Signal::Interrupt]);
-    let mut kernel = Kernel::with_options(Real::new()?, options);
-    kernel.trace_to(BufWriter::new(File::create("chat.trace")?));
-    kernel.run(program())??; // the kernel's error, and the program's
-    Ok(kernel.shutdown()?)
+fn main() -> ExitCode {
+    let options = Options::new().shutdown_on(&[Signal::Interrupt]).trace("chat.trace");
+    kernel::main(options, program())
 }

@@ -1,0 +1,79 @@
+//! Programs on the operating system, from their start to their exit code. Signals reach a whole
+//! process, so each program is a process of its own: this binary again, with a name in [`PROGRAM`].
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::Duration;
+use std::{env, fs, io};
+
+use kernel::Options;
+use testing::child;
+use traps::{Signal, run_in_thread, sleep, spawn};
+
+const PROGRAM: &str = "TRAPLINE_TEST_PROGRAM";
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Runs this program, which prints `line` before each of its waits.
+async fn program(name: &str) -> io::Result<()> {
+    match name {
+        "returns" => Ok(()),
+        "fails" => Err(io::Error::other("no luck")),
+        "sleeps" => {
+            println!("line");
+            Ok(sleep(DAY).await.map(drop)?)
+        }
+        "swallows" => {
+            // The halt does not wait for this job.
+            spawn("job", run_in_thread(|| std::thread::sleep(DAY))).detached().await;
+            loop {
+                println!("line");
+                let _ = sleep(DAY).await;
+            }
+        }
+        _ => panic!("no program {name}"),
+    }
+}
+
+/// Starts a program, sends Ctrl-C after each of so many lines, and returns its end.
+fn run(name: &str, interrupts: usize, trace: &str) -> Output {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.env(PROGRAM, name).arg(trace).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = child::spawn(&mut command);
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    for _ in 0..interrupts {
+        assert_eq!(lines.next().expect("a line, not the end").unwrap(), "line", "{name}");
+        program.send("INT");
+    }
+    program.wait_with_output()
+}
+
+fn main() -> ExitCode {
+    if let Ok(name) = env::var(PROGRAM) {
+        let options = Options::new().shutdown_on(&[Signal::Interrupt]).grace(DAY);
+        let options = options.trace(env::args().nth(1).unwrap());
+        return kernel::main(options, program(&name));
+    }
+    let trace = env::temp_dir().join(format!("trapline-ctrl-c-{}.trace", std::process::id()));
+    let trace = trace.to_str().unwrap();
+    let cases = [
+        ("returns", 0, 0, "exit     ok"),
+        ("fails", 0, 1, "exit     ok"),
+        ("sleeps", 1, 130, "exit     cancelled"),
+        ("swallows", 2, 130, "exit     dropped"),
+    ];
+    for (name, interrupts, code, line) in cases {
+        let ended = run(name, interrupts, trace);
+        let errors = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{name}: {errors}");
+        assert_eq!(errors.starts_with("Error: "), code != 0, "{name}: {errors}");
+        let text = fs::read_to_string(trace).unwrap();
+        assert!(text.contains(&format!("main     {line}")), "{name}: {text}");
+        assert!(text.lines().last().unwrap().contains(" halt "), "{name}: {text}");
+    }
+    fs::remove_file(trace).unwrap();
+    let refused = run("returns", 0, "/no/such/folder");
+    assert_eq!(refused.status.code(), Some(1));
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert!(errors.starts_with("Error: cannot create the trace /no/such/folder: "), "{errors}");
+    ExitCode::SUCCESS
+}
