@@ -14,11 +14,11 @@ const columnsAt = (() => {
 
   // Reads a row of a wait: its sort; the words for one task, in parts, and for several tasks; the
   // line that began it; the time until which it lasts, in seconds.
-  function waitOf({ text, value }) {
+  function waitOf({ text, value }, now) {
     const n = openedAt(text), it = n < 0 ? null : readLine(line(n));
     if (!it) return { sort: "other", one: [text], many: text, n, since: at[0] };
     const [first, second, third] = [0, 1, 2].map((nth) => it.word(nth));
-    const one = prose.waitInShort(line(n));
+    const one = prose.waitInShort(waitLine(n, now));
     const wait = (sort, many, more) => ({ sort, one, many, n, since: at[n], ...more });
     switch (first) {
       case "io":
@@ -40,16 +40,17 @@ const columnsAt = (() => {
 
   const toMillis = (seconds) => (Number.isFinite(seconds) ? `${seconds.toFixed(3)} s` : "forever");
 
-  // The waits of each task. A row never changes, so it is read once.
+  // The waits of each task. A row never changes, so it is read once; only the holders of a lock do.
   const read = new Map();
-  function waitsNow() {
+  function waitsNow(now) {
     const found = new Map();
     for (const value of states.table("k").values()) {
       if (!read.has(value)) {
         if (read.size > 100_000) read.clear();
-        read.set(value, { task: states.number(value), ...waitOf({ value, text: rowText(value) }) });
+        read.set(value, { task: states.number(value), ...waitOf({ value, text: rowText(value) }, now) });
       }
-      const wait = read.get(value);
+      let wait = read.get(value);
+      if (wait.sort === "lock") wait = { ...wait, ...waitOf({ value, text: rowText(value) }, now) };
       if (!found.has(wait.task)) found.set(wait.task, []);
       found.get(wait.task).push(wait);
     }
@@ -135,7 +136,7 @@ const columnsAt = (() => {
   }
 
   function waitingCards(parked, isAlone, isHot, n, clock, level, most) {
-    const groups = new Map(), waits = waitsNow();
+    const groups = new Map(), waits = waitsNow(n);
     for (const { id } of parked.sort(byId)) {
       const kind = cast.kind(id), wait = mainWait(waits.get(id)), alone = level === 0 || isAlone(id);
       const words = ["lock", "other"].includes(wait.sort) ? [wait.many].flat().join() : "";

@@ -8,6 +8,18 @@ reach(links);
 const inCircle = new Set(trace.circles.flat().map(([wait, holder]) => `${wait} ${holder}`));
 const isStuck = ({ wait, holder }) => inCircle.has(`${wait} ${holder}`);
 
+// Returns the line that began a wait with the holders of the primitive at a later line: a lock is
+// given to another task, and the head of a dump does not say so.
+const linksOfWait = new Map(links.map(({ wait }) => [wait, []]));
+for (const link of links) linksOfWait.get(link.wait).push(link);
+function waitLine(wait, now) {
+  const text = line(wait), [key, named] = / held-by=([\d,.]+)/.exec(text) ?? [];
+  if (key === undefined) return text;
+  const held = (linksOfWait.get(wait) ?? []).filter(({ from, to }) => from <= now && now < to).map(({ holder }) => holder);
+  const isSame = named.replace(",..", "") === held.join(",") || wait >= now;
+  return isSame ? text : text.replace(key, held.length ? ` held-by=${held.join(",")}` : "");
+}
+
 // Draws as many locks as a reader can tell apart.
 function locks() {
   const shown = [];

@@ -20,7 +20,7 @@ function showCards(time = 0) {
   if (!cards.isOpen || !known.history.length) return;
   const tasks = [...known.tasks.values()];
   const waits = tasks.flatMap(({ id, waits }) => waits.map((wait) => ({ id, ...wait })));
-  const count = waits.length, line = (n) => waits[n]?.text ?? "";
+  const count = waits.length, line = (n) => waits[n]?.text ?? "", waitLine = line;
   const at = waits.map(({ text }) => Number(readLine(text).at) * 1e6);
   const lanes = [{ id: 0, name: "kernel" }, ...tasks].map(({ id, name }) => ({ id, name, events: [], waits: [] }));
   const laneOf = new Map(lanes.map(({ id }, lane) => [id, lane]));
