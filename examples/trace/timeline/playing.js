@@ -182,6 +182,15 @@ const presenting = (() => {
     if (!sheet.hidden) stop();
   }
 
+  // Goes to the cause of the line, or says why it has none here.
+  function toCause() {
+    const cause = behind[it.now];
+    if (cause >= it.from) return goTo(cause);
+    const isHere = cause < 0 || it.from === trace.begins;
+    const words = prose.why(it.now, 0).open ? behindIs() : "It comes from outside: no line is its cause.";
+    tell(isHere ? words : "Its cause is before this part of the log.");
+  }
+
   // A step by hand ends the playing.
   const hand = (does) => () => {
     if (it.timer) stop();
@@ -197,7 +206,7 @@ const presenting = (() => {
     "Shift+ArrowRight": hand(() => step(1, "run")), "Shift+ArrowLeft": hand(() => step(-1, "run")),
     "Shift+ArrowDown": hand(() => step(1, "turn")), "Shift+ArrowUp": hand(() => step(-1, "turn")),
     Home: hand(() => goTo(it.from)), End: hand(() => goTo(it.to)),
-    Enter: hand(() => behind[it.now] >= 0 && goTo(behind[it.now])),
+    Enter: hand(toCause),
     "+": () => setSpeed(1), "=": () => setSpeed(1), "-": () => setSpeed(-1),
     u: () => setUnit(UNITS[(UNITS.indexOf(it.unit) + 1) % UNITS.length]),
     l: () => {

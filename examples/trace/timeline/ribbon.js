@@ -8,6 +8,8 @@ function Ribbon(canvas, { isSmall = false, axis: axisNow = () => view.axis, play
   let picture = null, wide = 0, high = 0, axis = "", side = 0, type = 12;
   const of = () => axes[axisNow()].of;
   const ends = () => (count ? [of()[trace.begins], Math.max(of()[count - 1], of()[trace.begins] + 1e-9)] : [0, 1]);
+  // The lines of the head of a dump are before the ribbon begins.
+  const isHead = (n) => n < trace.begins;
   const place = (value) => {
     const [from, to] = ends();
     return side + ((value - from) / (to - from)) * (wide - side);
@@ -85,10 +87,10 @@ function Ribbon(canvas, { isSmall = false, axis: axisNow = () => view.axis, play
     const { places, counts, most } = everything, highest = Math.max(1, most[s]);
     const found = new Float64Array(Math.ceil(wide) + 1);
     for (let q = 0; q < places.length; q++) {
-      const share = counts[s][q] / highest, a = Math.max(0, Math.floor(place(of()[places[q]])));
+      const share = counts[s][q] / highest, a = Math.max(isHead(places[q]) ? side : 0, Math.floor(place(of()[places[q]])));
       const b = q + 1 < places.length ? Math.ceil(place(of()[places[q + 1]])) : wide;
-      // What ends before the ribbon begins is not on it.
-      for (let c = a; b >= 0 && (c < b || c === a); c++) found[c] = Math.max(found[c], share);
+      if (isHead(places[q]) && b <= side) continue;
+      for (let c = a; c < b || c === a; c++) found[c] = Math.max(found[c], share);
     }
     p.fillStyle = fill;
     for (let a = 0; a < wide; a++) {

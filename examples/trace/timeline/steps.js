@@ -58,6 +58,13 @@ function showStep(n, lines) {
   let step = null;
   // Its sentence decides how much room there is.
   tellStep(n);
+  // The lines of the head of a dump do not make a state.
+  if (n < trace.begins) {
+    show(climbBox);
+    show(sourcesBox, programBox(n));
+    stepper.shown = n;
+    return;
+  }
   const fits = () => climbBox.scrollHeight <= climbBox.clientHeight;
   const showCards = (most) => {
     step = stepAt(n, lines, most);

@@ -2,7 +2,8 @@
 // chosen and in view, a line that does not exist is reported, Back shows what was shown before, and
 // zooming never ends where there is no event.
 
-import { golden, must, sameFacts } from "../world.mjs";
+import path from "node:path";
+import { Log, golden, must, root, sameFacts } from "../world.mjs";
 
 export const needs = ["trace"];
 
@@ -30,7 +31,47 @@ export default async function address(tab, world) {
   await tab.open(`${small}#20?state`);
   const own = await tab.call(ownForm);
   must(own === "#0020?state", `#20?state becomes ${own}`);
-  return "2 logs";
+  await dump(tab, world);
+  return "3 logs";
+}
+
+// The page of a dump opens at the line of the cause, and begins behind the head.
+async function dump(tab, world) {
+  const log = new Log(path.join(root, "examples/trace/tests/cut.trace"));
+  await tab.open(await world.timeline("address", log));
+  const facts = await tab.call(ofDump);
+  const says = async (seq) => {
+    const [sentence] = (await world.trace("why", seq, log.file)).split("\n");
+    return sentence;
+  };
+  const wanted = await Promise.all(log.seqs.map(says));
+  sameFacts(facts, {
+    "opened at": "#0502", "the first line in view": "499", "the state of the head": 0, "says so": true,
+    sentences: wanted.join("\n"), "the holder of y": "mutex y, held by task 3 `a`",
+    "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.",
+  }, log.name);
+}
+
+async function ofDump() {
+  await opened;
+  const facts = {}, { view } = timeline, said = (name) => document.querySelector(`#present [data-part="${name}"]`);
+  for (let n = 0; !location.hash && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
+  facts["opened at"] = location.hash;
+  facts["the first line in view"] = String(seqOf[firstOf(axes[view.axis].of, (each) => each >= view.from)]);
+  timeline.openPanel(placeOf(45));
+  facts["the state of the head"] = document.querySelectorAll("#climb .card").length;
+  facts["says so"] = document.getElementById("say").textContent.includes("The state here is unknown");
+  timeline.stepTo(placeOf(500));
+  facts["the holder of y"] = [...document.querySelectorAll("#climb .wait")].map((it) => it.textContent)
+    .find((text) => text.startsWith("mutex y"))?.replace(/ k=.*/, "");
+  timeline.closePanel();
+  facts.sentences = Array.from(seqOf, (_, n) => timeline.prose.why(n).sentence).join("\n");
+  timeline.presenting.open({ n: 0 });
+  facts["the first moment"] = String(seqOf[timeline.presenting.now.now]);
+  timeline.presenting.goTo(placeOf(500) - 1);
+  timeline.presenting.key("Enter");
+  facts["no cause"] = said("told").textContent;
+  return facts;
 }
 
 async function walk() {

@@ -58,34 +58,12 @@ fn print(args: &[&str], file: &Path) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// A dump on the real clock, cut by hand. Before its line 500, `c` gave `y` to `a`, `a` began to
-/// wait for a lock without a name, and `c` has run after each line of its head.
-const CUT: &str = "\
-#trace v3 clock=real seed=0 tick=0.3s
-# flight from=#0500 cause=hang at=#0502
- 0.000000       0  #0001   1 wakeup   spawn    parent=-
- 0.000000       0  #0002   2 main     spawn    parent=- at=a.rs:1
- 0.000000       1  #0004   1 wakeup   block    io e1 read
- 1.000000       9  #0020   3 a        spawn    parent=2 at=a.rs:2
- 1.000000       9  #0021   4 b        spawn    parent=2 at=a.rs:3
- 1.000000       9  #0022   5 c        spawn    parent=2 at=a.rs:4
- 1.100000      10  #0030   4 b        take     mutex z at=a.rs:5
- 2.000000      11  #0040   4 b        block    mutex y held-by=5 k=7 at=a.rs:6
- 2.500000      12  #0044   3 a        take     mutex y at=a.rs:7
- 2.600000      13  #0045   3 a        block    mutex q9 held-by=5 k=8 at=a.rs:8
- 2.700000      14  #0046   5 c        await    mutex z held-by=4 k=12 at=a.rs:9
- 2.700000      14  #0047   5 c        block    parked n=2
- 4.000000      15  #0060   2 main     block    sleep 9s until=13.000000 k=9 at=a.rs:10
- 5.000000      20  #0499   5 c        wake     sleep k=11 cause=#0498
- 5.000000      20  #0500   5 c        run      cause=#0499 parked=2.3s k=11 = 5.000000
- 5.000000      20  #0501   5 c        withdraw k=12
- 5.000000      20  #0502   5 c        block    sleep 10s until=15.000000 k=13 at=a.rs:11
-";
+/// A dump on the real clock, cut by hand.
+const CUT: &str = include_str!("../cut.trace");
 
 #[test]
 fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
-    let cut = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flight-cut.trace");
-    fs::write(&cut, CUT).unwrap();
+    let cut = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cut.trace");
     let said = |args: &[&str]| print(args, &cut);
     let has = |args: &[&str], parts: &[&str]| {
         let said = said(args);
