@@ -83,15 +83,16 @@ const columnsAt = (() => {
     const waits = new Set(circle.map(([wait]) => wait));
     const ends = lanes.flatMap((lane) => lane.waits)
       .filter(({ from, ended }) => waits.has(from) && ended !== UNENDED).map(({ to }) => to);
-    return { from: Math.max(...waits), to: Math.min(...ends, Infinity), waits };
+    return { from: Math.max(...waits), to: Math.min(...ends, Infinity), waits: [...waits] };
   });
   const circleClosedAt = (n) => circles.find(({ from }) => from === n);
   // What is said behind the sentence about a line that closes a circle.
   const circleSaid = (n) => {
     const circle = circleClosedAt(n);
-    return circle ? ` This closes a circle of ${circle.waits.size}: none of them can continue.` : "";
+    return circle ? ` This closes a circle of ${circle.waits.length}: none of them can continue.` : "";
   };
-  const isInCircle = (wait, n) => circles.some(({ from, to, waits }) => n >= from && n < to && waits.has(wait));
+  // The present circle of a wait. Each of its tasks waits for the next, and the last for the first.
+  const circleOf = (wait, n) => circles.find(({ from, to, waits }) => n >= from && n < to && waits.includes(wait));
 
   // Splits a list of tasks into lists of neighbours of one kind. `isAlone` keeps a task by itself.
   function neighbours(tasks, isAlone) {
@@ -148,23 +149,29 @@ const columnsAt = (() => {
       group.until = Math.min(group.until, wait.until ?? Infinity);
       group.last = Math.max(group.last, wait.until ?? 0);
       group.isHot ||= isHot(id);
-      group.isRed ||= isInCircle(wait.n, n);
+      group.circle ??= circleOf(wait.n, n);
     }
-    const cards = [...groups.values()].map(({ key, kind, ids, wait, since, until, last, isHot, isRed }) => {
+    const cards = [...groups.values()].map(({ key, kind, ids, wait, since, until, last, isHot, circle }) => {
       const isOne = ids.length === 1, first = until < last ? "the first " : "";
       const many = wait.sort === "time" ? [`${first}until ${toMillis(until)}`] : [wait.many].flat();
       return {
-        key: isOne ? `t${ids[0]}` : key, ids, isHot, isRed, wait, name: isOne ? cast.name(ids[0]) : kind,
+        key: isOne ? `t${ids[0]}` : key, ids, isHot, isRed: Boolean(circle), circle, wait, name: isOne ? cast.name(ids[0]) : kind,
         note: clock > since ? `for ${lasting(clock - since)}` : "", reason: isOne ? wait.one : many,
       };
     });
-    cards.sort((a, b) => rank(a.wait) - rank(b.wait) || a.ids[0] - b.ids[0]);
+    // The tasks of a circle are above the others, each above the one that it waits for.
+    const inCircle = ({ circle, wait }) => (circle ? [circle.from, circle.waits.indexOf(wait.n)] : [Infinity, 0]);
+    const order = (card) => [...inCircle(card), rank(card.wait), card.ids[0]];
+    cards.sort((a, b) => {
+      const [before, after] = [order(a), order(b)], nth = before.findIndex((each, nth) => each !== after[nth]);
+      return nth < 0 ? 0 : before[nth] - after[nth];
+    });
     if (level < 2 || cards.length <= most) return cards;
     // The cards that have moved, those of a circle, and the largest groups.
     const worth = (card) => 4 * Boolean(card.isHot) + 2 * Boolean(card.isRed);
-    const order = cards.toSorted((a, b) => worth(b) - worth(a) || b.ids.length - a.ids.length);
-    const kept = new Set(order.slice(0, most - 1));
-    return [...cards.filter((card) => kept.has(card)), restOf(order.slice(most - 1), "w rest")];
+    const best = cards.toSorted((a, b) => worth(b) - worth(a) || b.ids.length - a.ids.length);
+    const kept = new Set(best.slice(0, most - 1));
+    return [...cards.filter((card) => kept.has(card)), restOf(best.slice(most - 1), "w rest")];
   }
 
   // Returns a duration with about three digits: `320 us`, `1.4 ms`, `2.67 s`.

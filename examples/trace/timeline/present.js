@@ -77,6 +77,27 @@ const hall = (() => {
     return found;
   }
 
+  // Draws the wait that closes each circle: from its last card back to its first. Each of its tasks
+  // must have a card.
+  function closeCircles(list, cards) {
+    const nodes = new Map([...list.children].map((node) => [node.dataset.key, node]));
+    for (const circle of new Set(cards.map(({ circle }) => circle).filter(Boolean))) {
+      const own = cards.filter((card) => card.circle === circle && card.ids.length === 1);
+      if (own.length < circle.waits.length || own.length < 2 || isNarrow()) continue;
+      list.append(backArrow(list, nodes.get(own.at(-1).key), nodes.get(own[0].key)));
+    }
+  }
+
+  function backArrow(list, last, first) {
+    const { top } = list.getBoundingClientRect(), arrow = box("div", "ring");
+    const [low, high] = [last, first].map((card) => {
+      const box = card.getBoundingClientRect();
+      return (box.top + box.bottom) / 2 - top;
+    });
+    Object.assign(arrow.style, { top: `${high}px`, height: `${low - high}px` });
+    return arrow;
+  }
+
   // The key of the card that shows each task.
   let shownIn = new Map(), shown = -1;
 
@@ -98,6 +119,7 @@ const hall = (() => {
       part(`${name}-size`).textContent = sizes[name] ? sizes[name].toLocaleString("en") : "";
       if (!lists[name].children.length) lists[name].replaceChildren(box("div", "nobody", "No task."));
     }
+    closeCircles(lists.waiting, cards);
     shownIn = new Map(cards.flatMap(({ key, ids }) => ids.map((id) => [id, key])));
     root.querySelectorAll(".ghost").forEach((ghost) => ghost.remove());
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches || isNarrow() || n === shown;

@@ -35,7 +35,7 @@ async function check(tab, world, log) {
   const { facts, columns } = await tab.call(inPage);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
-    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: log.name === "philosophers",
+    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: log.name === "philosophers", "a closed circle": log.name === "philosophers",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
     const seq = log.seqs[n], text = wanted.get(seq);
@@ -71,7 +71,7 @@ async function movesInPage() {
 async function inPage() {
   await opened;
   const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
-  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "small sentences": "" };
+  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "a closed circle": false, "small sentences": "" };
   const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
   const settle = () => document.getAnimations().forEach((it) => it.finish());
   const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
@@ -87,6 +87,7 @@ async function inPage() {
     const [running, ready, waiting] = lists.map(idsOf);
     columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting });
     facts.red ||= say.classList.contains("red");
+    facts["a closed circle"] ||= lists[2].querySelector(".ring") !== null;
     for (const list of lists) {
       if (list.scrollHeight > list.clientHeight + 1) facts.overflows ||= `${list.dataset.part} at line ${n + 1}`;
       const { right, bottom } = list.getBoundingClientRect();
