@@ -19,17 +19,17 @@ use kernel::trace::Span;
 use traps::Time;
 
 /// A line of such a log.
-struct Early<'t> {
+pub struct Early<'t> {
     at: Time,
     turn: u64,
-    task: u64,
-    verb: &'t str,
-    detail: &'t str,
+    pub task: u64,
+    pub verb: &'t str,
+    pub detail: &'t str,
 }
 
 impl Early<'_> {
     /// Reads a line. Returns `None` if the program printed it.
-    fn read(text: &str) -> Option<Early<'_>> {
+    pub fn read(text: &str) -> Option<Early<'_>> {
         let mut rest = text.trim_start();
         let mut word = || {
             let (word, others) = rest.split_once(' ').unwrap_or((rest, ""));

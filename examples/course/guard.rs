@@ -18,7 +18,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::{Path, PathBuf};
@@ -246,7 +246,7 @@ impl Run {
             let (program, work) = scratch.furnish(Path::new(&order.command[0]))?;
             command.arg("--").arg(program).args(&order.command[1..]).current_dir(&work);
             let path = env::var_os("PATH").unwrap_or_default();
-            command.env_clear().env("PATH", path).env("RUST_BACKTRACE", "0");
+            command.env_clear().env("PATH", path).env("RUST_BACKTRACE", "1");
             command.env("HOME", &work).env("TMPDIR", &work);
         }
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
@@ -315,7 +315,8 @@ impl Run {
             Some(Signal::XCPU) => format!("has used more than {} s of CPU time", limits.cpu),
             Some(Signal::XFSZ) => format!("has written a file of more than {} MiB", limits.file),
             Some(Signal::ABORT)
-                if read(&self.err, self.limits.output << 20)?.contains("memory allocation of ") =>
+                if read(&self.err, 0, self.limits.output << 20)?
+                    .contains("memory allocation of ") =>
             {
                 format!("uses more than {} MiB of memory", limits.memory)
             }
@@ -327,7 +328,7 @@ impl Run {
     /// Whether cargo waits for the lock of another cargo. Then it has compiled nothing. Later lines
     /// may come from a student's `compile_error!`.
     fn is_blocked(&self) -> io::Result<bool> {
-        let said = read(&self.err, self.limits.output << 20)?;
+        let said = read(&self.err, 0, self.limits.output << 20)?;
         let is_wait = |line: &str| line.trim_start().starts_with("Blocking waiting for file lock");
         Ok(!said.is_empty() && said.lines().all(is_wait))
     }
@@ -338,25 +339,27 @@ impl Run {
             Some(Over::Other(why)) => (false, Some(why)),
             None => (false, None),
         };
-        // The beginning of an endless output is enough.
+        // Of an endless output, the end shows what the program repeats, and the beginning of
+        // standard error has the first panic.
         let kept = if why.is_some() { 64 << 10 } else { self.limits.output << 20 };
+        let printed = self.out.metadata()?.len();
         let object = json!({
             "is_success": status.is_some_and(|status| status.success()),
             "code": status.and_then(|status| status.code()),
             "status": status.map_or(String::new(), |status| status.to_string()),
             "is_late": is_late,
             "stopped": why,
-            "stdout": read(&self.out, kept)?,
-            "stderr": read(&self.err, kept)?,
+            "stdout": read(&self.out, printed.saturating_sub(kept), kept)?,
+            "stderr": read(&self.err, 0, kept)?,
         });
         Ok(object.to_string())
     }
 }
 
-/// The first part of a file as text.
-fn read(mut file: &File, most: u64) -> io::Result<String> {
+/// A part of a file as text.
+fn read(mut file: &File, from: u64, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
-    file.rewind()?;
+    file.seek(SeekFrom::Start(from))?;
     file.take(most).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,7 +1,10 @@
 //! The work of a student, and the judgement that all labs have in common.
 
+use std::collections::BTreeMap;
+
 use testing::trace::{self, Line};
 
+use crate::early::Early;
 use crate::{code, panics};
 
 /// The work to judge.
@@ -90,20 +93,25 @@ pub fn judge(ended: &Ended, work: &Work, is_version_3: bool) -> Result<(), Strin
     if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {
         return Err(format!("still missing: {missing}"));
     }
+    let log = if work.log.trim().is_empty() { &ended.stderr } else { &work.log };
+    let repeated = || repeated(log, is_version_3);
     if let Some(limit) = ended.killed_after {
-        let log = if work.log.trim().is_empty() { &ended.stderr } else { &work.log };
         let is_line = |line: &&str| trace::line(line).is_ok() || !is_version_3;
         let last = log.lines().filter(|line| !line.is_empty()).rfind(is_line);
-        let last = last.map_or("it printed no line of its log".to_owned(), |line| {
-            format!("the last line of its log is `{}`", line.trim())
-        });
+        let last = last.map(|line| format!("the last line of its log is `{}`", line.trim()));
+        let last = repeated().or(last).unwrap_or("it printed no line of its log".to_owned());
         return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
     }
     if let Some(why) = &ended.stopped {
-        return Err(format!("your program {why}"));
+        let endless = repeated().map(|what| format!("; it does not come to an end: {what}"));
+        return Err(format!("your program {why}{}", endless.unwrap_or_default()));
     }
     if !ended.is_success {
-        return Err(failure(ended, &work.source));
+        let endless = ended.stderr.contains(ENDLESS).then(repeated).flatten();
+        return Err(match endless {
+            Some(what) => format!("your program does not come to an end: {what}"),
+            None => failure(ended, &work.source),
+        });
     }
     if work.log.trim().is_empty() {
         return Err("your program printed no log".to_owned());
@@ -129,6 +137,36 @@ fn rules(lines: &[Line<'_>], golden: &str) -> Result<(), String> {
     let (seq, rule, what) = (first.seq, first.rule, &first.what);
     Err(format!("line #{seq:04} of your log breaks the rule `{rule}`: {what}{line}"))
 }
+
+/// The message of [`testing::Setup`] about a run with too many events.
+const ENDLESS: &str = "the program does not end: more than ";
+
+/// The operation that a task repeats at the end of a log, in words.
+fn repeated(log: &str, is_version_3: bool) -> Option<String> {
+    let what = |line| {
+        if !is_version_3 {
+            let line = Early::read(line).filter(|line| OPERATIONS.contains(&line.verb))?;
+            let event = format!("{} {}", line.verb, line.detail.split(' ').next()?);
+            return Some(format!("its task {} repeats `{}`", line.task, event.trim_end()));
+        }
+        let line = trace::line(line).ok().filter(|line| OPERATIONS.contains(&line.verb))?;
+        let place = line.key("at").and_then(|at| at.rsplit_once(':'));
+        let place = place.map(|(file, line)| format!(" at {}:{line}", panics::of_student(file)));
+        let (task, name, operation) = (line.task, line.name(), line.word(0));
+        let place = place.unwrap_or_default();
+        Some(format!("its task {task} `{name}` repeats `{operation}`{place}"))
+    };
+    let mut counts = BTreeMap::<String, usize>::new();
+    for what in log.lines().rev().filter_map(what).take(200) {
+        *counts.entry(what).or_default() += 1;
+    }
+    let (what, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    // A few tasks may take turns.
+    (count >= 20).then_some(what)
+}
+
+/// The verbs of the lines that name an operation of a task.
+const OPERATIONS: [&str; 3] = ["block", "trap", "await"];
 
 /// The text of the first `todo!` that was reached.
 fn missing(text: &str) -> Option<String> {

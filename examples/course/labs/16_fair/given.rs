@@ -38,7 +38,7 @@ pub fn main(seed: u64) {
     let scenario::Scenario { items: count, work, period, ticks } = scenario::of(seed);
     let sim = Sim::new();
     let bench = Bench { clock: sim.clock(), work };
-    let ran = Setup::new().sim(sim).run(async move {
+    let ran = Setup::new().sim(sim).limit(100_000).run(async move {
         let (sender, items) = mpsc::named("items", count as usize);
         for item in 1..=count {
             sender.send(item).await?;

@@ -90,7 +90,7 @@ fn endless_output_stops_the_program() {
     let ran = run("chatter", AMPLE, "while :; do head -c 1M /dev/zero; done");
     let Limits { output, .. } = limits::RUN;
     assert_eq!(ran.stopped(), format!("has printed more than {output} MiB"));
-    assert!(ran.log.len() < 1 << 20, "only the begin is reported");
+    assert!(ran.log.len() < 1 << 20, "only the end is reported");
 }
 
 #[test]

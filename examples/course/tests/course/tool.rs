@@ -80,6 +80,27 @@ fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
     assert!(code == 2 && said.contains("is there already"), "{said}");
 }
 
+#[test]
+fn a_panic_of_the_library_and_an_endless_loop_are_placed_in_the_students_file() {
+    let scratch = Scratch::new("placed");
+    course_in(&scratch.0, &["start", "16"]);
+    let solution = labs::find(16).unwrap().text("solution.rs");
+    let said = |harm: &str| {
+        let source = solution.replacen("        match", &format!("{harm}\n        match"), 1);
+        fs::write(scratch.0.join("trapline-labs/16_fair/src/lab.rs"), source).unwrap();
+        course_in(&scratch.0, &["check", "16"]).1
+    };
+    assert_eq!(
+        said("drop(std::time::Duration::ZERO - std::time::Duration::MAX);"),
+        "your program panicked at src/lab.rs:11, `drop(std::time::Duration::ZERO - \
+         std::time::Duration::MAX);`: overflow when subtracting durations"
+    );
+    assert_eq!(
+        said("while true { yield_now().await? }"),
+        "your program does not come to an end: its task 4 `pump` repeats `yield` at src/lab.rs:11"
+    );
+}
+
 /// A class that hands in lab 13: ann is right, bob is not, eve has no lab, and the text of "joe,
 /// jr" cannot be read.
 fn class(scratch: &Scratch) -> String {

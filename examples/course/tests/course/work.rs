@@ -101,6 +101,47 @@ fn a_program_that_does_not_end_has_a_last_line() {
 }
 
 #[test]
+fn a_program_that_does_not_end_repeats_an_operation() {
+    let turn = " 0.000000       1  #0003   2 main     block    yield k=1 at=src/lab.rs:7\n \
+                0.000000       1  #0004   2 main     wake     yield k=1 cause=#0003\n";
+    let log = format!("{LOG}{}", turn.repeat(50));
+    let what = "its task 2 `main` repeats `yield` at src/lab.rs:7";
+    let late = Ended { killed_after: Some(Duration::from_secs(10)), ..Ended::default() };
+    assert_eq!(said(late, &log), format!("your program did not end in 10 s; {what}"));
+    let why = "has printed more than 8 MiB";
+    let stopped = Ended { stopped: Some(why.to_owned()), ..Ended::default() };
+    let endless = format!("your program {why}; it does not come to an end: {what}");
+    assert_eq!(said(stopped.clone(), &log), endless);
+    assert_eq!(said(stopped.clone(), LOG), format!("your program {why}"));
+    // The log of an early step names no place.
+    let simple = "   9   1 run\n   9   1 block\n".repeat(50);
+    let simple = judge(&stopped, &Work { log: simple, ..Work::default() }, false).unwrap_err();
+    let what = "its task 1 repeats `block`";
+    assert_eq!(simple, format!("your program {why}; it does not come to an end: {what}"));
+}
+
+#[test]
+fn a_panic_outside_of_the_students_file_names_the_line_that_led_to_it() {
+    let frames = "stack backtrace:\n   0: core::expect_failed\n             \
+                  at /rustc/1a2b/library/core/src/option.rs:9:5\n   1: lab::pump\n             \
+                  at /x/target/labs/16_fair/src/lab.rs:2:5\n   2: main\n             \
+                  at /x/target/labs/16_fair/src/main.rs:8:5\n";
+    let said = |place: &str| {
+        let stderr = format!("thread 'main' panicked at {place}:5:9:\nno\n{frames}");
+        let source = "fn f() {\n    left - right\n}\n".to_owned();
+        judge(&failed(&stderr), &Work { source, ..Work::default() }, true).unwrap_err()
+    };
+    let library = said("/rustc/1a2b/library/core/src/time.rs");
+    assert_eq!(library, "your program panicked at src/lab.rs:2, `left - right`: no");
+    let given = said("src/given.rs");
+    assert_eq!(given, "your program panicked at src/given.rs:5, called at src/lab.rs:2: no");
+    assert_eq!(said("src/lab.rs"), "your program panicked at src/lab.rs:5: no");
+    // Files of the repository are not the student's, even if it is in a folder with that name.
+    let crates = said("/home/me/labs/trapline/traps/src/task.rs");
+    assert!(crates.ends_with("/traps/src/task.rs:5, called at src/lab.rs:2: no"), "{crates}");
+}
+
+#[test]
 fn a_simple_log_of_a_step_is_not_parsed() {
     let work = Work { log: " 0.000000    1   1 run\n".to_owned(), ..Work::default() };
     let ended = Ended { is_success: true, ..Ended::default() };
