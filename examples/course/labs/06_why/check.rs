@@ -9,7 +9,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     let asked: Vec<_> = work.log.lines().filter_map(|line| line.strip_prefix("# why ")).collect();
     let right = match work.seed {
         0 => 3,
-        _ => lines.iter().filter(|line| line.task != 0).count(),
+        _ => lines.iter().filter(|line| line.task != 0 || line.verb == "fire").count(),
     };
     for each in &asked {
         let (asked, chain) = each.split_once(':').unwrap_or((each, ""));

@@ -92,7 +92,10 @@ fn asked(lines: &[Line], seed: u64) -> Vec<u64> {
     match seed {
         // Why was there tea, why did main wait for the water, and why was there a cup at all?
         0 => vec![last("note", 1), last("block", 1), last("spawn", 3)],
-        // All lines of tasks.
-        _ => lines.iter().filter(|line| line.task != 0).map(|line| line.seq).collect(),
+        // All lines of tasks, and what the time did.
+        _ => {
+            let is_asked = |line: &&Line| line.task != 0 || line.verb == "fire";
+            lines.iter().filter(is_asked).map(|line| line.seq).collect()
+        }
     }
 }

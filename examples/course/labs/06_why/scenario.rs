@@ -23,12 +23,22 @@ pub fn of(seed: u64) -> Job {
             water.late = Some(Box::new(job("honey", 100, vec![])));
             job("tea", 10, vec![job("cup", 0, vec![]), water, job("leaves", 3000, vec![])])
         }
-        _ => drawn(seed, 1, 4),
+        _ => {
+            let mut job = drawn(seed, 1, 4);
+            job.children.push(nested(40));
+            job
+        }
     }
 }
 
 fn job(name: &'static str, millis: u64, children: Vec<Job>) -> Job {
     Job { name, takes: Duration::from_millis(millis), children, late: None }
+}
+
+/// A job with this many generations below it, each of one child: the chains are long.
+fn nested(depth: u64) -> Job {
+    let child = depth.checked_sub(1).map(nested);
+    job("kettle", if depth == 0 { 50 } else { 0 }, child.into_iter().collect())
 }
 
 /// Draws a job with up to two children, and with fewer than `depth` generations below it.
