@@ -23,7 +23,9 @@ pub fn check(work: &Work) -> Result<(), String> {
     }
     message(&lines, pieces)?;
     // A piece that is there from the start needs no wait.
-    let times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
+    let mut times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
+    let last = pieces[end].at;
+    times.extend(scenario::false_alarms(work.seed).into_iter().filter(|at| *at < last));
     let right = times.iter().filter(|at| !at.is_zero()).count();
     let registered = lines.iter().filter(|line| line.verb == "register").count();
     if registered > 1 {
@@ -85,6 +87,14 @@ fn waits_after_not_yet(lines: &[Line<'_>]) -> Result<(), String> {
     Ok(())
 }
 
+/// A long message, by its ends.
+fn short(message: &str) -> String {
+    match (message.get(..20), message.len().checked_sub(20).and_then(|from| message.get(from..))) {
+        (Some(first), Some(last)) if message.len() > 60 => format!("{first} ... {last}"),
+        _ => message.to_owned(),
+    }
+}
+
 /// The message is right, and it is there with its last piece.
 fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
     let right: String = pieces.iter().map(|piece| piece.text).collect();
@@ -108,6 +118,7 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
         } else {
             ""
         };
+        let (message, right) = (short(message), short(&right));
         return Err(format!("the message is `{message}`, and not `{right}`{why}"));
     }
     let mut reads = lines.iter().filter(|line| is_read(line) && line.word(0) == "read");

@@ -40,7 +40,8 @@ async fn read(pieces: Vec<Piece>) {
 pub fn main(seed: u64) {
     let pieces = scenario::of(seed);
     // Pieces that arrive at one time make the wire ready once.
-    let times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
+    let mut times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
+    times.extend(scenario::false_alarms(seed));
     let ready = |sim: Sim, at| sim.ready_at(Time(at), DESCRIPTOR as i32, Direction::Read);
     let sim = times.into_iter().filter(|at| !at.is_zero()).fold(Sim::new(), ready);
     let ran = Kernel::new(sim).run(async {

@@ -1,4 +1,4 @@
-// says: line #0025: `reader` has read `no` after the full stop, so it is lost for the next message
+// says: line #0039: `reader` has read `no` after the full stop, so it is lost for the next message
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

@@ -1,0 +1,22 @@
+// says: the message is `the v1.2 is`, and not `the v1.2 is out.`: it ends with the first piece that ends with a full stop, and not before
+// demand: The message is `hello.`, at 2 s.
+//! Yours: a message that comes in pieces.
+
+use super::given::Wire;
+use super::kernel::Error;
+
+/// Reads pieces until a piece ends with a full stop. Returns the message.
+pub async fn message(wire: &Wire) -> Result<String, Error> {
+    let mut message = String::new();
+    loop {
+        match wire.try_read().await {
+            // A read of nothing is the end, as of a socket.
+            Some("") => return Ok(message),
+            Some(piece) => message += piece,
+            None => wire.io.readable().await?,
+        }
+        if message.ends_with('.') {
+            return Ok(message);
+        }
+    }
+}
