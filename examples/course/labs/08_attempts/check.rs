@@ -37,7 +37,7 @@ pub fn check(work: &Work) -> Result<(), String> {
         let right = right(call, start);
         let notes = calls.next().ok_or_else(|| format!("the program ended after {nth} calls"))?;
         compare(notes, &right)
-            .and_then(|()| interrupt_of_the_third(&lines, notes, right.end))
+            .and_then(|()| interrupt_of_the_last(&lines, notes, right.end))
             .map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
         start = right.at;
     }
@@ -137,10 +137,10 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     }
 }
 
-/// The interrupt that leaves the call after three timeouts is that of the third attempt.
-fn interrupt_of_the_third(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
-    let third = notes.iter().find(|note| note.detail() == "attempt 3");
-    let Some(third) = third.filter(|_| end == End::ThirdTimeout) else { return Ok(()) };
+/// The interrupt that leaves the call is that of its last attempt.
+fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
+    let last = notes.iter().rfind(|note| note.word(0) == "attempt");
+    let Some(last) = last.filter(|_| !matches!(end, End::Value(_))) else { return Ok(()) };
     // The caller's scope closes with the interrupt, just before the result is noted.
     let result = notes.iter().find(|note| note.word(0) == "no");
     let close = lines.iter().rfind(|line| {
@@ -149,10 +149,11 @@ fn interrupt_of_the_third(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> 
     let scope = close.and_then(|close| close.words().find_map(|word| word.strip_prefix("scope=")));
     let fired = lines.iter().find(|line| line.verb == "fire" && Some(line.word(0)) == scope);
     match (scope, fired) {
-        (Some(scope), Some(fired)) if fired.seq < third.seq => Err(format!(
-            "it returns the interrupt of scope {scope}, which fired at {}, before attempt 3; \
-             return the interrupt of attempt 3",
-            fired.at
+        (Some(scope), Some(fired)) if fired.seq < last.seq => Err(format!(
+            "it returns the interrupt of scope {scope}, which fired at {}, before {1}; return the \
+             interrupt of {1}",
+            fired.at,
+            last.detail()
         )),
         _ => Ok(()),
     }

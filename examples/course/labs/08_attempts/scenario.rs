@@ -47,9 +47,15 @@ pub fn of(seed: u64) -> Vec<Call> {
             call(3250, [slow, Fails(ms(400)), Value(ms(100))], 9),
             call(1250, [Value(ms(900)), slow, slow], 40),
             call(2250, [slow, slow, Value(ms(900))], 3),
+            // The deadline of the caller is that of an attempt.
+            call(1000, [slow, slow, slow], 11),
+            call(2000, [slow, slow, Value(ms(100))], 12),
+            call(3000, [slow, slow, slow], 13),
+            call(4250, [Fails(ms(600)), Value(ms(100)), Value(ms(100))], 14),
+            call(4250, [slow, slow, Fails(ms(700))], 15),
         ],
         _ => {
-            // No two deadlines are equal.
+            // No two deadlines of a call are equal.
             let attempt = |nth| match (draw(seed, nth, 7), 30 + 100 * draw(seed, nth + 50, 8)) {
                 (0..=3, takes) => Value(ms(1000 + takes)),
                 (4..=5, takes) => Value(ms(takes)),
