@@ -175,7 +175,14 @@ fn given(transfer: &Transfer<'_>) -> Result<(), String> {
     let end = transfer.returned.seq;
     if let (Some(taken), None) = (transfer.note("taken"), transfer.note("given")) {
         let taken = taken.seq;
-        return Err(match transfer.interrupted(taken) {
+        let is_cut = |line: &&&Line<'_>| line.verb == "deliver" && line.event().contains("= !");
+        let after = transfer.lines.iter().filter(|line| line.seq > taken);
+        return Err(match after.filter(is_cut).next_back() {
+            Some(cut) if !cut.event().contains("= !cancelled") => format!(
+                "line #{:04}: the deadline of `{name}` ended its wait while it gave once more; \
+                 the money was taken in line #{taken:04}, and is lost",
+                cut.seq
+            ),
             Some(cut) => format!(
                 "line #{:04}: the cancellation of `{name}` ended its wait while it gave; the money \
                  was taken in line #{taken:04}, and is lost",

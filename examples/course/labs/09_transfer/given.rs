@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
+use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn, timeout_after};
 use super::scenario::{self, Phase, Scenario};
 
 /// The two accounts of a transfer. A wait that is interrupted has done nothing.
@@ -45,8 +45,13 @@ impl Bank {
     }
 }
 
-async fn customer(bank: Bank) {
-    match super::lab::transfer(bank).await {
+async fn customer(bank: Bank, limit: Option<Duration>) {
+    let transfer = super::lab::transfer(bank);
+    let result = match limit {
+        Some(limit) => timeout_after(limit, transfer).await,
+        None => transfer.await,
+    };
+    match result {
         Ok(()) => note("returned Ok"),
         Err(interrupt) => note(format_args!("returned {interrupt}")),
     }
@@ -61,7 +66,7 @@ async fn cancel(task: Task<()>, after: Duration) -> Result<(), Error> {
 async fn main_task(Scenario { spans, customers }: Scenario) -> Result<(), Error> {
     let mut tasks = Vec::new();
     for each in customers {
-        let mut customer = spawn(each.name, customer(Bank { spans })).await;
+        let mut customer = spawn(each.name, customer(Bank { spans }, each.limit)).await;
         tasks.push(match each.cancelled {
             Some((_, after)) => spawn("boss", cancel(customer, after)).await,
             None => spawn("friend", async move { customer.join().await }).await,

@@ -19,6 +19,9 @@ pub struct Customer {
     pub name: &'static str,
     /// The phase in which the transfer is cancelled, and the time from the start.
     pub cancelled: Option<(Phase, Duration)>,
+    /// The deadline of the customer, from the start.
+    #[allow(dead_code, reason = "check does not ask")]
+    pub limit: Option<Duration>,
 }
 
 pub struct Scenario {
@@ -41,11 +44,20 @@ pub fn of(seed: u64) -> Scenario {
     for (phase, name) in PHASES.into_iter().zip(["early", "middle", "late", "last"]) {
         let span = spans[phase as usize];
         let into = if seed == 0 { span / 2 } else { 1 + draw(seed, 10 + start, span - 1) };
-        customers.push(Customer { name, cancelled: Some((phase, tenths(start + into))) });
+        let cancelled = Some((phase, tenths(start + into)));
+        customers.push(Customer { name, cancelled, limit: None });
         start += span;
     }
-    customers.push(Customer { name: "calm", cancelled: None });
+    customers.push(Customer { name: "calm", cancelled: None, limit: None });
     customers.rotate_left(if seed == 0 { 0 } else { draw(seed, 5, 5) as usize });
+    if seed != 0 {
+        // The deadline passes after the cancellation, before another `give` could end.
+        let [look_up, take, give, _] = spans;
+        let cancelled = look_up + take + 1;
+        let limit = Some(tenths(cancelled + give / 2));
+        let cancelled = Some((Phase::Give, tenths(cancelled)));
+        customers.push(Customer { name: "hurried", cancelled, limit });
+    }
     Scenario { spans: spans.map(tenths), customers }
 }
 
