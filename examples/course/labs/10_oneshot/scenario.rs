@@ -27,12 +27,24 @@ pub fn of(seed: u64) -> Vec<Channel> {
         }
     };
     let channel = |task, at, value| Channel { task, wakes: Vec::new(), at, value };
-    vec![
+    let mut channels = vec![
         channel("early", 0, Some(values[0])),
         channel("gone", 0, None),
         Channel { wakes, ..channel("parked", times[0], Some(values[1])) },
         channel("closed", times[1], None),
         channel("heir", times[2], Some(values[2])),
         channel("nobody", times[3], Some(values[3])),
-    ]
+    ];
+    if seed > 0 {
+        channels.push(channel("nobody", times[3] + 2, None));
+    }
+    if seed > 1 {
+        // They all receive at one time.
+        let crowd = |nth| {
+            let name: &str = Box::leak(format!("crowd-{nth}").into_boxed_str());
+            channel(name, 70, (nth % 3 > 0).then_some(nth))
+        };
+        channels.extend((1..=150).map(crowd));
+    }
+    channels
 }
