@@ -22,6 +22,8 @@ struct Expected {
     head: Option<Time>,
     /// The phase whose deadline passes last, and when it began.
     passed: Option<(&'static str, Duration, Time)>,
+    /// When the connection is cancelled, before it could end.
+    cancelled: Option<Time>,
 }
 
 impl Expected {
@@ -50,7 +52,13 @@ impl Expected {
                 now += tenths(client.take);
             }
         }
-        Expected { is, earliest: now, latest: now + late, head, passed }
+        let mut expected =
+            Expected { is, earliest: now, latest: now + late, head, passed, cancelled: None };
+        if let Some(at) = client.cancelled.map(|at| Time::ZERO + tenths(at)) {
+            let cancelled = Some(at);
+            expected = Expected { is: "closed", earliest: at, latest: at, cancelled, ..expected };
+        }
+        expected
     }
 }
 
@@ -120,6 +128,12 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
 
 /// Why an end is wrong.
 fn why(expected: &Expected, is: &str, at: Time) -> String {
+    if let Some(cancelled) = expected.cancelled {
+        return format!(
+            "the server cancelled it at {cancelled}, and no deadline had passed: return an \
+             interrupt that is not yours"
+        );
+    }
     let Some((phase, span, from)) = expected.passed else {
         return match (is, expected.head.is_some_and(|head| at > head)) {
             ("closed", true) => {

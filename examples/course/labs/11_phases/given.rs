@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::kernel::{Error, Interrupt, Kernel, Sim, note, sleep, spawn};
+use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
 use super::scenario::{self, Client, NEVER};
 pub use super::scenario::{FIRST, HEAD, WRITE};
 
@@ -47,11 +47,24 @@ async fn connection(peer: Peer) {
     }
 }
 
+/// Cancels a connection, as a server does that shuts down.
+async fn cancel(task: Task<()>, after: Duration) {
+    let cancelled = async {
+        sleep(after).await?;
+        task.cancel().await
+    };
+    cancelled.await.expect("no task cancels this one");
+}
+
 async fn main_task(clients: Vec<Client>) -> Result<(), Error> {
     let mut tasks = Vec::new();
     for client in clients {
-        let (name, lines) = (client.name, Cell::new(0));
-        tasks.push(spawn(name, connection(Peer { client, lines })).await);
+        let (name, lines, cancelled) = (client.name, Cell::new(0), client.cancelled);
+        let task = spawn(name, connection(Peer { client, lines })).await;
+        tasks.push(match cancelled {
+            Some(at) => spawn("boss", cancel(task, tenths(at))).await,
+            None => task,
+        });
     }
     for task in &mut tasks {
         task.join().await?;

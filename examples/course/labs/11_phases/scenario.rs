@@ -20,6 +20,8 @@ pub struct Client {
     pub lines: Vec<u64>,
     /// The time until the client takes the answer.
     pub take: u64,
+    /// The time at which the server cancels the connection, before it could end.
+    pub cancelled: Option<u64>,
 }
 
 /// Longer than any wait.
@@ -27,7 +29,11 @@ pub const NEVER: u64 = 36_000;
 
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Vec<Client> {
-    let client = |name, first, lines, take| Client { name, first, lines, take };
+    let client = |name, first, lines, take| Client { name, first, lines, take, cancelled: None };
+    let cancelled = |name, first, lines, take, at| Client {
+        cancelled: Some(at),
+        ..client(name, first, lines, take)
+    };
     let draw = |nth, from, to| from + draw(seed, nth, to - from);
     match seed {
         0 => vec![
@@ -45,6 +51,10 @@ pub fn of(seed: u64) -> Vec<Client> {
             client("trickle", 45, vec![9; 40], 38),
             client("greedy", 3, vec![2, 40, 2], 70),
             client("deaf", 45, vec![1, 1, 200], 45),
+            client("instant", 0, vec![0], 0),
+            cancelled("early", 40, vec![10], 10, 23),
+            cancelled("unwanted", 10, vec![40; 2], 10, 63),
+            cancelled("last", 5, vec![10], 30, 28),
         ],
         _ => vec![
             client("quick", draw(1, 1, 20), vec![draw(2, 1, 9); draw(3, 1, 10) as usize], 7),
@@ -53,6 +63,7 @@ pub fn of(seed: u64) -> Vec<Client> {
             client("trickle", draw(8, 1, 45), vec![draw(9, 10, 40); 20], draw(10, 1, 39)),
             client("greedy", draw(11, 1, 45), vec![draw(12, 1, 30); 3], draw(13, 42, 90)),
             client("deaf", draw(14, 1, 45), vec![draw(15, 15, 60); 9], draw(16, 42, 90)),
+            cancelled("unwanted", draw(17, 1, 30), vec![40; 2], 10, draw(18, 32, 80)),
         ],
     }
 }
