@@ -90,8 +90,11 @@ pub fn of(seed: u64) -> Scenario {
                 ("chatty", [vec![(1, draw(8, 30, 60))], vec![(draw(9, 1, 9), 30); 9]].concat()),
                 ("jammed", vec![(draw(10, 1, 20), draw(11, 160, 700))]),
                 ("fresh", vec![(draw(12, 60, 200), 10)]),
+                ("wedged", vec![(draw(16, 1, 20), draw(17, 160, 700))]),
+                ("frozen", vec![(draw(18, 1, 20), draw(19, 160, 700))]),
+                ("lost", vec![(draw(20, 1, 20), draw(21, 160, 700))]),
             ];
-            drawn.rotate_left(draw(13, 0, 6) as usize);
+            drawn.rotate_left(draw(13, 0, 9) as usize);
             drawn
         }
     };
