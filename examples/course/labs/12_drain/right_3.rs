@@ -14,7 +14,7 @@ pub async fn shut_down(
     connections: Connections,
 ) -> Result<(), Error> {
     // All together: the acceptor is one of those that can go at once.
-    let accepting = spawn("closer", async move { acceptor.cancel().await });
+    let accepting = spawn("end of accepting", async move { acceptor.cancel().await });
     let mut accepting = accepting.await;
     accepting.join().await??;
     let open = connections.take();

@@ -33,7 +33,7 @@ pub async fn spawn<T: 'static>(name: &str, future: impl Future<Output = T> + 'st
     let output = Rc::new(RefCell::new(None));
     let slot = output.clone();
     let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
-    match call(Trap::Spawn(NewTask { name: name.to_owned(), body })).await {
+    match call(Trap::Spawn(NewTask { name: name.replace(' ', "_"), body })).await {
         Reply::Task(id) => Task { id, output },
         other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
     }

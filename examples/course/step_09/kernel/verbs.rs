@@ -43,7 +43,7 @@ pub fn spawn<T: 'static>(
     let output = Rc::new(RefCell::new(None));
     let slot = output.clone();
     let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
-    let call = call(Trap::Spawn(NewTask { name: name.to_owned(), body }));
+    let call = call(Trap::Spawn(NewTask { name: name.replace(' ', "_"), body }));
     async move {
         match call.await {
             Reply::Task(id) => Task { id, output },
