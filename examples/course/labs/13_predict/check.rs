@@ -131,10 +131,18 @@ fn extras(right: &Line<'_>, said: &Said<'_>, line: &Line<'_>) -> Result<(), Stri
             return wrong(format!("its {name} `{column}`"));
         }
     }
-    for word in line.words() {
+    let mut keys = Vec::new();
+    for word in line.words().skip(about(line).len()) {
         let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            continue;
+            match line.outcome() {
+                Some(outcome) if word == "=" || outcome.contains(word) => continue,
+                _ => return wrong(format!("`{word}`")),
+            }
         };
+        if keys.contains(&key) {
+            return Err(format!("line #{seq:04}: `{key}=` is there twice; keep one of them"));
+        }
+        keys.push(key);
         let expected = right.key(key);
         let is_same = expected == Some(value) || expected.and_then(span) == span(value);
         if !["k", "cause"].contains(&key) && (expected.is_none() || !is_same) {
