@@ -65,11 +65,18 @@ fn ran(lines: &[Line<'_>], run: &Line<'_>) -> Duration {
 
 fn is_longest(lines: &[Line<'_>], longest: &Line<'_>, said: &str) -> Result<(), String> {
     // The rest of the line may follow.
-    let number = said.split_whitespace().next().unwrap_or(said).trim_matches('`');
-    let number = number.trim_start_matches('#').parse::<u64>();
-    let number = number.map_err(|_| format!("`{said}` is no number of a line; expected #0021"))?;
+    let number_of = |word: &str| word.trim_matches('`').trim_start_matches('#').parse::<u64>().ok();
+    let mut words = said.split_whitespace();
+    let number = words.next().and_then(number_of);
+    let number =
+        number.ok_or_else(|| format!("`{said}` is no number of a line; expected #0021"))?;
     if number == longest.seq {
-        return Ok(());
+        let text = longest.to_string();
+        let is_of_line = |word: &str| text.split_whitespace().any(|of_line| of_line == word);
+        return match words.find(|word| number_of(word).is_some() && !is_of_line(word)) {
+            Some(_) => Err(format!("`run: {said}` is more than the number of a line")),
+            None => Ok(()),
+        };
     }
     let line = lines.iter().find(|line| line.seq == number);
     let line = line.ok_or_else(|| format!("the log has no line #{number:04}"))?;
