@@ -42,8 +42,23 @@ fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
         }
         next += 1;
     }
-    let (done, all) = (next - 1, scenario.items);
-    if done == all { Ok(()) } else { Err(format!("`pump` has done {done} of its {all} items")) }
+    let Some(cancel) = lines.iter().find(|line| line.verb == "cancel" && line.task == pump) else {
+        let (done, all) = (next - 1, scenario.items);
+        let why = format!("`pump` has done {done} of its {all} items");
+        return if done == all { Ok(()) } else { Err(why) };
+    };
+    // The yield in which it was cancelled may have ended, so it does one more.
+    match lines.iter().filter(|line| is_item(line) && line.seq > cancel.seq).nth(1) {
+        Some(second) => Err(format!(
+            "line #{:04}: item {} was done, the second since `pump` was cancelled in #{:04}; the \
+             next trap that parks returns the cancellation as an error, and this error is to end \
+             the task",
+            second.seq,
+            second.word(1),
+            cancel.seq
+        )),
+        None => Ok(()),
+    }
 }
 
 fn timers(lines: &[Line<'_>]) -> Result<(), String> {

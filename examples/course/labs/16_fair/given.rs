@@ -1,4 +1,4 @@
-//! Given: a task that needs the CPU every 10 ms, and a task that always has work.
+//! Given: a task that needs the CPU at certain times, and a task that always has work.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ impl Bench {
     }
 }
 
-async fn tick(ticks: u32, period: Duration) -> Result<(), Error> {
-    for tick in 1..=ticks {
+async fn tick(periods: Vec<Duration>) -> Result<(), Error> {
+    for (tick, period) in (1..).zip(periods) {
         sleep(period).await?;
         note(format!("tick {tick}"));
     }
@@ -35,7 +35,7 @@ async fn tick(ticks: u32, period: Duration) -> Result<(), Error> {
 }
 
 pub fn main(seed: u64) {
-    let scenario::Scenario { items: count, work, period, ticks } = scenario::of(seed);
+    let scenario::Scenario { items: count, work, periods, is_cancelled } = scenario::of(seed);
     let sim = Sim::new();
     let bench = Bench { clock: sim.clock(), work };
     let ran = Setup::new().sim(sim).limit(100_000).run(async move {
@@ -44,9 +44,13 @@ pub fn main(seed: u64) {
             sender.send(item).await?;
         }
         drop(sender);
-        let mut ticker = spawn("ticker", tick(ticks, period)).await;
+        let mut ticker = spawn("ticker", tick(periods)).await;
         let mut pump = spawn("pump", super::lab::pump(items, bench)).await;
         ticker.join().await??;
+        if is_cancelled {
+            pump.cancel_because("the bench is closed").await?;
+            return Ok(());
+        }
         pump.join().await?
     });
     ran.output.expect("nothing interrupts these tasks");

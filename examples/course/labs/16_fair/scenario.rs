@@ -9,20 +9,24 @@ pub struct Scenario {
     pub items: u32,
     /// The CPU time that each item needs.
     pub work: Duration,
-    /// The time between two ticks.
-    pub period: Duration,
-    pub ticks: u32,
+    /// The time before each tick. All ticks are due while there are items left.
+    pub periods: Vec<Duration>,
+    /// Whether main cancels the pump after the last tick.
+    pub is_cancelled: bool,
 }
 
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Scenario {
     let (items, work, period) = match seed {
         0 => (40, 1, 10),
-        1 => (50, 4, 11),
-        _ => (20 + draw(seed, 1, 40), 2 + draw(seed, 2, 4), 7 + draw(seed, 3, 10)),
+        1 => (80, 4, 9),
+        _ => (80 + draw(seed, 1, 40), 4 + draw(seed, 2, 2), 7 + draw(seed, 3, 6)),
     };
-    // All ticks are due while there are items left.
-    let ticks = items * work / period;
     let ms = Duration::from_millis;
-    Scenario { items: items as u32, work: ms(work), period: ms(period), ticks: ticks as u32 }
+    // Each sleep is longer than the one before, so that no rhythm of the pump suits them all.
+    let periods = match seed {
+        0 => vec![ms(period); 4],
+        _ => (0..12).map(|nth| ms(period + nth)).collect(),
+    };
+    Scenario { items: items as u32, work: ms(work), periods, is_cancelled: seed > 1 }
 }
