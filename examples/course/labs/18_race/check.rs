@@ -37,13 +37,13 @@ fn is_of_patience(
     lines: &[Line<'_>],
     timeouts: &[&Line<'_>],
 ) -> Result<(), String> {
-    let asked = scenario.patience.as_millis();
+    let asked = scenario.patience;
     let wrong = timeouts
         .iter()
         .find(|line| span(line.word(1)).is_none_or(|span| span != scenario.patience));
     if let Some(wrong) = wrong {
         return Err(format!(
-            "line #{:04}: this timeout of the asker is {} long; its patience is {asked}ms",
+            "line #{:04}: this timeout of the asker is {} long; its patience is {asked:?}",
             wrong.seq,
             wrong.word(1)
         ));
@@ -54,7 +54,7 @@ fn is_of_patience(
     match late {
         Some(late) => Err(format!(
             "line #{:04}: the asker begins to wait here at {}; it is to wait once, from its \
-             beginning and for {asked}ms at most",
+             beginning and for {asked:?} at most",
             late.seq, late.at
         )),
         None => Ok(()),

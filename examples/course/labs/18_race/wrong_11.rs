@@ -1,4 +1,4 @@
-// says: line #0020: the value won the race, but the log says `the asker has 42`; `ask` is to return the answer of the sender, 7
+// says: line #0019: the value won the race, but the log says `the asker has 42`; `ask` is to return the answer of the sender, 7
 // demand: The value with the asker.
 //! The value of the page, whatever the sender has answered.
 

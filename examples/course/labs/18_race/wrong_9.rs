@@ -1,4 +1,4 @@
-// says: line #0018: the asker runs at 0.040000, before its deadline 0.070000, and its wait is over, so the timeout had no part in it; after `send`, the sender must hold the CPU until the deadline has passed
+// says: line #0013: the deadline 0.003000 passed and no value was there, so the asker got the timeout; the value must be sent before, and the asker must not run in between
 // demand: A race that the value wins.
 //! The numbers of the page in place of the patience that `ask` was given.
 
