@@ -104,7 +104,10 @@ fn gives_up_in_time(
 /// The caller has waited for the thread itself, not for a time.
 fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>, end: &Line<'_>) -> Result<(), String> {
     let is_later = |line: &&Line<'_>| line.seq > abandon.seq && line.seq < end.seq;
-    let is_sleep = |line: &&Line<'_>| line.verb == "block" && line.word(0) == "sleep";
+    let is_sleep = |line: &&Line<'_>| {
+        // In a race the wait is an `await` line.
+        ["block", "await"].contains(&line.verb) && line.word(0) == "sleep"
+    };
     if let Some(sleep) = lines.iter().filter(is_later).find(is_sleep) {
         return Err(format!(
             "line #{:04}: the task `{}` sleeps until {} while the thread works, which is a guess; \
