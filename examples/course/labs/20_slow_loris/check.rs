@@ -23,6 +23,14 @@ pub fn check(work: &Work) -> Result<(), String> {
     }
     has_answered(&scenario, &lines)?;
     let (loris, silent) = (end("loris")?, end("silent")?);
+    let is_unanswered = |line: &&Line<'_>| line.detail() == "has no answer to its first request";
+    if let Some(client) = [loris, silent].into_iter().find(is_unanswered) {
+        return Err(format!(
+            "line #{:04}: `{}` has no answer to its first request, which it has sent at once",
+            client.seq,
+            client.name()
+        ));
+    }
     if !loris.detail().starts_with("is cut off") {
         return Err(still_there(&scenario, &lines, loris));
     }
@@ -45,7 +53,8 @@ fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
     let mut expected = scenario.requests.iter();
     for line in answers {
         let Some(answered) = line.detail().strip_prefix("answers ") else { continue };
-        if line.name() == "conn-1" && answered.len() == scenario.bytes {
+        let is_first = line.name() != "conn-2" && Some(answered) == scenario.first;
+        if is_first || (line.name() == "conn-1" && answered.len() == scenario.bytes) {
             continue;
         }
         if expected.next() != Some(&answered) {
@@ -85,8 +94,12 @@ fn is_ended_by_deadline(
             fire.seq, set.seq
         ));
     }
-    let start = lines.iter().find(|line| line.verb == "run" && line.name() == task);
-    let took = fire.at.since(start.map_or(set.at, |start| start.at));
+    let run = lines.iter().find(|line| line.verb == "run" && line.name() == task);
+    let start = match answers_first(scenario, lines, task) {
+        Some(line) => line.at + scenario.answer,
+        None => run.map_or(set.at, |run| run.at),
+    };
+    let took = fire.at.since(start);
     if took != scenario.limit {
         return Err(format!(
             "line #{:04}: the request of `{name}` is ended {} s after the server began to wait for \
@@ -96,6 +109,16 @@ fn is_ended_by_deadline(
         ));
     }
     Ok(())
+}
+
+/// The line at which the task answers the first request of a client that is slow after it.
+fn answers_first<'l>(
+    scenario: &Scenario,
+    lines: &'l [Line<'l>],
+    task: &str,
+) -> Option<&'l Line<'l>> {
+    let note = format!("answers {}", scenario.first?);
+    lines.iter().find(|line| line.name() == task && line.verb == "note" && line.detail() == note)
 }
 
 /// A connection has one deadline, however many requests it makes.
@@ -184,12 +207,20 @@ fn still_there(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> Strin
             fire.seq
         );
     }
-    let (arms, timeouts) = set_by(lines, "conn-1");
+    // Of the request that is slow.
+    let since = answers_first(scenario, lines, "conn-1").map_or(0, |line| line.seq);
+    let slow: Vec<Line<'_>> = lines.iter().filter(|line| line.seq > since).cloned().collect();
+    let (arms, timeouts) = set_by(&slow, "conn-1");
     let is_made = |line: &&Line<'_>| {
         line.name() == "conn-1" && line.word(0).starts_with("connection_deadline")
     };
     match (&arms[..], &timeouts[..]) {
         ([], []) => match lines.iter().find(is_made) {
+            Some(_) if since > 0 => format!(
+                "line #{:04}: {held}, and no deadline was in force since its first request: each \
+                 request has a limit",
+                end.seq
+            ),
             Some(made) => format!(
                 "line #{:04}: the deadline of `conn-1` is made here and never armed, so it cannot \
                  fire: {held}",

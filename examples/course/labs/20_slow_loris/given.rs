@@ -27,8 +27,22 @@ async fn has_answer(stream: &mut PipeEnd) -> bool {
     matches!(stream.read(&mut [0; 16]).await, Ok(1..))
 }
 
+/// Makes the first request of a client that is slow after it. Returns whether it has an answer.
+async fn begins(stream: &mut PipeEnd, scenario: &Scenario) -> bool {
+    let Some(request) = scenario.first else { return true };
+    let line = format!("{request}\n");
+    let has_begun = stream.write_all(line.as_bytes()).await.is_ok() && has_answer(stream).await;
+    if !has_begun {
+        note("has no answer to its first request");
+    }
+    has_begun
+}
+
 /// Sends a byte from time to time, so that the connection is never idle for long.
 async fn loris(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
+    if !begins(&mut stream, &scenario).await {
+        return Ok(());
+    }
     sleep(scenario.every / 2).await?;
     let bytes = scenario.bytes;
     for sent in 0..=bytes {
@@ -45,6 +59,9 @@ async fn loris(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
 
 /// Sends nothing, and waits for three times the limit.
 async fn silent(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
+    if !begins(&mut stream, &scenario).await {
+        return Ok(());
+    }
     let mut buf = [0; 16];
     let is_cut = ignore_after(3 * scenario.limit, stream.read(&mut buf)).await?.is_some();
     note(if is_cut { "is cut off" } else { "leaves" });

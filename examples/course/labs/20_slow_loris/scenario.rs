@@ -13,6 +13,8 @@ pub struct Scenario {
     pub every: Duration,
     /// The number of bytes of the loris, which take three times the limit.
     pub bytes: usize,
+    /// The request that the loris and the silent client make before all else, at once.
+    pub first: Option<&'static str>,
     /// The requests of the honest client.
     pub requests: Vec<&'static str>,
     /// Each request of the honest client has two pieces. Each piece takes this time.
@@ -21,23 +23,26 @@ pub struct Scenario {
     pub answer: Duration,
 }
 
-const REQUESTS: [&str; 6] =
-    ["one tea", "one cake", "two rolls", "one soup", "six eggs", "one pear"];
+const REQUESTS: [&str; 6] = ["one tea", "one cake", "two rolls", LONG, "six eggs", "one pear"];
+
+const LONG: &str =
+    "one breakfast: two rolls, butter, honey, an egg, cheese, ham and a pot of coffee";
 
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Scenario {
     let (limit, every, count, answer) = match seed {
         0 => (10, 1000, 2, 3),
-        1 => (16, 700, 4, 8),
+        1 => (16, 700, 4, 40),
         _ => {
             let limit = 8 + draw(seed, 1, 20);
-            (limit, 300 + draw(seed, 2, 1500), 2 + draw(seed, 3, 5), limit / 2)
+            (limit, 300 + draw(seed, 2, 1500), 40 + draw(seed, 3, 10), 2 * limit)
         }
     };
     Scenario {
         limit: Duration::from_secs(limit),
         every: Duration::from_millis(every),
-        requests: REQUESTS[..count as usize].to_vec(),
+        first: (seed > 0).then_some("one cup"),
+        requests: REQUESTS.into_iter().cycle().take(count as usize).collect(),
         bytes: (limit * 3000 / every) as usize,
         piece: Duration::from_millis(limit * 300),
         answer: Duration::from_secs(answer),

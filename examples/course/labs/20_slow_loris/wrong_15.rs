@@ -1,0 +1,37 @@
+// says: line #0640: the loris held its connection until 127.950000, and no deadline was in force since its first request: each request has a limit
+// demand: The limit is exact.
+//! Only the first request has a limit: a client that has sent one is no loris.
+
+use std::io;
+use std::time::Duration;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::connection_deadline;
+
+use super::given::answer;
+
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    let mut next = deadline.guard(limit, read_line(&mut stream)).await?;
+    while let Some(request) = next {
+        answer(&mut stream, &request).await?;
+        next = read_line(&mut stream).await?;
+    }
+    Ok(())
+}
+
+/// Reads the bytes up to the end of a line. Returns `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}
