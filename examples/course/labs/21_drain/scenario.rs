@@ -22,21 +22,22 @@ pub struct Scenario {
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Scenario {
     let (first, every, sigterm, drain, takes) = match seed {
-        0 => (500, 1000, 2000, 10, vec![6, 3]),
-        // The next order comes a millisecond after the signal.
-        1 => (200, 700, 3699, 12, vec![5, 1, 9, 2, 11]),
+        0 => (500_000, 1_000_000, 2_000_000, 10, vec![6, 3]),
+        // In the others the next order comes a microsecond after the signal. Here it is the first.
+        1 => (1_600_000, 700_000, 1_599_999, 12, vec![]),
         _ => {
-            let (first, every) = (100 + draw(seed, 1, 900), 300 + draw(seed, 2, 900));
-            let count = 1 + draw(seed, 3, 6);
-            let takes = (0..count).map(|nth| 1 + draw(seed, 10 + nth, 9));
-            (first, every, first + count * every - 1, 10 + draw(seed, 4, 5), takes.collect())
+            let (first, every) = (100 + draw(seed, 1, 900), 100 + draw(seed, 2, 200));
+            let count = 30 + draw(seed, 3, 10);
+            let takes = (0..count).map(|nth| 1 + draw(seed, 10 + nth, 9)).collect();
+            let sigterm = 1000 * (first + count * every) - 1;
+            (1000 * first, 1000 * every, sigterm, 10 + draw(seed, 4, 5), takes)
         }
     };
-    let ms = Duration::from_millis;
+    let micros = Duration::from_micros;
     Scenario {
-        first: ms(first),
-        every: ms(every),
-        sigterm: ms(sigterm),
+        first: micros(first),
+        every: micros(every),
+        sigterm: micros(sigterm),
         drain: Duration::from_secs(drain),
         takes,
     }
