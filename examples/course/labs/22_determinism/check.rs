@@ -33,19 +33,20 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
              side by side, each by a task of that name"
         ));
     }
+    let mut served = Vec::new();
     for (name, fruit) in orders {
         let is_long = |line: &&Line<'_>| {
             line.name() == *name
                 && line.word(0) == "sleep"
                 && span(line.word(1)) == Some(Duration::from_millis(fruit.len() as u64))
         };
-        if of("block").find(is_long).is_none() {
-            return Err(format!(
+        served.push(of("block").find(is_long).ok_or_else(|| {
+            format!(
                 "the runs agree, but the task `{name}` does not serve its customer: it is to sleep \
                  {}ms for the {fruit}",
                 fruit.len()
-            ));
-        }
+            )
+        })?);
     }
     let last = of("spawn").map(|line| line.seq).max();
     if let Some(exit) = of("exit").find(|exit| Some(exit.seq) < last) {
@@ -54,6 +55,18 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
              served side by side, so spawn all tasks before you join the first",
             exit.seq,
             exit.name()
+        ));
+    }
+    let first = of("exit").next();
+    let late = |line: &&&Line<'_>| first.is_some_and(|exit| exit.seq < line.seq);
+    if let (Some(line), Some(exit)) = (served.iter().find(late), first) {
+        return Err(format!(
+            "line #{:04}: `{}` begins to serve its customer, and `{}` has ended in #{:04}; the \
+             customers are to be served side by side, so no task waits for another",
+            line.seq,
+            line.name(),
+            exit.name(),
+            exit.seq
         ));
     }
     if spawned == customers {

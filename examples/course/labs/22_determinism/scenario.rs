@@ -5,19 +5,24 @@ use crate::draw::draw;
 /// The orders of a day: the name of each customer, and what it orders. They are in no order.
 pub type Orders = Vec<(&'static str, &'static str)>;
 
-const CUSTOMERS: [&str; 12] =
-    ["lisa", "bob", "sophie", "eve", "al", "oscar", "kim", "maria", "zoe", "ida", "paul", "carla"];
+/// The first eight are those of the page. Two of the others share two letters with `lisa`; one
+/// comes before her, the other after her.
+const CUSTOMERS: [&str; 14] = [
+    "lisa", "bob", "sophie", "eve", "al", "oscar", "kim", "maria", "liam", "lizzy", "zoe", "ida",
+    "paul", "carla",
+];
 
 const FRUITS: [&str; 6] = ["plums", "figs", "pears", "quinces", "cherries", "apples"];
 
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Orders {
-    let count = match seed {
-        0 => return [0, 1, 4, 2, 0, 1, 1, 3].into_iter().enumerate().map(order).collect(),
-        1 => 12,
-        _ => 8 + draw(seed, 1, 4) as usize,
-    };
-    let fruits = (0..count).map(|nth| draw(seed, 10 + nth as u64, 6) as usize);
+    if seed == 0 {
+        return [0, 1, 4, 2, 0, 1, 1, 3].into_iter().enumerate().map(order).collect();
+    }
+    let count = CUSTOMERS.len();
+    // Each fruit is ordered, and the customers after the first six choose.
+    let fruits =
+        (0..count).map(|nth| if nth < 6 { nth } else { draw(seed, nth as u64, 6) as usize });
     let mut orders: Orders = fruits.enumerate().map(order).collect();
     orders.rotate_left(draw(seed, 2, count as u64) as usize);
     orders
