@@ -70,23 +70,24 @@ fn remark<'t>(log: &'t str, key: &str) -> Option<&'t str> {
     log.lines().find_map(|line| line.strip_prefix(key))
 }
 
-/// Returns whether the reader blocks in `what`.
+/// Returns whether a reader waits in `what`. In a race the wait is an `await` line.
 fn is_of_reader(line: &Line<'_>, what: &str) -> bool {
-    line.verb == "block" && line.name() == "reader" && line.word(0) == what
+    ["block", "await"].contains(&line.verb) && line.name() == "reader" && line.word(0) == what
 }
 
 /// The item that came between a look and a wait.
 fn lost(lines: &[Line<'_>]) -> Option<String> {
     let end = lines.iter().position(|line| line.word(0) == "its_run_failed")?;
     let waits = lines[..end].iter().rposition(|line| is_of_reader(line, "wait"))?;
-    let is_woken = |line: &Line<'_>| line.name() == "reader" && line.verb == "wake";
+    let reader = lines[waits].task;
+    let is_woken = |line: &Line<'_>| line.task == reader && line.verb == "wake";
     if lines[waits..end].iter().any(is_woken) {
         return None;
     }
     let put =
         lines[..waits].iter().rposition(|line| line.verb == "note" && line.word(0) == "put")?;
     let left =
-        lines[..put].iter().rev().find(|line| line.name() == "reader" && line.verb == "block")?;
+        lines[..put].iter().rev().find(|line| line.task == reader && line.verb == "block")?;
     let (item, put, waits) = (lines[put].word(1), lines[put].seq, lines[waits].seq);
     Some(format!(
         "line #{waits:04}: `reader` waits forever, because item {item} came before its wait, in \

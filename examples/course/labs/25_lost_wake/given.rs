@@ -1,5 +1,7 @@
-//! Given: a writer, a reader, and their exploration.
+//! Given: a writer, its readers, and their exploration.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -26,9 +28,15 @@ async fn write(mailbox: Rc<Mailbox>, scenario: Scenario) -> Result<(), Error> {
     Ok(())
 }
 
-async fn read(mailbox: Rc<Mailbox>, items: Vec<u32>) -> Result<(), Error> {
-    for expected in items {
+/// Gets this number of items. `rest` is what the readers have not got yet.
+async fn read(
+    mailbox: Rc<Mailbox>,
+    rest: Rc<RefCell<VecDeque<u32>>>,
+    count: usize,
+) -> Result<(), Error> {
+    for _ in 0..count {
         let item = mailbox.get().await?;
+        let expected = rest.borrow_mut().pop_front().expect("there are as many items");
         assert!(item == expected, "`get` gives {item}, and the first item there is {expected}");
         note(format!("got {item}"));
     }
@@ -37,10 +45,19 @@ async fn read(mailbox: Rc<Mailbox>, items: Vec<u32>) -> Result<(), Error> {
 
 async fn both(seed: u64) -> Result<(), Error> {
     let mailbox = Rc::new(Mailbox::default());
+    let Scenario { items, readers: count, .. } = scenario::of(seed);
+    let each = items.len() / count;
+    let rest = Rc::new(RefCell::new(VecDeque::from(items)));
     let mut writer = spawn("writer", write(mailbox.clone(), scenario::of(seed))).await;
-    let mut reader = spawn("reader", read(mailbox, scenario::of(seed).items)).await;
+    let mut readers = Vec::new();
+    for _ in 0..count {
+        readers.push(spawn("reader", read(mailbox.clone(), rest.clone(), each)).await);
+    }
     writer.join().await??;
-    reader.join().await?
+    for reader in &mut readers {
+        reader.join().await??;
+    }
+    Ok(())
 }
 
 /// Prints the log of the first failure or, without a failure, of the plain run. Remarks show the

@@ -13,6 +13,8 @@ pub struct Scenario {
     pub every: Duration,
     /// Whether every second item arrives together with the item before it.
     pub in_pairs: bool,
+    /// The number of readers. Each gets the same number of items.
+    pub readers: usize,
 }
 
 /// The scenario of a seed.
@@ -21,10 +23,11 @@ pub fn of(seed: u64) -> Scenario {
         0 => (vec![1, 2, 3], 5),
         1 => (vec![40, 10, 30, 20], 7),
         _ => {
-            let count = 3 + draw(seed, 1, 2);
+            let count = 4 + 2 * draw(seed, 1, 2);
             let items = (0..count).map(|nth| draw(seed, 10 + nth, 100) as u32);
             (items.collect(), 2 + draw(seed, 2, 8))
         }
     };
-    Scenario { items, every: Duration::from_millis(every), in_pairs: seed > 0 }
+    let readers = if seed > 0 { 2 } else { 1 };
+    Scenario { items, every: Duration::from_millis(every), in_pairs: seed > 0, readers }
 }
