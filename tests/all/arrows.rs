@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::root;
+use testing::child;
 
 /// The names under `[dependencies]` of a member's manifest, and under those of Unix alone.
 fn dependencies(member: &str) -> Vec<String> {
@@ -68,6 +69,19 @@ fn arrows_point_at_traps_and_nowhere_else() {
         assert!(!manifest.contains("default = "), "a feature is on by default");
     }
     assert_eq!(dependencies("kernel"), ["traps", "log", "mio", "libc"]);
+}
+
+/// What a first program is built from. A feature or a test must not bring a package into it.
+#[test]
+fn the_example_hello_is_built_from_24_crates() {
+    let mut cargo = child::cargo();
+    cargo.args(["tree", "--locked", "--offline", "--prefix", "none", "--edges", "normal,dev"]);
+    cargo.args(["-p", "trapline-examples", "--target", "x86_64-unknown-linux-gnu"]);
+    let ran = child::output_within(child::BUILD, cargo.current_dir(root()));
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let tree = String::from_utf8(ran.stdout).unwrap();
+    let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(crates.len(), 24, "{crates:#?}");
 }
 
 #[test]
