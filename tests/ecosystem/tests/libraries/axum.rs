@@ -4,8 +4,10 @@
 #[path = "../../../../examples/hyper/axum_server.rs"]
 mod axum_server;
 
+use ::axum::body::Body;
 use ::hyper::Request;
 use ::hyper::client::conn::http1::handshake;
+use ::tower::ServiceExt;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use net::interop::Compat;
@@ -46,4 +48,14 @@ fn handlers_of_axum_share_state_without_a_lock_and_make_traps() {
     assert_eq!(statuses, [200, 200, 200, 404, 400, 405, 200], "{seen:?}");
     assert_eq!([&*seen[0].1, &*seen[1].1, &*seen[2].1], ["0\n", "1\n", "tea"]);
     assert!(seen[6].1.ends_with('\n'), "a time: {seen:?}");
+}
+
+#[test]
+fn a_router_of_axum_needs_no_socket_and_no_real_time_in_a_test() {
+    let ran = testing::run(async {
+        let request = Request::get("/slow").body(Body::empty()).unwrap();
+        let response = axum_server::router().oneshot(request).await.unwrap();
+        response.into_body().collect().await.unwrap().to_bytes()
+    });
+    assert_eq!(ran.output, "0.500000\n");
 }
