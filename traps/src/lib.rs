@@ -24,7 +24,7 @@
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
 //! | other tasks | [`sync`], [`channel`]; [`WaitQueue`], the base of both |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
-//! | too much work | [`admission::AdmissionLimit`] |
+//! | too much work | [`admission::AdmissionLimit`], [`TokenBucket`] for a rate |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the log | [`note`], [`span()`], [`note_warning`] |
@@ -145,6 +145,7 @@ mod task;
 pub mod threads;
 pub mod time;
 mod timeout;
+mod token_bucket;
 pub mod universal;
 mod verbs;
 
@@ -170,6 +171,7 @@ pub use timeout::{
     Foreign, IgnoreAfter, TimeoutAfter, cancellable, foreign, ignore_after, ignore_at,
     timeout_after, timeout_at,
 };
+pub use token_bucket::TokenBucket;
 pub use verbs::{
     Budget, Sleep, budget, check_cancellation, clock, current_deadline, current_task, remaining,
     sleep, wall_clock, yield_now,

@@ -21,5 +21,6 @@ mod scope_programs;
 mod sync;
 mod task_guard;
 mod tasks;
+mod token_bucket;
 mod universal;
 mod workers;
