@@ -39,6 +39,7 @@ enum Route {
     Kernel,
     KernelEvents,
     KernelWhy,
+    KernelMetrics,
 }
 
 #[derive(clap::Args)]
@@ -81,7 +82,8 @@ impl App {
             .form(Form::Text)
             .get("/kernel", Route::Kernel)
             .get("/kernel/events", Route::KernelEvents)
-            .get("/kernel/why", Route::KernelWhy);
+            .get("/kernel/why", Route::KernelWhy)
+            .get("/kernel/metrics", Route::KernelMetrics);
         // As many threads as the gate admits requests, so that no admitted request waits for a
         // thread.
         let behind = threads("gate", gate.limit());
@@ -118,12 +120,15 @@ impl Handler for App {
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
-            Route::Kernel | Route::KernelEvents | Route::KernelWhy if !self.kernel_page => {
+            Route::Kernel | Route::KernelEvents | Route::KernelWhy | Route::KernelMetrics
+                if !self.kernel_page =>
+            {
                 Ok(Response::new(404).with_text("Start the server with --kernel-page\n"))
             }
             Route::Kernel => Box::pin(kernel_page::page()).await,
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
             Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
+            Route::KernelMetrics => Box::pin(kernel_page::metrics()).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = request.raw_param("name").unwrap_or_default().to_owned();

@@ -1,5 +1,6 @@
 //! The live page of a server, and its bounded cost for the server, whatever the number of viewers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -18,9 +19,10 @@ struct Page;
 
 impl Handler for Page {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        match request.path() == "/kernel" {
-            true => kernel_page::page().await,
-            false => kernel_page::feed(request).await,
+        match request.path() {
+            "/kernel" => kernel_page::page().await,
+            "/kernel/metrics" => kernel_page::metrics().await,
+            _ => kernel_page::feed(request).await,
         }
     }
 }
@@ -301,4 +303,84 @@ fn a_queue_that_only_grows_has_a_lint() {
         "take block",
     ];
     assert_eq!(run(true), [held]);
+}
+
+/// Asks for the metrics, on a connection of its own.
+fn scrape(addr: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(child::LIMIT)).unwrap();
+    let request = "GET /kernel/metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+/// Reads the text format of Prometheus, and returns the value of each sample. Panics at what the
+/// format or its conventions of names do not allow.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.next().is_some_and(|it| it.is_ascii_lowercase())
+            && bytes.all(|it| it.is_ascii_lowercase() || it == b'_')
+    };
+    assert!(text.ends_with('\n'), "the last line ends as well");
+    let (mut family, mut kind) = ("", "");
+    let (mut families, mut samples) = (BTreeSet::new(), BTreeMap::new());
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, help) = help.split_once(' ').unwrap();
+            assert!(is_name(name) && help.ends_with('.') && families.insert(name), "{line}");
+            (family, kind) = (name, "");
+        } else if let Some(of) = line.strip_prefix("# TYPE ") {
+            kind = of.strip_prefix(family).unwrap().trim_start();
+            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert_eq!(kind == "counter", family.ends_with("_total"), "{line}");
+        } else {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = sample.strip_suffix('}').unwrap().split_once('{').unwrap();
+            assert!(name == family && !kind.is_empty(), "a sample is below its family: {line}");
+            for label in labels.split(',') {
+                let (name, value) = label.split_once("=\"").unwrap();
+                let value = value.strip_suffix('"').unwrap();
+                assert!(is_name(name) && !value.contains(['"', '\\']), "{line}");
+            }
+            let known = samples.insert(sample.to_owned(), value.parse().unwrap());
+            assert_eq!(known, None, "two samples are the same: {line}");
+        }
+    }
+    samples
+}
+
+#[test]
+fn prometheus_can_read_the_counts_and_they_add_up() {
+    let (first, second) = serve_beside(std::future::pending(), |addr| {
+        let first = scrape(addr);
+        (first, (0..5).map(|_| scrape(addr)).last().unwrap())
+    });
+    let [first, second] = [first, second].map(|response| {
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        let media = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains(media), "{head}");
+        samples(body)
+    });
+    let value = |samples: &BTreeMap<String, f64>, name: &str| {
+        let (family, label) = name.split_once(' ').unwrap_or((name, ""));
+        let is_it = |sample: &str| sample.starts_with(family) && sample.contains(label);
+        let found: Vec<f64> =
+            samples.iter().filter(|(sample, _)| is_it(sample)).map(|(_, it)| *it).collect();
+        assert_eq!(found.len(), 1, "{name}");
+        found[0]
+    };
+    assert!(first.keys().eq(second.keys()));
+    for (sample, before) in first.iter().filter(|(sample, _)| sample.contains("_total{")) {
+        assert!(second[sample] >= *before, "a counter goes back: {sample}");
+    }
+    // The tasks of the scrapes in between do not count.
+    let [before, after] = [&first, &second].map(|it| value(it, "trapline_tasks{ parked"));
+    assert!(before == after && before > 0.0, "{before}, {after}");
+    let living = value(&second, "trapline_tasks_started_total{")
+        - value(&second, "trapline_tasks_ended_total{");
+    let states = ["running", "ready", "parked"].map(|it| format!("trapline_tasks{{ {it}"));
+    assert_eq!(living, states.iter().map(|state| value(&second, state)).sum::<f64>());
 }

@@ -887,16 +887,18 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
 #[test]
 fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     let off = start("http", "no_kernel_page");
-    for path in ["/kernel", "/kernel/events", "/kernel/why?task=3"] {
+    for path in ["/kernel", "/kernel/events", "/kernel/why?task=3", "/kernel/metrics"] {
         let answer = off.ask(&get(path));
         assert!(answer.starts_with("HTTP/1.1 404 "), "it is off by default: {answer}");
         assert!(answer.ends_with("\r\n\r\nStart the server with --kernel-page\n"), "{answer}");
     }
     off.stop("TERM");
     let server = start_with("http", "kernel_page", &["--kernel-page"]);
+    let metrics = server.ask(&get("/kernel/metrics"));
+    assert!(metrics.starts_with("HTTP/1.1 200 "), "{metrics}");
     let page = server.ask(&get("/kernel"));
     assert!(page.contains("text/html") && page.contains("The kernel, live"), "{page}");
-    // The second connection, so it belongs to the task `conn-2`.
+    // The third connection, so it belongs to the task `conn-3`.
     let mut feed = server.connect();
     feed.write_all(b"GET /kernel/events HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
     let mut lines = BufReader::new(&feed).lines().map(Result::unwrap);
@@ -905,7 +907,7 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
     server.ask(&get("/plaintext"));
     // The hits in the meantime; only another connection makes it log again.
     let mut said = String::new();
-    while !said.contains("conn-3 exit") {
+    while !said.contains("conn-4 exit") {
         let text = next().unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         // A stalled machine can make a run long, which is a lint.
@@ -916,9 +918,9 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
             said += &(words.join(" ") + "\n");
         }
         let tasks = value["rows"].as_array().unwrap();
-        assert!(tasks.iter().all(|task| task["name"] != "conn-2"), "{text}");
+        assert!(tasks.iter().all(|task| task["name"] != "conn-3"), "{text}");
     }
-    assert!(said.contains("conn-3 io c3 read = ") && !said.contains(" conn-2 "), "{said}");
+    assert!(said.contains("conn-4 io c4 read = ") && !said.contains(" conn-3 "), "{said}");
     drop(feed);
     server.stop("TERM");
 }

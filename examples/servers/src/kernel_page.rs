@@ -1,5 +1,5 @@
-//! `/kernel`, a page that shows what the kernel of this thread does now, by server-sent events, and
-//! `/kernel/why?task=N`, the log lines that explain a task.
+//! `/kernel`, a page that shows what the kernel of this thread does now, by server-sent events,
+//! `/kernel/why?task=N`, the log lines that explain a task, and `/kernel/metrics` for Prometheus.
 //!
 //! The page uses only the events of the log, and hides those of its own connections, so that it
 //! does not show its own work. While no page is open, an event costs the copy of a few words, and
@@ -8,6 +8,7 @@
 mod board;
 mod kept;
 mod lints;
+mod metrics;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -186,6 +187,14 @@ pub async fn why(head: &RequestHead) -> io::Result<Response> {
         return Ok(Response::new(404).with_text(format!("No task {id} lives here\n")));
     };
     Response::json(&json!({ "lines": lines }))
+}
+
+/// Returns counts of the kernel as text for Prometheus. With several workers, each scrape gets the
+/// counts of one worker, which the label `worker` names.
+pub async fn metrics() -> io::Result<Response> {
+    hide_own().await;
+    let text = BOARD.with_borrow(|board| metrics::text(board, &worker(), thread_ran()));
+    Ok(Response::new(200).header("Content-Type", metrics::TYPE)?.with_text(text))
 }
 
 /// Returns the number of this worker's thread. Workers share the port, and each has its own kernel.

@@ -14,6 +14,7 @@ use traps::Time;
 
 use super::kept::{Kept, Words};
 use super::lints::{Habits, Lints};
+use super::metrics::Totals;
 
 /// The number of log lines that are kept. Line number `n` is at `n % EVENTS`.
 pub const EVENTS: usize = 256;
@@ -54,6 +55,7 @@ pub struct Board {
     /// The number of events that are not hidden; `last` is the sequence number of the last of them.
     pub count: u64,
     pub last: Seq,
+    pub totals: Totals,
     events: Vec<Option<Kept>>,
     words: Words,
     /// The task that made each connection deadline.
@@ -93,6 +95,7 @@ impl Board {
     pub fn hide(&mut self, task: u64) {
         self.hidden.insert(task);
         let known = self.remove(task);
+        self.totals.hide(known.is_some());
         let alias = known.and_then(|known| known.alias);
         self.aliases.extend(alias.map(|alias| (alias, (task, true))));
     }
@@ -146,6 +149,7 @@ impl Board {
         }
         self.count += 1;
         self.last = line.seq;
+        self.totals.event(&line.event);
         let name = match line.task {
             0 => self.kernel.get_or_insert_with(|| (&*line.name).into()).clone(),
             task => self.tasks.get(&task).map_or_else(|| (&*line.name).into(), Task::name),
