@@ -34,9 +34,9 @@ impl Handler for Hello {
 
 async fn server(listener: TcpListener, tls: TlsAcceptor) -> io::Result<()> {
     let handshake = async move |tcp: TcpStream| {
-        let peer = Stream::peer_addr(&tcp);
+        let peer = tcp.peer();
         let accepted = tls.accept(Compat::new(tcp)).await?;
-        io::Result::Ok(FromFutures::new(accepted).with_peer_addr(peer))
+        io::Result::Ok(FromFutures::new(accepted).with_peer(peer))
     };
     serve_wrapped(listener, handshake, Rc::new(Hello), Rc::new(Config::default())).await
 }

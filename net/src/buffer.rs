@@ -324,7 +324,7 @@ impl<S: Stream> Stream for BufReader<S> {
         self.stream.sent()
     }
 
-    fn peer_addr(&self) -> Option<SocketAddr> {
-        self.stream.peer_addr()
+    fn peer(&self) -> Option<SocketAddr> {
+        self.stream.peer()
     }
 }

@@ -228,7 +228,7 @@ pub trait Stream {
     }
 
     /// Returns the address of the other end, if the stream has one and knows it.
-    fn peer_addr(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         None
     }
 }
@@ -332,8 +332,8 @@ macro_rules! forward {
             $to.file_sender()
         }
 
-        fn peer_addr(&$self) -> Option<SocketAddr> {
-            Stream::peer_addr(&$to)
+        fn peer(&$self) -> Option<SocketAddr> {
+            $to.peer()
         }
     };
 }

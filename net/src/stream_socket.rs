@@ -59,7 +59,7 @@ impl<F: Family> StreamSocket<F> {
     /// Logs the connection as accepted by `listener`.
     #[inline]
     pub(crate) fn accepted_by<L: Source>(self, listener: &Io<L>) -> StreamSocket<F> {
-        listener.note_accept(&self.io, || Stream::peer_addr(&self));
+        listener.note_accept(&self.io, || self.peer());
         self
     }
 
@@ -221,7 +221,7 @@ impl<F: Family> Stream for StreamSocket<F> {
         Some(FileSender(&self.io))
     }
 
-    fn peer_addr(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         peer_addr::<Inet, _>(&self.io.fd).ok()
     }
 }
@@ -309,7 +309,7 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
         socket::has_failed(&self.0.io)
     }
 
-    fn peer_addr(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         peer_addr::<Inet, _>(&self.0.io.fd).ok()
     }
 }
@@ -340,7 +340,7 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for WriteHalf<C> {
         socket::sent(&self.0.io, Location::caller())
     }
 
-    fn peer_addr(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         peer_addr::<Inet, _>(&self.0.io.fd).ok()
     }
 }

@@ -160,7 +160,7 @@ pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
 
 impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     pub(super) fn new(stream: S, place: Place<C>) -> Connection<S, C> {
-        let peer = place.config.on_exchange.0.as_ref().and_then(|_| stream.peer_addr());
+        let peer = place.config.on_exchange.0.as_ref().and_then(|_| stream.peer());
         Connection::accepted((stream, peer), place)
     }
 

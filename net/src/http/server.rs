@@ -117,7 +117,7 @@ pub async fn serve<H: Handler + 'static>(
 /// `wrap`.
 ///
 /// If the stream of `wrap` does not know its peer, the `cap` lines do not name it either; see
-/// `FromFutures::with_peer_addr`. An access log has the peer in any case.
+/// `FromFutures::with_peer`. An access log has the peer in any case.
 ///
 /// ```no_run
 /// use std::io;

@@ -126,7 +126,7 @@ impl<S: Stream> Transport<S> {
 
     /// The address of the peer.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        self.log.as_ref().and_then(|log| log.peer).or_else(|| self.stream.peer_addr())
+        self.log.as_ref().and_then(|log| log.peer).or_else(|| self.stream.peer())
     }
 
     /// Whether the connection has failed, so that no response reaches the peer. Makes one system

@@ -84,9 +84,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> FromFutures<T> {
         FromFutures { shared: RefCell::new(shared), peer: None }
     }
 
-    /// Sets the address that [`Stream::peer_addr`] returns, for example for an access log.
+    /// Sets the address that [`Stream::peer`] returns, for example for an access log.
     #[must_use]
-    pub fn with_peer_addr(self, peer: Option<SocketAddr>) -> FromFutures<T> {
+    pub fn with_peer(self, peer: Option<SocketAddr>) -> FromFutures<T> {
         FromFutures { peer, ..self }
     }
 
@@ -265,7 +265,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for FromFutures<T> {
         self.flush()
     }
 
-    fn peer_addr(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 }

@@ -171,7 +171,7 @@ fn a_unix_listener_accepts_with_and_without_the_address_of_the_peer() {
         let (mut server, peer) = listener.accept().await.unwrap();
         assert!(peer.is_unnamed());
         assert!(client.local_addr().unwrap().is_unnamed());
-        assert_eq!(Stream::peer_addr(&client), None, "it is no IP address");
+        assert_eq!(client.peer(), None, "it is no IP address");
         client.write_all(b"over a path").await.unwrap();
         client.sent().await.unwrap();
         drop(client);

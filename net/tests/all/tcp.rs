@@ -614,9 +614,9 @@ fn a_stream_knows_its_peer_if_it_has_one() {
     run(async {
         let (mut client, server) = pair().await;
         let address = server.local_addr().unwrap();
-        assert_eq!(Stream::peer_addr(&client), Some(address));
-        assert_eq!(BufReader::new(&mut client).peer_addr(), Some(address));
-        assert_eq!(BufReader::new(client).peer_addr(), Some(address));
-        assert_eq!(net::pipe::duplex(1).0.peer_addr(), None);
+        assert_eq!(client.peer(), Some(address));
+        assert_eq!(BufReader::new(&mut client).peer(), Some(address));
+        assert_eq!(BufReader::new(client).peer(), Some(address));
+        assert_eq!(net::pipe::duplex(1).0.peer(), None);
     });
 }
