@@ -77,5 +77,5 @@ pub use handler::Handler;
 pub use limits::{Deadlines, Limits};
 pub use request::{BodyWriter, Request};
 pub use request_head::{RequestHead, RequestParts};
-pub use response::{ErrorPage, InvalidHeader, Rejection, Response};
+pub use response::{Body, ErrorPage, InvalidHeader, Rejection, Response};
 pub use server::{serve, serve_wrapped};

@@ -64,6 +64,11 @@ impl Response {
         Response::new(200).with_text(text)
     }
 
+    /// Makes a response with status 200 and a page of HTML as its body.
+    pub fn html(page: impl Into<Cow<'static, str>>) -> Response {
+        Response::new(200).with_html(page)
+    }
+
     /// Makes a response with status 405. `allow` lists the allowed methods, as in `"GET, HEAD"`.
     ///
     /// # Errors
@@ -76,11 +81,13 @@ impl Response {
     /// Sets the body to a text. The type is `text/plain`, unless a [field](Response::header) sets
     /// another.
     pub fn with_text(self, text: impl Into<Cow<'static, str>>) -> Response {
-        let body = match text.into() {
-            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-        };
-        self.of_type("Content-Type: text/plain; charset=utf-8\r\n").with_body(body)
+        self.of_type("Content-Type: text/plain; charset=utf-8\r\n").with_body(text.into())
+    }
+
+    /// Sets the body to a page of HTML. The type is `text/html`, unless a
+    /// [field](Response::header) sets another.
+    pub fn with_html(self, page: impl Into<Cow<'static, str>>) -> Response {
+        self.of_type("Content-Type: text/html; charset=utf-8\r\n").with_body(page.into())
     }
 
     /// Sets the `Content-Type` line, unless a field sets the type.
@@ -91,9 +98,9 @@ impl Response {
         self
     }
 
-    /// Sets the body to bytes. Set their type with [`Response::header`].
-    pub fn with_body(mut self, body: impl Into<Cow<'static, [u8]>>) -> Response {
-        self.body = body.into();
+    /// Sets the body to bytes or a text. Set its type with [`Response::header`].
+    pub fn with_body(mut self, body: impl Into<Body>) -> Response {
+        self.body = body.into().0;
         self
     }
 
@@ -216,6 +223,43 @@ impl Response {
     }
 }
 
+/// A body in memory, for [`Response::with_body`]: bytes or a text, static or owned.
+#[derive(Clone, Debug)]
+pub struct Body(Cow<'static, [u8]>);
+
+macro_rules! body {
+    ($($from:ty: $body:ident => $bytes:expr;)*) => {$(
+        impl From<$from> for Body {
+            fn from($body: $from) -> Body {
+                Body($bytes)
+            }
+        }
+    )*};
+}
+
+body! {
+    &'static [u8]: bytes => Cow::Borrowed(bytes);
+    Vec<u8>: bytes => Cow::Owned(bytes);
+    Cow<'static, [u8]>: bytes => bytes;
+    &'static str: text => Cow::Borrowed(text.as_bytes());
+    String: text => Cow::Owned(text.into_bytes());
+}
+
+impl<const N: usize> From<&'static [u8; N]> for Body {
+    fn from(bytes: &'static [u8; N]) -> Body {
+        Body(Cow::Borrowed(bytes))
+    }
+}
+
+impl From<Cow<'static, str>> for Body {
+    fn from(text: Cow<'static, str>) -> Body {
+        match text {
+            Cow::Borrowed(text) => text.into(),
+            Cow::Owned(text) => text.into(),
+        }
+    }
+}
+
 /// The field that frames the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyField {
@@ -231,7 +275,7 @@ pub(crate) enum BodyField {
 pub enum InvalidHeader {
     /// The name is not a token.
     Name,
-    /// Only the server may write this field.
+    /// Only trapline may write this field.
     Reserved,
     /// The value has a byte that a field cannot carry.
     Value,
@@ -241,7 +285,7 @@ impl fmt::Display for InvalidHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             InvalidHeader::Name => "a field name must be a token",
-            InvalidHeader::Reserved => "the server writes that field itself",
+            InvalidHeader::Reserved => "trapline writes that field itself",
             InvalidHeader::Value => {
                 "a field value has no control bytes and no outer white space, a host or target has \
                  none at all"
@@ -442,6 +486,25 @@ mod tests {
         }
         assert_eq!(with("Content-length", "1"), Some(InvalidHeader::Reserved));
         assert_eq!(with("X", "caf\u{e9}\tau lait"), None);
+    }
+
+    #[test]
+    fn a_body_is_text_or_bytes_and_a_page_has_its_type() {
+        for body in [
+            Body::from("abc"),
+            String::from("abc").into(),
+            b"abc".into(),
+            (&b"abc"[..]).into(),
+            vec![b'a', b'b', b'c'].into(),
+            Cow::Borrowed("abc").into(),
+        ] {
+            assert_eq!(&*Response::new(200).with_body(body).body, b"abc");
+        }
+        let page = Response::html("<p>");
+        let line = "Content-Type: text/html; charset=utf-8\r\n";
+        assert_eq!((&*page.body, page.content_type), (&b"<p>"[..], Some(line)));
+        let own = Response::new(200).header("Content-Type", "text/xml").unwrap();
+        assert_eq!(own.with_html("<p>").content_type, Some(""), "that of the field");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Bodies as JSON, both ways. `serde` has the mapping, `serde_json` the grammar.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
+use super::ClientResponse;
 use crate::http::guard::memory::Growing;
 use crate::http::{Rejection, Request, Response};
 use crate::stream::Stream;
@@ -59,6 +60,27 @@ impl<S: Stream> Request<'_, S> {
         let body = Growing(self.body_to_vec(most).await?);
         let value = serde_json::from_slice(&body.0);
         Ok(value.map_err(|why| Rejection::new(400, format!("the JSON of the body: {why}\n")))?)
+    }
+}
+
+impl<S: Stream> ClientResponse<'_, S> {
+    /// Reads the rest of the body, at most `most` bytes, as a value in JSON. Blocks like
+    /// [`ClientResponse::body_to_vec`]. Needs the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidData`, before the body is read, unless its media type is `application/json`
+    /// or ends in `+json`, and `InvalidData` if the body does not parse. Also returns the errors of
+    /// [`ClientResponse::body_to_vec`].
+    pub async fn json<T: DeserializeOwned>(&mut self, most: usize) -> io::Result<T> {
+        if !self.header("Content-Type").is_some_and(is_json) {
+            let why = format!("the response, with status {}, has no JSON", self.status());
+            return Err(io::Error::new(ErrorKind::InvalidData, why));
+        }
+        let body = self.body_to_vec(most).await?;
+        serde_json::from_slice(&body).map_err(|why| {
+            io::Error::new(ErrorKind::InvalidData, format!("the JSON of the response: {why}"))
+        })
     }
 }
 

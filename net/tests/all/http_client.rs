@@ -68,6 +68,41 @@ fn one_connection_is_used_for_requests_of_each_kind_however_they_are_cut() {
 }
 
 #[test]
+fn a_response_in_json_is_read_as_a_value() {
+    let answers = [
+        ("application/json", "[1,2]", Ok(vec![1, 2])),
+        ("application/json", "[1,", Err("the JSON of the response: EOF")),
+        ("text/html", "<p>", Err("the response, with status 404, has no JSON")),
+    ];
+    for (kind, body, wanted) in answers {
+        let (mut server, client) = duplex(1 << 10);
+        let mut kernel = Kernel::new(Sim::new());
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 404 Not Found\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let read = kernel.run(async {
+            let answers = async { server.write_all(answer.as_bytes()).await };
+            let asks = async {
+                let mut client = Client::new(client);
+                client.send(&get("/")).await?.json::<Vec<u32>>(100).await
+            };
+            let (answered, read) = traps::join(answers, asks).await;
+            answered.unwrap();
+            read
+        });
+        match (read.unwrap(), wanted) {
+            (Err(error), Err(why)) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidData);
+                assert!(error.to_string().starts_with(why), "{error}");
+            }
+            (read, wanted) => assert_eq!(read.unwrap(), wanted.unwrap()),
+        }
+        kernel.shutdown().unwrap();
+    }
+}
+
+#[test]
 fn an_answer_that_was_left_or_is_too_long_uses_the_connection_up() {
     with_server(usize::MAX, async |mut client| {
         let mut response = client.send(&get("/big")).await.unwrap();
