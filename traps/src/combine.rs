@@ -217,7 +217,7 @@ macro_rules! opaque {
     )*};
 }
 
-opaque!(Join2<A, B> Join3<A, B, C> JoinAll<F> Race<A, B>);
+opaque!(Join2<A, B> Join3<A, B, C> JoinAll<F> Race<A, B> Race3<A, B, C>);
 
 /// One of two values.
 ///
@@ -300,5 +300,68 @@ impl<A: Future, B: Future> Future for Race<A, B> {
             return Poll::Ready(Either::Right(this.b.output()));
         }
         Poll::Pending
+    }
+}
+
+/// One of three values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either3<A, B, C> {
+    /// The first value.
+    First(A),
+    /// The second value.
+    Second(B),
+    /// The third value.
+    Third(C),
+}
+
+/// Runs three futures in one task until one of them ends, and drops the others, like [`race`].
+///
+/// ```
+/// use std::time::Duration;
+/// use traps::{Either3, race3, sleep};
+///
+/// # testing::run(async {
+/// let second = Duration::from_secs(1);
+/// let first = race3(sleep(3 * second), sleep(2 * second), sleep(second)).await;
+/// assert!(matches!(first, Either3::Third(Ok(_))));
+/// # });
+/// ```
+#[track_caller]
+pub fn race3<A: Future, B: Future, C: Future>(a: A, b: B, c: C) -> Race3<A, B, C> {
+    Race3 { a: Child::new(a), b: Child::new(b), c: Child::new(c) }
+}
+
+pin_project! {
+    /// The future of [`race3`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Race3<A: Future, B: Future, C: Future> {
+        #[pin]
+        a: Child<A>,
+        #[pin]
+        b: Child<B>,
+        #[pin]
+        c: Child<C>,
+    }
+}
+
+impl<A: Future, B: Future, C: Future> Future for Race3<A, B, C> {
+    type Output = Either3<A::Output, B::Output, C::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let first = if this.a.as_mut().poll(cx) {
+            Either3::First(this.a.as_mut().output())
+        } else if this.b.as_mut().poll(cx) {
+            Either3::Second(this.b.as_mut().output())
+        } else if this.c.as_mut().poll(cx) {
+            Either3::Third(this.c.as_mut().output())
+        } else {
+            return Poll::Pending;
+        };
+        // As in a race of two.
+        this.a.project().branch.set(None);
+        this.b.project().branch.set(None);
+        this.c.project().branch.set(None);
+        Poll::Ready(first)
     }
 }

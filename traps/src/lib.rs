@@ -149,7 +149,9 @@ mod token_bucket;
 pub mod universal;
 mod verbs;
 
-pub use combine::{Either, Join2, Join3, JoinAll, Race, join, join_all, join3, race};
+pub use combine::{
+    Either, Either3, Join2, Join3, JoinAll, Race, Race3, join, join_all, join3, race, race3,
+};
 pub use core::table::{Site, TaskId};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};

@@ -13,8 +13,8 @@ use kernel::{Options, Sim};
 use support::kernels::*;
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Either, Interrupt, Kind, Time, WaitQueue, branch, clock, foreign, ignore_after, join_all, race,
-    shield, sleep, spawn, timeout_after, timeout_at, yield_now,
+    Either, Either3, Interrupt, Kind, Time, WaitQueue, branch, clock, foreign, ignore_after,
+    join_all, race, race3, shield, sleep, spawn, timeout_after, timeout_at, yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -111,6 +111,27 @@ fn a_race_has_one_winner_and_leaves_nothing_of_the_loser() {
     assert_eq!(ends.0, Either::Left(Ok(at(1))));
     assert_eq!(ends.1, Either::Left(Ok(at(2))));
     assert_eq!(ends.2, Ok(at(22)));
+    assert_lines(&trace, "fire     s", 0);
+}
+
+#[test]
+fn a_race_of_three_has_one_winner_and_leaves_nothing_of_the_losers() {
+    let (ends, trace) = on_sim(async {
+        let mut ends = Vec::new();
+        for [a, b, c] in [[1, 2, 3], [2, 1, 3], [3, 2, 1], [1, 1, 1]] {
+            let [a, b, c] = [a, b, c].map(|n| timeout_after(secs(9), sleep(secs(n))));
+            ends.push(race3(a, b, c).await);
+        }
+        sleep(secs(20)).await.unwrap();
+        ends
+    });
+    let wanted = [
+        Either3::First(Ok(at(1))),
+        Either3::Second(Ok(at(2))),
+        Either3::Third(Ok(at(3))),
+        Either3::First(Ok(at(4))),
+    ];
+    assert_eq!(ends, wanted);
     assert_lines(&trace, "fire     s", 0);
 }
 
