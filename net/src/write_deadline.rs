@@ -4,11 +4,10 @@
 
 use std::borrow::Borrow;
 use std::cell::{RefCell, RefMut};
-use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Time, connection_deadline};
+use traps::{ConnectionDeadline, Time};
 
 use crate::limits::PIECE;
 use crate::min_rate::MinRate;
@@ -34,7 +33,10 @@ use crate::stream::Stream;
 ///
 /// ```no_run
 /// # async fn example(mut stream: net::TcpStream) -> std::io::Result<()> {
-/// let deadline = net::WriteDeadline::new(net::WriteDeadline::SPAN).await;
+/// use net::WriteDeadline;
+///
+/// let deadline = traps::connection_deadline().await;
+/// let deadline = WriteDeadline::new(deadline, WriteDeadline::SPAN);
 /// deadline.write_all(&mut stream, &[b'x'; 100_000]).await
 /// # }
 /// ```
@@ -49,21 +51,13 @@ pub struct WriteDeadline<D = ConnectionDeadline> {
 impl WriteDeadline {
     /// The default limit: 30 s.
     pub const SPAN: Duration = Duration::from_secs(30);
-
-    /// Makes a write deadline with its own connection deadline. Does not wait. A `span` of zero has
-    /// passed at once, and `Duration::MAX` never passes.
-    #[track_caller]
-    pub fn new(span: Duration) -> impl Future<Output = WriteDeadline> {
-        let deadline = connection_deadline();
-        async move { WriteDeadline::over(deadline.await, span) }
-    }
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it is refused")]
 impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
-    /// Makes a write deadline over an existing connection deadline that has other phases too. Does
-    /// not trap.
-    pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
+    /// Makes a write deadline over a connection deadline, which may have other phases too. A `span`
+    /// of zero has passed at once, and `Duration::MAX` never passes.
+    pub fn new(deadline: D, span: Duration) -> WriteDeadline<D> {
         WriteDeadline { deadline, span, meter: RefCell::default() }
     }
 

@@ -250,11 +250,11 @@ fn a_replay_says_that_it_has_no_values_of_threads() {
             }
             other => panic!("{other:?}"),
         };
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let theirs = queue.clone();
         let put = move || theirs.put_blocking(7).unwrap();
         record(Box::pin(get(Some(Box::new(put)), queue)));
-        differs(replay(&path, move || get(None, UniversalQueue::bounded(1))));
+        differs(replay(&path, move || get(None, UniversalQueue::new(1))));
         let event = UniversalEvent::new();
         let theirs = event.clone();
         record(Box::pin(set(Some(Box::new(move || theirs.set())), event)));

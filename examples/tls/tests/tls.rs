@@ -28,7 +28,10 @@ use net::{
 };
 use support::examples::answer_help_and_refuse_what_is_wrong;
 use testing::child;
-use traps::{Interruptible, Task, ignore_after, join, shield, sleep, spawn, timeout_after};
+use traps::{
+    Interruptible, Task, connection_deadline, ignore_after, join, shield, sleep, spawn,
+    timeout_after,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -595,7 +598,7 @@ fn all_that_writes_a_message_flushes_it() {
         heard.push(two.read(&mut buf).await.unwrap());
         Frames::new(&mut lazy, 10).write(b"frame").await.unwrap();
         heard.push(two.read(&mut buf).await.unwrap());
-        let deadline = WriteDeadline::new(SECOND).await;
+        let deadline = WriteDeadline::new(connection_deadline().await, SECOND);
         deadline.write_all(&mut lazy, b"abcd").await.unwrap();
         heard.push(two.read(&mut buf).await.unwrap());
         BufReader::new(&mut lazy).write_all(b"ab").await.unwrap();

@@ -599,7 +599,7 @@ fn world(seed: u64, clock: SimClock) -> World {
         queue: WaitQueue::new(),
         lock: Mutex::new(0),
         event: Event::new(),
-        shared: UniversalQueue::bounded(1),
+        shared: UniversalQueue::new(1),
         items: Cell::new(0),
         got: RefCell::default(),
         flag: UniversalEvent::new(),

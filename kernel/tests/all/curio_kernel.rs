@@ -418,7 +418,7 @@ fn kernel_multischedule() {
 #[test]
 fn ping_pong_starvation() {
     run(async {
-        let (one, two) = (UniversalQueue::bounded(1), UniversalQueue::bounded(1));
+        let (one, two) = (UniversalQueue::new(1), UniversalQueue::new(1));
         one.try_put("ball").unwrap();
         let player = |from: UniversalQueue<_>, to: UniversalQueue<_>| async move {
             while let Ok(ball) = from.get().await {

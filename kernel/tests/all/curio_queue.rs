@@ -82,7 +82,7 @@ fn queue_unbounded() {
 fn queue_bounded() {
     let notes = Notes::default();
     run(async {
-        let queue = FifoQueue::bounded(2);
+        let queue = FifoQueue::new(2);
         let mut one = consumer(&queue, "one", &notes, 1).await;
         op(1).await.unwrap();
         for n in 0..4 {
@@ -113,7 +113,7 @@ fn queue_get_cancel() {
 #[test]
 fn queue_put_cancel() {
     run(async {
-        let queue = FifoQueue::bounded(1);
+        let queue = FifoQueue::new(1);
         let puts = queue.clone();
         let put = async move {
             puts.put(0).await.unwrap();
@@ -138,7 +138,7 @@ fn queue_get_timeout() {
 #[test]
 fn queue_put_timeout() {
     run(async {
-        let queue = FifoQueue::bounded(1);
+        let queue = FifoQueue::new(1);
         queue.put(0).await.unwrap();
         let rejected = timeout_after(tenths(5), queue.put(1)).await.unwrap_err();
         assert_eq!((rejected.item, queue.len()), (Some(1), 1), "the item comes back");
@@ -226,7 +226,7 @@ fn sorted(mut items: Vec<u32>) -> Vec<u32> {
 
 #[test]
 fn univ_queue_basic() {
-    let queue = UniversalQueue::bounded(1);
+    let queue = UniversalQueue::new(1);
     assert!(queue.is_empty());
     assert_eq!(queue.len(), 0);
     assert!(queue.try_put(0).is_ok(), "it is not full");
@@ -236,7 +236,7 @@ fn univ_queue_basic() {
 #[test]
 fn univ_queue_sync_async() {
     kernel::run(async {
-        let queue = UniversalQueue::bounded(4);
+        let queue = UniversalQueue::new(4);
         let mut taker = taker(&queue).await;
         let thread = putter(&queue, 10);
         run_in_thread(move || thread.join().unwrap()).await.unwrap();
@@ -248,7 +248,7 @@ fn univ_queue_sync_async() {
 #[test]
 fn univ_queue_async_sync() {
     kernel::run(async {
-        let queue = UniversalQueue::bounded(4);
+        let queue = UniversalQueue::new(4);
         let gets = queue.clone();
         let thread = thread::spawn(move || {
             std::iter::from_fn(|| gets.get_blocking().ok()).collect::<Vec<u32>>()
@@ -267,7 +267,7 @@ fn univ_queue_async_sync() {
 #[test]
 fn univ_queue_cancel() {
     kernel::run(async {
-        let (queue, timeouts) = (UniversalQueue::bounded(2), UniversalQueue::bounded(1));
+        let (queue, timeouts) = (UniversalQueue::new(2), UniversalQueue::new(1));
         let (puts, waits) = (queue.clone(), timeouts.clone());
         let thread = thread::spawn(move || {
             for n in 0..10 {
@@ -293,7 +293,7 @@ fn univ_queue_cancel() {
 #[test]
 fn univ_queue_multiple_consumer() {
     kernel::run(async {
-        let queue = UniversalQueue::bounded(10);
+        let queue = UniversalQueue::new(10);
         let mut takers = Vec::new();
         for _ in 0..3 {
             takers.push(taker(&queue).await);
@@ -311,7 +311,7 @@ fn univ_queue_multiple_consumer() {
 
 #[test]
 fn univ_queue_multiple_kernels() {
-    let queue = UniversalQueue::bounded(10);
+    let queue = UniversalQueue::new(10);
     let kernel = || {
         let queue = queue.clone();
         thread::spawn(move || {
@@ -334,7 +334,7 @@ fn in_other_runtime<T: Send + 'static>(
 #[test]
 fn uqueue_asyncio_prod() {
     kernel::run(async {
-        let queue = UniversalQueue::bounded(2);
+        let queue = UniversalQueue::new(2);
         let mut taker = taker(&queue).await;
         let theirs = queue.clone();
         let produce = async move {
@@ -354,7 +354,7 @@ fn uqueue_asyncio_prod() {
 
 #[test]
 fn uqueue_asyncio_consumer() {
-    let queue = UniversalQueue::bounded(2);
+    let queue = UniversalQueue::new(2);
     let theirs = queue.clone();
     let consume = async move {
         let mut taken = Vec::new();
@@ -381,7 +381,7 @@ fn uqueue_asyncio_consumer() {
 #[test]
 fn uqueue_put_cancel() {
     run(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         queue.put(1).await.unwrap();
         let rejected = timeout_after(tenths(1), queue.put(2)).await.unwrap_err();
         assert_eq!((rejected.item, queue.len()), (Some(2), 1));

@@ -478,7 +478,7 @@ fn error() {
 
 /// Passes a result of a thread on, by a runtime of another kind and by a task, to a thread.
 fn passed_on<T: Send + 'static>(result: T) -> T {
-    let [first, second, third] = [(); 3].map(|()| UniversalQueue::bounded(1));
+    let [first, second, third] = [(); 3].map(|()| UniversalQueue::new(1));
     let (work, from, to) = (first.clone(), first, second.clone());
     let worker = thread::spawn(move || work.try_put(result).unwrap());
     let runtime = in_other_runtime(async move {
@@ -510,7 +510,7 @@ fn repr() {
         ("Semaphore", format!("{:?}", Semaphore::new(1))),
         ("Condition", format!("{:?}", Condition::new())),
         ("UniversalEvent", format!("{:?}", UniversalEvent::new())),
-        ("UniversalQueue", format!("{:?}", UniversalQueue::<u32>::bounded(1))),
+        ("UniversalQueue", format!("{:?}", UniversalQueue::<u32>::new(1))),
         ("Sender", format!("{:?}", oneshot::channel::<u32>().0)),
     ];
     for (name, text) in shown {

@@ -113,7 +113,7 @@ fn a_join_is_a_link_of_a_circle() {
 /// The real clock counts the waker in the queue, as the guide states.
 #[test]
 fn a_wait_at_a_universal_queue_that_only_its_task_has_is_a_hang_on_the_virtual_clock() {
-    let (said, _) = report(Sim::new(), async { UniversalQueue::<()>::bounded(1).get().await });
+    let (said, _) = report(Sim::new(), async { UniversalQueue::<()>::new(1).get().await });
     assert!(said.contains(" main parked queue_get "), "{said}");
 }
 

@@ -248,7 +248,7 @@ fn waits() -> Vec<(&'static str, Shared<bool>)> {
     }
     let (queue, event, io) = (WaitQueue::new(), Event::new(), Io::new(Scripted(1)));
     let held = Mutex::new(());
-    let (items, flag) = (UniversalQueue::<u8>::bounded(1), UniversalEvent::new());
+    let (items, flag) = (UniversalQueue::<u8>::new(1), UniversalEvent::new());
     let group = async {
         let mut group = TaskGroup::<(), traps::Error>::new();
         group.spawn("member", async { Ok(sleep(secs(5)).await.map(drop)?) }).await;

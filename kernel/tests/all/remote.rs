@@ -49,7 +49,7 @@ fn tasks_from_outside_are_made_in_the_order_of_the_asking() {
     let mut kernel = sim();
     let remote = kernel.remote();
     let ran = kernel.go(async move {
-        let queue = UniversalQueue::bounded(8);
+        let queue = UniversalQueue::new(8);
         for name in ["a", "b", "c"] {
             let queue = queue.clone();
             drop(remote.spawn(name, move || async move {
@@ -211,7 +211,7 @@ fn a_handle_that_is_dropped_lets_the_task_run_on() {
     let (count, _) = {
         let mut kernel = sim();
         let remote = kernel.remote();
-        let queue = UniversalQueue::bounded(4);
+        let queue = UniversalQueue::new(4);
         for n in 0..4 {
             let queue = queue.clone();
             drop(remote.spawn("guest", move || async move {
@@ -409,7 +409,7 @@ fn many_threads_spawn_and_join_at_once() {
     let mut kernel = real();
     let remote = kernel.remote();
     let threads = 4;
-    let results = UniversalQueue::bounded(threads);
+    let results = UniversalQueue::new(threads);
     for _ in 0..threads {
         let (remote, results) = (remote.clone(), results.clone());
         thread::spawn(move || {

@@ -10,7 +10,8 @@ use net::pipe::{PipeEnd, duplex};
 use net::{Stream, WriteDeadline};
 use traps::Site;
 use traps::{
-    Either, Interruptible, budget, clock, ignore_after, join, join_all, race, sleep, timeout_after,
+    Either, Interruptible, budget, clock, connection_deadline, ignore_after, join, join_all, race,
+    sleep, timeout_after,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -48,7 +49,7 @@ async fn reads(mut stream: PipeEnd, each: Duration, bytes: usize) -> io::Result<
 fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
     let (end, at, met) = run(async {
         let (mut stream, mut peer) = duplex(1000);
-        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
         let end = kind(deadline.write_all(&mut stream, &[b'x'; 5000]).await);
         // Not an end after 1,000 bytes, which it might take for the whole.
         (end, seconds().await, kind(peer.read(&mut [0; 2000]).await))
@@ -62,7 +63,7 @@ fn d21_a_peer_that_reads_slowly_is_not_cut_off() {
     let (end, read, took) = run(async {
         let (mut stream, peer) = duplex(100);
         let writing = async {
-            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
             let end = kind(deadline.write_all(&mut stream, &[b'x'; 1000]).await);
             stream.shutdown().unwrap();
             end
@@ -79,7 +80,7 @@ fn d21_a_write_that_is_broken_off_and_tried_again_has_one_span_in_all() {
     for dropped in [false, true] {
         let (end, at) = run(async {
             let (mut stream, _peer) = duplex(10);
-            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
             deadline.write_all(&mut stream, b"exactly 10").await.unwrap();
             let mut tries = 0;
             let end = loop {
@@ -106,7 +107,7 @@ fn d21_whoever_reads_slowly_is_not_cut_off_by_writes_that_are_broken_off() {
     let (written, read) = run(async {
         let (mut stream, peer) = duplex(10);
         let writing = async {
-            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
             let mut rest = &[b'x'; 50][..];
             while !rest.is_empty() {
                 let bufs = [IoSlice::new(rest)];
@@ -157,7 +158,7 @@ fn d21_a_large_write_begins_anew_after_each_mebibyte() {
             taken.set(taken.get() + size);
             Ok(())
         });
-        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
         let end = kind(deadline.write_all(&mut tape, &vec![b'x'; 4 << 20]).await);
         assert_eq!(taken.get(), 4 << 20);
         (end, seconds().await)
@@ -177,7 +178,7 @@ fn d21_room_of_which_nobody_is_told_does_not_double_the_span() {
             }
             Ok(())
         });
-        let deadline = WriteDeadline::new(3 * SECOND).await;
+        let deadline = WriteDeadline::new(connection_deadline().await, 3 * SECOND);
         deadline.write_all(&mut full, b"some").await.unwrap();
         let end = kind(deadline.write_all(&mut full, b"more").await);
         (end, clock().await.as_micros())
@@ -191,7 +192,7 @@ fn d21_who_reads_slowly_is_not_cut_off_where_the_budget_is_spent() {
     let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(2));
     let ends = kernel.run(async {
         let writes = (0..10).map(|_| async {
-            let deadline = WriteDeadline::new(SECOND).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, SECOND);
             // Its peer reads slowly, so there is room at the third try.
             let mut asked = 0;
             let mut slow = Sink(async |_| {
@@ -214,7 +215,7 @@ fn d21_a_second_writer_is_refused_and_does_not_move_the_deadline() {
     run(async {
         let (mut stream, _peer) = duplex(10);
         let (mut other, _other_peer) = duplex(10);
-        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
         let first = async {
             let end = kind(deadline.write_all(&mut stream, b"more than ten").await);
             (end, seconds().await)
@@ -241,7 +242,7 @@ fn an_interrupt_from_further_out_is_passed_on_and_resets_nothing() {
         let (mut stream, mut peer) = duplex(10);
         // The sooner of the two, or the only one.
         for (span, own) in [(5 * SECOND, WriteDeadline::SPAN), (SECOND, Duration::MAX)] {
-            let deadline = WriteDeadline::new(own).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, own);
             let end = timeout_after(span, deadline.write_all(&mut stream, b"more than ten")).await;
             assert!(end.unwrap_err().interrupt().is_some());
         }
@@ -256,7 +257,7 @@ fn a_write_that_need_not_wait_makes_no_trap() {
         let before = kernel.counters().traps;
         let main = async {
             let (mut stream, _peer) = duplex(1000);
-            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, WriteDeadline::SPAN);
             for _ in 0..writes {
                 deadline.write_all(&mut stream, b"some").await.unwrap();
             }
@@ -273,7 +274,7 @@ fn a_write_for_which_there_is_room_is_never_late_whatever_is_left_of_the_budget(
     for spent in [0, u32::MAX] {
         let end = run(async {
             let (mut stream, _peer) = duplex(1000);
-            let deadline = WriteDeadline::new(Duration::ZERO).await;
+            let deadline = WriteDeadline::new(connection_deadline().await, Duration::ZERO);
             traps::internal::spend_budget(spent);
             kind(deadline.write_all(&mut stream, b"there is room").await)
         });

@@ -10,7 +10,7 @@
 //! use traps::spawn;
 //!
 //! # testing::run(async {
-//! let (queue, sum) = (FifoQueue::bounded(16), Rc::new(Cell::new(0)));
+//! let (queue, sum) = (FifoQueue::new(16), Rc::new(Cell::new(0)));
 //! let (jobs, total) = (queue.clone(), sum.clone());
 //! let worker = spawn("worker", async move {
 //!     while let Ok(n) = jobs.get().await {
@@ -262,7 +262,7 @@ pub type PriorityQueue<T> = OrderedQueue<T, SmallestFirst>;
 ///     std::iter::from_fn(|| queue.try_get().ok()).collect()
 /// }
 ///
-/// let queue = PriorityQueue::bounded(16);
+/// let queue = PriorityQueue::new(16);
 /// ["b", "a"].map(|item| queue.try_put(item).unwrap());
 /// assert_eq!(drain(&queue), ["a", "b"]);
 /// ```
@@ -298,7 +298,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// Makes an empty queue for at most `n` items.
     ///
     /// ```
-    /// let queue = traps::channel::queue::FifoQueue::bounded(1);
+    /// let queue = traps::channel::queue::FifoQueue::new(1);
     /// assert!(queue.try_put("first").is_ok());
     /// assert!(queue.try_put("second").is_err());
     /// ```
@@ -306,7 +306,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// # Panics
     ///
     /// Panics if `n` is zero, because no item could ever be put.
-    pub fn bounded(n: usize) -> Self {
+    pub fn new(n: usize) -> Self {
         OrderedQueue::named("", n)
     }
 
@@ -320,7 +320,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
         OrderedQueue::named("", usize::MAX)
     }
 
-    /// Makes a queue like [`bounded`](OrderedQueue::bounded), with a name for the log. A bound
+    /// Makes a queue like [`new`](OrderedQueue::new), with a name for the log. A bound
     /// above `u32::MAX` counts as none.
     ///
     /// ```
@@ -353,7 +353,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// Returns the number of items. An item on its way to a waiting get counts.
     ///
     /// ```
-    /// let queue = traps::channel::queue::FifoQueue::bounded(16);
+    /// let queue = traps::channel::queue::FifoQueue::new(16);
     /// queue.try_put(7).unwrap();
     /// assert_eq!(queue.len(), 1);
     /// ```
@@ -364,7 +364,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// Returns whether there are no items.
     ///
     /// ```
-    /// assert!(traps::channel::queue::FifoQueue::<u32>::bounded(16).is_empty());
+    /// assert!(traps::channel::queue::FifoQueue::<u32>::new(16).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -373,7 +373,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// Returns whether there is no room left.
     ///
     /// ```
-    /// let queue = traps::channel::queue::FifoQueue::bounded(1);
+    /// let queue = traps::channel::queue::FifoQueue::new(1);
     /// queue.try_put(7).unwrap();
     /// assert!(queue.is_full());
     /// ```
@@ -384,7 +384,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// Returns the largest number of items that fit. It is `usize::MAX` without a bound.
     ///
     /// ```
-    /// assert_eq!(traps::channel::queue::FifoQueue::<u32>::bounded(16).capacity(), 16);
+    /// assert_eq!(traps::channel::queue::FifoQueue::<u32>::new(16).capacity(), 16);
     /// ```
     pub fn capacity(&self) -> usize {
         self.shared.buffer.bound
@@ -399,7 +399,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// use traps::{Error, timeout_after};
     ///
     /// # testing::run(async {
-    /// let queue = FifoQueue::bounded(1);
+    /// let queue = FifoQueue::new(1);
     /// queue.put("first").await.unwrap();
     /// let second = timeout_after(Duration::from_secs(1), queue.put("second"));
     /// assert_eq!(second.await.unwrap_err().item, Some("second")); // no task took the first
@@ -427,7 +427,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// ```
     /// use traps::Error;
     ///
-    /// let queue = traps::channel::queue::FifoQueue::bounded(1);
+    /// let queue = traps::channel::queue::FifoQueue::new(1);
     /// queue.try_put(7).unwrap();
     /// let rejected = queue.try_put(8).unwrap_err();
     /// assert_eq!((rejected.item, rejected.why), (Some(8), Error::Full));
@@ -449,7 +449,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// use traps::channel::queue::FifoQueue;
     ///
     /// # testing::run(async {
-    /// let queue = FifoQueue::bounded(16);
+    /// let queue = FifoQueue::new(16);
     /// queue.put(7).await.unwrap();
     /// assert_eq!(queue.get().await, Ok(7));
     /// # });
@@ -475,7 +475,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// ```
     /// use traps::Error;
     ///
-    /// let queue = traps::channel::queue::FifoQueue::<u32>::bounded(16);
+    /// let queue = traps::channel::queue::FifoQueue::<u32>::new(16);
     /// assert_eq!(queue.try_get(), Err(Error::Empty));
     /// ```
     ///
@@ -496,7 +496,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// use traps::channel::queue::FifoQueue;
     ///
     /// # testing::run(async {
-    /// let queue = FifoQueue::bounded(16);
+    /// let queue = FifoQueue::new(16);
     /// queue.put(7).await.unwrap();
     /// queue.get().await.unwrap();
     /// queue.task_done();
@@ -527,7 +527,7 @@ impl<T, D: Discipline<T>> OrderedQueue<T, D> {
     /// use traps::{clock, sleep, spawn};
     ///
     /// # testing::run(async {
-    /// let queue = FifoQueue::bounded(16);
+    /// let queue = FifoQueue::new(16);
     /// queue.put(7).await.unwrap();
     /// let jobs = queue.clone();
     /// spawn("worker", async move {

@@ -66,7 +66,7 @@ mod queue_tests;
 /// use traps::universal::UniversalQueue;
 ///
 /// # testing::run(async {
-/// let queue = UniversalQueue::bounded(16);
+/// let queue = UniversalQueue::new(16);
 /// let theirs = queue.clone();
 /// let thread = std::thread::spawn(move || {
 ///     for n in 0..100 {
@@ -102,7 +102,7 @@ impl<T> UniversalQueue<T> {
     /// Makes an empty queue for at most `n` items.
     ///
     /// ```
-    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// let queue = traps::universal::UniversalQueue::new(1);
     /// assert!(queue.try_put("first").is_ok());
     /// assert!(queue.try_put("second").is_err());
     /// ```
@@ -111,7 +111,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Panics if `n` is zero, because no item could ever be put.
     #[must_use]
-    pub fn bounded(n: usize) -> UniversalQueue<T> {
+    pub fn new(n: usize) -> UniversalQueue<T> {
         assert!(n > 0, "rule: a queue has room for one item at least");
         UniversalQueue { queue: Arc::new(Locked::new(n)) }
     }
@@ -119,7 +119,7 @@ impl<T> UniversalQueue<T> {
     /// Returns the number of items. An item on its way to a waiting get counts.
     ///
     /// ```
-    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::new(16);
     /// queue.try_put(7).unwrap();
     /// assert_eq!(queue.len(), 1);
     /// ```
@@ -131,7 +131,7 @@ impl<T> UniversalQueue<T> {
     /// Returns whether there are no items.
     ///
     /// ```
-    /// assert!(traps::universal::UniversalQueue::<u32>::bounded(16).is_empty());
+    /// assert!(traps::universal::UniversalQueue::<u32>::new(16).is_empty());
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -146,7 +146,7 @@ impl<T> UniversalQueue<T> {
     /// use traps::{spawn, yield_now};
     ///
     /// # testing::run(async {
-    /// let queue = UniversalQueue::<u32>::bounded(16);
+    /// let queue = UniversalQueue::<u32>::new(16);
     /// let theirs = queue.clone();
     /// let getter = spawn("getter", async move { theirs.get().await }).await;
     /// yield_now().await.unwrap();
@@ -163,7 +163,7 @@ impl<T> UniversalQueue<T> {
     /// Returns whether the queue was closed.
     ///
     /// ```
-    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::<u32>::new(16);
     /// queue.close();
     /// assert!(queue.is_closed());
     /// ```
@@ -178,7 +178,7 @@ impl<T> UniversalQueue<T> {
     /// ```
     /// use traps::Error;
     ///
-    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::new(16);
     /// queue.try_put(7).unwrap();
     /// queue.close();
     /// assert!(queue.try_put(8).is_err());
@@ -199,7 +199,7 @@ impl<T> UniversalQueue<T> {
     /// ```
     /// use traps::Error;
     ///
-    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// let queue = traps::universal::UniversalQueue::new(1);
     /// queue.try_put(7).unwrap();
     /// let rejected = queue.try_put(8).unwrap_err();
     /// assert_eq!((rejected.item, rejected.why), (Some(8), Error::Full));
@@ -220,7 +220,7 @@ impl<T> UniversalQueue<T> {
     /// ```
     /// use traps::Error;
     ///
-    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::<u32>::new(16);
     /// assert_eq!(queue.try_get(), Err(Error::Empty));
     /// ```
     ///
@@ -245,7 +245,7 @@ impl<T> UniversalQueue<T> {
     /// use traps::universal::UniversalQueue;
     ///
     /// # testing::run(async {
-    /// let queue = UniversalQueue::bounded(1);
+    /// let queue = UniversalQueue::new(1);
     /// queue.put("first").await.unwrap();
     /// let second = timeout_after(Duration::from_secs(1), queue.put("second"));
     /// assert_eq!(second.await.unwrap_err().item, Some("second")); // the queue stayed full
@@ -266,7 +266,7 @@ impl<T> UniversalQueue<T> {
     /// use traps::universal::UniversalQueue;
     ///
     /// # testing::run(async {
-    /// let queue = UniversalQueue::bounded(16);
+    /// let queue = UniversalQueue::new(16);
     /// queue.put(7).await.unwrap();
     /// assert_eq!(queue.get().await, Ok(7));
     /// # });
@@ -292,7 +292,7 @@ impl<T> UniversalQueue<T> {
     /// use std::thread;
     /// use traps::universal::UniversalQueue;
     ///
-    /// let queue = UniversalQueue::bounded(1);
+    /// let queue = UniversalQueue::new(1);
     /// let theirs = queue.clone();
     /// let putter = thread::spawn(move || (1..=3).try_for_each(|n| theirs.put_blocking(n)));
     /// assert_eq!([(); 3].map(|()| queue.get_blocking().unwrap()), [1, 2, 3]);
@@ -317,7 +317,7 @@ impl<T> UniversalQueue<T> {
     /// use std::time::Duration;
     /// use traps::Error;
     ///
-    /// let queue = traps::universal::UniversalQueue::bounded(1);
+    /// let queue = traps::universal::UniversalQueue::new(1);
     /// queue.try_put(7).unwrap();
     /// let late = queue.put_blocking_timeout(8, Duration::from_millis(1)).unwrap_err();
     /// assert_eq!((late.item, late.why), (Some(8), Error::TimedOut));
@@ -337,7 +337,7 @@ impl<T> UniversalQueue<T> {
     /// Takes the oldest item. Blocks this thread while there is none.
     ///
     /// ```
-    /// let queue = traps::universal::UniversalQueue::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::new(16);
     /// let theirs = queue.clone();
     /// std::thread::spawn(move || theirs.put_blocking(7));
     /// assert_eq!(queue.get_blocking(), Ok(7));
@@ -361,7 +361,7 @@ impl<T> UniversalQueue<T> {
     /// use std::time::Duration;
     /// use traps::Error;
     ///
-    /// let queue = traps::universal::UniversalQueue::<u32>::bounded(16);
+    /// let queue = traps::universal::UniversalQueue::<u32>::new(16);
     /// let late = queue.get_blocking_timeout(Duration::from_millis(1));
     /// assert_eq!(late, Err(Error::TimedOut));
     /// ```
@@ -384,7 +384,7 @@ impl<T> UniversalQueue<T> {
 /// use traps::universal::{Put, UniversalQueue};
 ///
 /// # testing::run(async {
-/// let queue = UniversalQueue::bounded(16);
+/// let queue = UniversalQueue::new(16);
 /// let put: Put<u32> = queue.put(7);
 /// put.await.unwrap();
 /// assert_eq!(queue.try_get(), Ok(7));
@@ -398,7 +398,7 @@ pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
 /// use traps::universal::{Get, UniversalQueue};
 ///
 /// # testing::run(async {
-/// let queue = UniversalQueue::bounded(16);
+/// let queue = UniversalQueue::new(16);
 /// queue.try_put(7).unwrap();
 /// let get: Get<u32> = queue.get();
 /// assert_eq!(get.await, Ok(7));
@@ -442,7 +442,7 @@ pub struct UniversalEvent {
 
 impl Default for UniversalEvent {
     fn default() -> UniversalEvent {
-        UniversalEvent { queue: UniversalQueue::bounded(1) }
+        UniversalEvent { queue: UniversalQueue::new(1) }
     }
 }
 
@@ -599,7 +599,7 @@ pub type WaitEvent = Waiting<Infallible, Result<(), Interrupt>>;
 /// use traps::universal::{UniversalQueue, Waiting};
 ///
 /// # testing::run(async {
-/// let queue = UniversalQueue::<u32>::bounded(16);
+/// let queue = UniversalQueue::<u32>::new(16);
 /// let get: Waiting<_, _> = queue.get();
 /// drop(get);
 /// assert_eq!(queue.waiting(), 0);

@@ -71,7 +71,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn every_item_of_a_full_queue_arrives_in_order() {
     loom::model(|| {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let theirs = queue.clone();
         let putter = thread::spawn(move || {
             (1..=2).for_each(|item| theirs.put_blocking(item).unwrap());
@@ -85,7 +85,7 @@ fn every_item_of_a_full_queue_arrives_in_order() {
 #[test]
 fn a_get_lets_in_a_put_that_waits_for_room() {
     loom::model(|| {
-        let queue = UniversalQueue::bounded(2);
+        let queue = UniversalQueue::new(2);
         (1..=3).for_each(|item| drop(queue.try_put(item)));
         assert_eq!(queue.try_get(), Ok(1));
         queue.try_put(3).unwrap();
@@ -101,7 +101,7 @@ fn a_get_lets_in_a_put_that_waits_for_room() {
 #[test]
 fn two_takers_have_each_item_once() {
     model(|| {
-        let queue = UniversalQueue::bounded(3);
+        let queue = UniversalQueue::new(3);
         (1..=2).for_each(|item| queue.try_put(item).unwrap());
         let (one, two) = (queue.clone(), queue.clone());
         let theirs = thread::spawn(move || one.try_get().ok());
@@ -119,7 +119,7 @@ fn two_takers_have_each_item_once() {
 #[test]
 fn an_item_of_a_get_that_gives_up_goes_to_the_next_get() {
     loom::model(|| {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let theirs = queue.clone();
         let hasty = thread::spawn(move || theirs.get_blocking_timeout(SECOND).ok());
         queue.put_blocking(7).unwrap();
@@ -132,7 +132,7 @@ fn an_item_of_a_get_that_gives_up_goes_to_the_next_get() {
 #[test]
 fn a_patient_get_has_the_item_that_a_hasty_get_gives_back() {
     model(|| {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let (one, two) = (queue.clone(), queue.clone());
         let hasty = thread::spawn(move || one.get_blocking_timeout(SECOND).is_ok());
         let patient = thread::spawn(move || two.get_blocking());
@@ -148,7 +148,7 @@ fn a_patient_get_has_the_item_that_a_hasty_get_gives_back() {
 #[test]
 fn a_put_that_gives_up_has_its_item_or_a_get_has_it() {
     loom::model(|| {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         queue.try_put(1).unwrap();
         let theirs = queue.clone();
         let hasty = thread::spawn(move || theirs.put_blocking_timeout(2, SECOND));
@@ -164,7 +164,7 @@ fn a_put_that_gives_up_has_its_item_or_a_get_has_it() {
 #[test]
 fn a_close_ends_every_wait_and_no_item_is_lost_in_it() {
     model(|| {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let (one, two) = (queue.clone(), queue.clone());
         let getter = thread::spawn(move || {
             let mut got = Vec::new();

@@ -334,7 +334,7 @@ fn a_bound_is_exact_and_no_bound_is_none() {
     (0..1000).for_each(|n| sender.try_send(n).unwrap());
     assert_eq!((receiver.len(), sender.capacity()), (1000, usize::MAX));
     assert!(catch_unwind(|| mpsc::channel::<()>(0)).is_err());
-    assert!(catch_unwind(|| FifoQueue::<()>::bounded(0)).is_err());
+    assert!(catch_unwind(|| FifoQueue::<()>::new(0)).is_err());
     assert!(catch_unwind(|| broadcast::channel::<()>(0)).is_err());
 }
 
@@ -418,7 +418,7 @@ fn the_log_shows_the_users_place_of_each_wait() {
         let (_kept, mut once) = oneshot::channel::<()>();
         let (_level, mut level) = watch::channel(0);
         let (_news, mut news) = broadcast::channel::<()>(1);
-        let (queue, full) = (FifoQueue::<()>::bounded(1), FifoQueue::bounded(1));
+        let (queue, full) = (FifoQueue::<()>::new(1), FifoQueue::new(1));
         full.try_put(()).unwrap();
         sender.try_send(()).unwrap();
         let soon = ms(1);
@@ -699,7 +699,7 @@ fn a_value_without_receivers_is_given_back_or_changed_in_place() {
 #[test]
 fn interrupts_anywhere_lose_no_item_of_a_queue_and_no_room() {
     let program = || async {
-        let queue = FifoQueue::bounded(1);
+        let queue = FifoQueue::new(1);
         let received = Rc::new(RefCell::new(Vec::new()));
         let mut readers = Vec::new();
         for name in ["one", "two"] {
@@ -817,7 +817,7 @@ fn an_item_for_a_get_that_is_cancelled_goes_to_the_next() {
 #[test]
 fn an_unread_item_or_room_of_a_task_that_gives_up_goes_to_the_next() {
     on_sim(async {
-        let queue = FifoQueue::bounded(1);
+        let queue = FifoQueue::new(1);
         let theirs = queue.clone();
         // Main sleeps first, so it acts first when both wake.
         let get = async move { race(sleep(ms(1)), theirs.get()).await };
@@ -865,7 +865,7 @@ fn each_queue_returns_items_in_its_order_and_equal_items_first_in_first_out() {
         }
     }
     let words = ["b1", "c1", "a1", "b2", "a2", "b3"];
-    let priority = PriorityQueue::bounded(6);
+    let priority = PriorityQueue::new(6);
     words.iter().for_each(|word| priority.try_put(Named(word)).unwrap());
     assert!(priority.is_full());
     let names: Vec<&str> = drain(&priority).into_iter().map(|item| item.0).collect();
@@ -881,7 +881,7 @@ fn each_queue_returns_items_in_its_order_and_equal_items_first_in_first_out() {
 #[test]
 fn join_waits_until_all_items_are_done_and_an_interrupt_of_it_changes_nothing() {
     on_sim(async {
-        let queue = FifoQueue::bounded(2);
+        let queue = FifoQueue::new(2);
         queue.join().await.unwrap();
         let theirs = queue.clone();
         spawn("worker", async move {
@@ -984,7 +984,7 @@ fn panics<T>(code: impl FnOnce() -> T) -> bool {
 fn a_comparison_that_panics_costs_a_queue_neither_room_nor_items() {
     on_sim(async {
         let wild = |n| Bomb { n, at: Use::Compare };
-        let queue = PriorityQueue::bounded(2);
+        let queue = PriorityQueue::new(2);
         queue.try_put(safe(1)).unwrap();
         for _ in 0..3 {
             assert!(panics(|| queue.try_put(wild(2))));

@@ -19,7 +19,7 @@ use traps::{
 };
 
 fn full<const N: usize>(items: [u32; N]) -> UniversalQueue<u32> {
-    let queue = UniversalQueue::bounded(N);
+    let queue = UniversalQueue::new(N);
     items.into_iter().for_each(|item| queue.try_put(item).unwrap());
     queue
 }
@@ -33,7 +33,7 @@ fn drain(queue: &UniversalQueue<u32>) -> Vec<u32> {
 #[test]
 fn x1_a_message_that_a_scripted_job_sends_at_its_end_wins_against_a_timeout_of_its_turn() {
     let got = Kernel::new(Sim::new().jobs_take(ms(1))).run(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let (theirs, ours) = (queue.clone(), queue);
         let get = async move { timeout_after(ms(1), ours.get()).await };
         let mut getter = spawn("getter", get).await;
@@ -48,7 +48,7 @@ fn x1_a_message_that_a_scripted_job_sends_at_its_end_wins_against_a_timeout_of_i
 #[test]
 fn a_queue_between_tasks() {
     let ran = check("universal_queue_between_tasks", Sim::new(), async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let theirs = queue.clone();
         let mut consumer = spawn("consumer", async move {
             let mut got = Vec::new();
@@ -70,7 +70,7 @@ fn a_queue_between_tasks() {
 #[test]
 fn curio_s4_waiters_are_served_first_and_no_task_overtakes() {
     let notes = Notes::default();
-    let (queue, theirs) = (UniversalQueue::bounded(1), notes.clone());
+    let (queue, theirs) = (UniversalQueue::new(1), notes.clone());
     on_sim(async move {
         for name in ["a", "b", "c"] {
             let (queue, notes) = (queue.clone(), theirs.clone());
@@ -122,7 +122,7 @@ fn curio_s4_puts_get_in_in_the_order_in_which_they_came() {
 #[test]
 fn curio_s8_an_item_handed_to_a_get_that_is_cancelled_goes_to_the_next() {
     let ran = check("universal_get_gives_back", Sim::new(), async {
-        let queue = UniversalQueue::bounded(2);
+        let queue = UniversalQueue::new(2);
         let mut gets = Vec::new();
         for name in ["first", "second"] {
             let queue = queue.clone();
@@ -142,7 +142,7 @@ fn curio_s8_an_item_handed_to_a_get_that_is_cancelled_goes_to_the_next() {
 #[test]
 fn curio_s8_an_item_given_back_is_in_its_place_in_the_order() {
     let (got, _) = on_sim(async {
-        let queue = UniversalQueue::bounded(4);
+        let queue = UniversalQueue::new(4);
         let mut gets = Vec::new();
         for _ in 0..3 {
             let queue = queue.clone();
@@ -219,7 +219,7 @@ fn d7_a_guard_that_wins_against_a_hand_over_leaves_the_item_there() {
     let mut kernel = sim();
     let clock = kernel.machine().clock();
     let end = kernel.go(async move {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let theirs = queue.clone();
         let mut get = spawn("get", async move {
             let deadline = connection_deadline().await;
@@ -241,7 +241,7 @@ fn d7_a_guard_that_wins_against_a_hand_over_leaves_the_item_there() {
 #[test]
 fn curio_d12_two_thousand_timed_out_waits_leave_nothing() {
     on_sim(async {
-        let queue = UniversalQueue::<u32>::bounded(1);
+        let queue = UniversalQueue::<u32>::new(1);
         let event = UniversalEvent::new();
         for _ in 0..2_000 {
             assert!(ignore_after(ms(1), queue.get()).await.unwrap().is_none());
@@ -271,7 +271,7 @@ fn curio_d12_two_thousand_timed_out_waits_leave_nothing() {
 #[test]
 fn a_dropped_get_or_put_was_never_there() {
     on_sim(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let kept = Arc::new(());
         {
             let mut get = Box::pin(queue.get());
@@ -324,7 +324,7 @@ fn a_closed_queue_returns_its_items_and_then_closed() {
 #[test]
 fn a_close_ends_a_get_and_a_put_that_were_polled_before() {
     on_sim(async {
-        let queue = UniversalQueue::<u32>::bounded(1);
+        let queue = UniversalQueue::<u32>::new(1);
         let mut get = queue.get();
         assert!(matches!(race(&mut get, sleep(ms(1))).await, Either::Right(Ok(_))));
         queue.close();
@@ -341,7 +341,7 @@ fn a_close_ends_a_get_and_a_put_that_were_polled_before() {
 #[test]
 fn closed_means_that_no_item_comes_any_more_not_even_one_given_back() {
     let (ends, _) = on_sim(async {
-        let queue = UniversalQueue::bounded(2);
+        let queue = UniversalQueue::new(2);
         let mut gets = Vec::new();
         for _ in 0..3 {
             let queue = queue.clone();
@@ -364,7 +364,7 @@ fn closed_means_that_no_item_comes_any_more_not_even_one_given_back() {
 
 #[test]
 fn a_dropped_kernel_gives_back_the_permits_and_items_of_its_tasks() {
-    let queue = UniversalQueue::bounded(1);
+    let queue = UniversalQueue::new(1);
     let mut kernel = Kernel::new(Sim::new());
     let theirs = queue.clone();
     kernel
@@ -385,7 +385,7 @@ fn a_dropped_kernel_gives_back_the_permits_and_items_of_its_tasks() {
 fn a_task_that_never_has_to_wait_yields_when_its_budget_is_spent() {
     let mut kernel = support::kernels::Traced::new(Sim::new(), Options::new().budget(10));
     kernel.go(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         for n in 0..40 {
             queue.put(n).await.unwrap();
             queue.get().await.unwrap();
@@ -401,7 +401,7 @@ fn a_wait_that_no_event_can_end_is_a_hang_and_named() {
         let hang = kernel.run(async move {
             let queue = full([1]);
             match what {
-                0 => drop(UniversalQueue::<u32>::bounded(1).get().await),
+                0 => drop(UniversalQueue::<u32>::new(1).get().await),
                 1 => drop(queue.put(2).await),
                 _ => drop(UniversalEvent::new().wait().await),
             }
@@ -419,7 +419,7 @@ fn a_wait_that_no_event_can_end_is_a_hang_and_named() {
 #[test]
 fn a_task_may_not_block_its_kernels_thread() {
     let (said, _) = on_sim(async {
-        let queue = UniversalQueue::<u32>::bounded(1);
+        let queue = UniversalQueue::<u32>::new(1);
         let event = UniversalEvent::new();
         let calls: [&dyn Fn(); 3] =
             [&|| drop(queue.get_blocking()), &|| drop(queue.put_blocking(1)), &|| {
@@ -439,7 +439,7 @@ fn a_task_may_not_block_its_kernels_thread() {
 fn a_scripted_job_may_block_as_long_as_it_need_not_wait() {
     let mut kernel = support::kernels::Traced::new(Sim::new().jobs_take(ms(1)), Options::new());
     let ends = kernel.go(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let (one, two) = (queue.clone(), queue.clone());
         let first = traps::run_in_thread(move || one.put_blocking(1).is_ok()).await;
         let second = traps::run_in_thread(move || two.put_blocking(2).is_ok()).await;
@@ -488,7 +488,7 @@ fn no_interrupt_anywhere_loses_an_item_or_makes_two_of_it() {
     let books: Arc<Mutex<VecDeque<Run>>> = Arc::default();
     let theirs = books.clone();
     let sweep = testing::sweep(move || {
-        let fresh = (UniversalQueue::bounded(1), Books::default());
+        let fresh = (UniversalQueue::new(1), Books::default());
         theirs.lock().unwrap().push_back(fresh.clone());
         (Sim::new(), program(fresh.0, fresh.1))
     });
@@ -582,7 +582,7 @@ fn waiters_that_give_up_while_it_is_set_disturb_no_other_task() {
 #[test]
 fn a_queue_and_an_event_in_both_directions_on_the_virtual_clock() {
     let (end, _) = on_sim(async {
-        let (questions, answers) = (UniversalQueue::bounded(1), UniversalQueue::bounded(1));
+        let (questions, answers) = (UniversalQueue::new(1), UniversalQueue::new(1));
         let over = UniversalEvent::new();
         let (theirs, ours) = (questions.clone(), answers.clone());
         let (asked, ended) = (over.clone(), UniversalEvent::new());
@@ -610,7 +610,7 @@ fn a_queue_and_an_event_in_both_directions_on_the_virtual_clock() {
 
 #[test]
 fn tasks_and_threads_stand_in_one_line() {
-    let queue = UniversalQueue::bounded(4);
+    let queue = UniversalQueue::new(4);
     let (queue, got) = (&queue, &Mutex::new(Vec::new()));
     thread::scope(|threads| {
         on_real(async move {
@@ -651,7 +651,7 @@ fn tasks_and_threads_stand_in_one_line() {
 #[test]
 fn a_thread_that_gives_up_passes_its_item_on() {
     // The item and the end of the span race. In the end, the item exists once.
-    let queue = UniversalQueue::bounded(1);
+    let queue = UniversalQueue::new(1);
     for n in 0..2_000_u32 {
         let theirs = queue.clone();
         let thread = thread::spawn(move || {
@@ -772,7 +772,7 @@ async fn get_in_a_task(queue: Queue, seed: u64, mood: Mood) -> Vec<(u64, u64)> {
 fn hammer(mood: Mood) -> Vec<Vec<(u64, u64)>> {
     let mut kernel = Kernel::new(kernel::Real::new().unwrap());
     let got = kernel.run(async {
-        let queue = UniversalQueue::bounded(3);
+        let queue = UniversalQueue::new(3);
         let threads = [put_from_a_thread(&queue, 0, mood), put_from_a_thread(&queue, 1, mood)];
         let takers = [get_in_a_thread(&queue, 7, mood), get_in_a_thread(&queue, 8, mood)];
         let (mut putters, mut getters) = (Vec::new(), Vec::new());
@@ -830,7 +830,7 @@ fn if_no_side_gives_up_each_getter_sees_the_items_of_each_putter_in_order() {
 
 #[test]
 fn two_kernels_talk_through_a_queue() {
-    let (there, back) = (UniversalQueue::bounded(2), UniversalQueue::bounded(2));
+    let (there, back) = (UniversalQueue::new(2), UniversalQueue::new(2));
     let (theirs, ours) = (there.clone(), back.clone());
     let thread = thread::spawn(move || {
         on_real(async move {
@@ -857,7 +857,7 @@ fn two_kernels_talk_through_a_queue() {
 #[test]
 fn an_error_distinguishes_an_interrupt_from_other_errors() {
     on_sim(async {
-        let queue = UniversalQueue::<u32>::bounded(1);
+        let queue = UniversalQueue::<u32>::new(1);
         let boxed: Result<u32, Box<dyn std::error::Error>> =
             timeout_after(ms(1), async { Ok(queue.get().await?) }).await;
         let io: std::io::Result<u32> = timeout_after(ms(1), async { Ok(queue.get().await?) }).await;
@@ -889,7 +889,7 @@ fn the_shared_types_are_send_and_sync() {
     shared::<traps::OutsideWaker>();
     shared::<kernel::Remote>();
     let (sender, receiver) = mpsc::channel::<UniversalQueue<u8>>();
-    sender.send(UniversalQueue::bounded(1)).unwrap();
+    sender.send(UniversalQueue::new(1)).unwrap();
     receiver.recv().unwrap().close();
 }
 
@@ -905,7 +905,7 @@ fn a_task_woken_as_the_kernel_is_about_to_sleep_runs_before_the_sleep() {
             }
         }
     }
-    let queue = UniversalQueue::bounded(4);
+    let queue = UniversalQueue::new(4);
     let mut kernel = Kernel::new(Real::new().unwrap());
     kernel.observe(Hook(queue.clone(), false));
     let got = kernel.run(async move {
@@ -922,7 +922,7 @@ fn a_task_woken_as_the_kernel_is_about_to_sleep_runs_before_the_sleep() {
 #[test]
 fn a_put_interrupted_when_its_item_is_reserved_is_done() {
     let (got, _) = on_sim(async {
-        let queue = UniversalQueue::bounded(1);
+        let queue = UniversalQueue::new(1);
         let get = || {
             let queue = queue.clone();
             async move { queue.get().await }

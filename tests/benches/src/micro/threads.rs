@@ -76,7 +76,7 @@ fn micros(since: Instant) -> f64 {
 
 fn wake(threads: u64, count: u64) -> f64 {
     on::trapline(async {
-        let queue = UniversalQueue::bounded(1000);
+        let queue = UniversalQueue::new(1000);
         let far = queue.clone();
         clocks(threads, count, move |now| far.put_blocking(now).expect("it is open"));
         let mut spans = Vec::new();
@@ -128,7 +128,7 @@ fn senders(threads: u64, count: u64, send: impl Fn(u64) + Send + Clone + 'static
 
 fn items(threads: u64, count: u64) -> f64 {
     on::trapline(async {
-        let queue = UniversalQueue::bounded(count as usize);
+        let queue = UniversalQueue::new(count as usize);
         let far = queue.clone();
         let start = Instant::now();
         senders(threads, count, move |n| far.put_blocking(n).expect("it is open"));

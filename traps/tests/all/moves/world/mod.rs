@@ -250,7 +250,7 @@ impl World {
             jobs_orphaned: Cell::new(0),
             target_numbers: Cell::new(0),
             cancelled: RefCell::default(),
-            items: UniversalQueue::bounded(2),
+            items: UniversalQueue::new(2),
             items_put: RefCell::default(),
             items_refused: RefCell::default(),
             items_got: RefCell::default(),
