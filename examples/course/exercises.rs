@@ -58,7 +58,7 @@ pub struct Question {
 
 impl Question {
     fn lines(&self) -> Result<Vec<Line<'_>>, String> {
-        trace::trace(&self.log).map_err(|(line, error)| format!("line {line}: {error}"))
+        trace::trace(&self.log).map_err(|error| error.to_string())
     }
 
     /// Computes the answer.

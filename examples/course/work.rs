@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testing::trace::{self, Line};
+use testing::trace::{self, Line, TraceError};
 
 use crate::early::Early;
 use crate::{code, panics};
@@ -190,7 +190,7 @@ fn failure(ended: &Ended, source: &str) -> String {
 }
 
 fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
-    trace::trace(log).map_err(|(number, error)| {
+    trace::trace(log).map_err(|TraceError { line: number, error }| {
         let line = log.lines().nth(number - 1).unwrap_or_default();
         format!(
             "line {number} of what your program printed is no line of a log: {error}: `{line}`; \

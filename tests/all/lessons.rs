@@ -30,9 +30,7 @@ fn output(name: &str, args: &[&str]) -> String {
 }
 
 fn assert_checks(name: &str, text: &str) {
-    let lines = trace::trace(text).unwrap_or_else(|(line, error)| {
-        panic!("{name}: line {line} does not parse: {error}");
-    });
+    let lines = trace::trace(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     if let Err(violations) = trace::check(&lines) {
         panic!("{name}: {violations:?}\n{text}");
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
 
-use testing::trace::{self, Line, ParseError};
+use testing::trace::{self, Line, ParseError, TraceError};
 
 /// A malformed line: its number in the file, from 1, and the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub fn read_lines(
         bytes.pop_if(|byte| *byte == b'\r');
         let (text, number) = (plain(&bytes), next.number);
         if text.starts_with("#trace ") {
-            trace::trace(&text).map_err(|(_, error)| {
+            trace::trace(&text).map_err(|TraceError { error, .. }| {
                 let text = format!("line {number}, {error}: this tool reads no other version");
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?;

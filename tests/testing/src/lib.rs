@@ -425,8 +425,7 @@ fn what_is_left(counters: &Counters) -> String {
 
 /// Checks the trace. Returns the number of tasks that panicked.
 fn judge(text: &str) -> Result<usize, String> {
-    let lines =
-        trace::trace(text).map_err(|(line, error)| format!("line {line} of the trace: {error}"))?;
+    let lines = trace::trace(text).map_err(|error| format!("the trace: {error}"))?;
     let mut checker = Checker::default();
     text.lines().filter(|line| line.starts_with('#')).for_each(|line| checker.remark(line));
     lines.iter().for_each(|line| checker.line(line));

@@ -5,7 +5,7 @@ use testing::trace::{self, Line};
 use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace::trace(&work.log).map_err(|error| error.to_string())?;
     let asked: Vec<_> = work.log.lines().filter_map(|line| line.strip_prefix("# why ")).collect();
     let right = match work.seed {
         0 => 3,

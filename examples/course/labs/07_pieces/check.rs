@@ -8,7 +8,7 @@ use super::scenario::{self, Piece};
 use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace::trace(&work.log).map_err(|error| error.to_string())?;
     let pieces = scenario::of(work.seed);
     let end = pieces.iter().position(|piece| piece.text.ends_with('.')).unwrap_or_default();
     let pieces = &pieces[..=end];

@@ -29,7 +29,7 @@ struct Right {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace::trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace::trace(&work.log).map_err(|error| error.to_string())?;
     let notes: Vec<&Line<'_>> = lines.iter().filter(|line| line.verb == "note").collect();
     let mut calls = notes.split(|note| note.word(0) == "call").skip(1);
     let mut start = Duration::ZERO;

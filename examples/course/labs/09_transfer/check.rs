@@ -55,7 +55,7 @@ fn is_note(line: &Line<'_>, text: &str) -> bool {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let scenario = scenario::of(work.seed);
     for customer in &scenario.customers {
         let transfer = Transfer::read(&lines, customer)?;

@@ -30,7 +30,7 @@ impl<'l> Receiving<'l> {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     if let Some(line) = lines.iter().find(|line| is_note(line, "ready too early")) {
         let seq = line.seq;
         return Err(format!(

@@ -63,7 +63,7 @@ impl Expected {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     for client in scenario::of(work.seed) {
         let own = work::family(&lines, client.name);
         one_deadline(client.name, &own)?;

@@ -45,7 +45,7 @@ fn is_note(line: &Line<'_>, text: &str) -> bool {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let shutdown = Shutdown::read(&lines)?;
     let open = scenario::of(work.seed).open();
     none_is_accepted(&shutdown)?;

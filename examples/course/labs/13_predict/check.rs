@@ -53,7 +53,7 @@ impl<'a> Said<'a> {
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let golden = trace::trace(&work.golden).map_err(|(_, error)| error.to_string())?;
+    let golden = trace::trace(&work.golden).map_err(|error| error.to_string())?;
     let said: Vec<Said<'_>> = work.source.lines().filter_map(Said::read).collect();
     let find = |line: &Line<'_>| {
         let mut found = said.iter().filter(|said| said.seq == line.seq && !said.rest.is_empty());

@@ -17,7 +17,7 @@ pub fn check(work: &Work) -> Result<(), String> {
         place.trim_start_matches("given/").to_owned()
     };
     let (from, to) = (place(from), place(to));
-    let lines = trace(LOG).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(LOG).map_err(|error| error.to_string())?;
     let runs = lines.iter().filter(|line| line.verb == "run");
     let longest = runs.max_by_key(|run| ran(&lines, run)).ok_or("the log has no run")?;
     let seq = longest.seq;

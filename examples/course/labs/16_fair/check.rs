@@ -12,7 +12,7 @@ use crate::work::Work;
 const LATE: Duration = Duration::from_millis(5);
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let scenario = scenario::of(work.seed);
     items(&lines, &scenario)?;
     timers(&lines)?;

@@ -7,7 +7,7 @@ use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let scenario = scenario::of(work.seed);
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let lines = &lines[..];
     let is_said =
         |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the asker has ");

@@ -7,7 +7,7 @@ use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
     let scenario = scenario::of(work.seed);
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let offload = only_job(&lines)?;
     let job = offload.word(0);
     let find = |verb: &str| lines.iter().find(|line| line.verb == verb && line.word(0) == job);

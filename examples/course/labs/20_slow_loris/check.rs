@@ -12,7 +12,7 @@ const CONNECTIONS: [(&str, &str); 3] =
 
 pub fn check(work: &Work) -> Result<(), String> {
     let scenario = scenario::of(work.seed);
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let end = |client: &str| {
         let is_end = |line: &&Line<'_>| line.verb == "note" && line.name() == client;
         lines.iter().rfind(is_end).ok_or_else(|| format!("the log has no note of `{client}`"))

@@ -6,7 +6,7 @@ use testing::trace::{Line, trace};
 use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let lines = &lines[..];
     let close = phase(lines, "close").filter(|line| line.key("reason") == Some("SIGTERM"));
     let Some(close) = close else {

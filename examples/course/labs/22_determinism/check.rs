@@ -9,7 +9,7 @@ use super::scenario;
 use crate::work::Work;
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     if let Some(line) = first_difference(&work.log) {
         return Err(difference(&line, &work.code()));
     }

@@ -10,7 +10,7 @@ use crate::work::Work;
 const ASKED: usize = 4;
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let is_answer =
         |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the answer is ");
     let answers: Vec<&Line<'_>> = lines.iter().filter(is_answer).collect();

@@ -15,7 +15,7 @@ const LAST: [(&str, &str, usize); 5] = [
 ];
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     let log = Log(lines);
     log.no_wake_ends_it()?;
     log.nobody_is_left_waiting()?;

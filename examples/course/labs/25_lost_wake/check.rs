@@ -14,7 +14,7 @@ const PUT: &str =
     "fn put(&self, item: u32) { self.items.borrow_mut().push_back(item); self.line.wake(1); }";
 
 pub fn check(work: &Work) -> Result<(), String> {
-    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = trace(&work.log).map_err(|error| error.to_string())?;
     if !words(&work.code()).contains(PUT) {
         return Err(
             "`put` has changed; it appends the item and wakes a task that waits, and only \

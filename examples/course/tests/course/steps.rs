@@ -403,8 +403,8 @@ fn the_logs_that_the_tool_shows_are_those_of_the_steps() {
 }
 
 fn assert_checks(text: &str) {
-    let lines = trace::trace(text).unwrap_or_else(|(line, error)| {
-        panic!("line {line} does not parse: {error}\n{text}");
+    let lines = trace::trace(text).unwrap_or_else(|error| {
+        panic!("{error}\n{text}");
     });
     trace::check(&lines).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
 }

@@ -161,6 +161,23 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
+/// The line at which a log is malformed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The error in that line.
+    pub error: ParseError,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.error)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
 /// A reader of a line, column by column.
 struct Columns<'t> {
     text: &'t str,
@@ -224,18 +241,18 @@ const VERSION: &str = "v3";
 ///
 /// # Errors
 ///
-/// Returns the number, from 1, of the first malformed line, and its error. A header of another
-/// version is an error.
-pub fn trace(text: &str) -> Result<Vec<Line<'_>>, (usize, ParseError)> {
+/// Returns the error of the first malformed line. A header of another version is an error.
+pub fn trace(text: &str) -> Result<Vec<Line<'_>>, TraceError> {
     let mut lines = Vec::new();
     for (nth, each) in text.lines().enumerate() {
         if let Some(version) = each.strip_prefix("#trace ") {
             if version.split(' ').next() != Some(VERSION) {
                 let found = version.to_owned();
-                return Err((nth + 1, ParseError { column: 8, expected: VERSION, found }));
+                let error = ParseError { column: 8, expected: VERSION, found };
+                return Err(TraceError { line: nth + 1, error });
             }
         } else if !each.starts_with('#') && !each.trim().is_empty() {
-            lines.push(line(each).map_err(|error| (nth + 1, error))?);
+            lines.push(line(each).map_err(|error| TraceError { line: nth + 1, error })?);
         }
     }
     Ok(lines)

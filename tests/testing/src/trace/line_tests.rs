@@ -157,9 +157,9 @@ fn what_is_wrong_is_named_with_its_column() {
 #[test]
 fn a_trace_skips_remarks_and_counts_lines() {
     let text = "# a remark\n\n 0.000000       0  #0001   1 wakeup   join     3\nwrong\n";
-    assert_eq!(trace(text).unwrap_err().0, 4);
+    assert_eq!(trace(text).unwrap_err().line, 4);
     assert_eq!(trace(text.trim_end_matches("wrong\n")).unwrap().len(), 1);
-    assert_eq!(trace("#trace v1 clock=real seed=0").unwrap_err().0, 1);
+    assert_eq!(trace("#trace v1 clock=real seed=0").unwrap_err().line, 1);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub use causes::{Behind, Causes};
 pub use check::{Checker, Violation, check};
 pub use flight::Flight;
 use kernel::trace::Seq;
-pub use line::{Line, ParseError, line, span, trace};
+pub use line::{Line, ParseError, TraceError, line, span, trace};
 pub use mask::{MEASURED, mask_times};
 pub use spans::Spans;
 pub use state::{State, View};
