@@ -138,13 +138,7 @@ impl fmt::Debug for Flight {
 /// loads needs it so.
 pub(crate) trait LineRecorder {
     /// Records a line. Returns whether the kernel must name the lines in force.
-    fn record_line(
-        &self,
-        place: Columns,
-        name: &str,
-        event: &Event<'_>,
-        timed: Option<&Timed>,
-    ) -> bool;
+    fn record_line(&self, line: &Line<'_>) -> bool;
 
     /// Begins the next segment of the ring.
     fn begin_segment(&self, name_lines: &mut dyn FnMut(&mut LinesInForce<'_>));
@@ -157,14 +151,8 @@ pub(crate) trait LineRecorder {
 pub(crate) struct Recorder(pub(crate) Flight);
 
 impl LineRecorder for Recorder {
-    fn record_line(
-        &self,
-        place: Columns,
-        name: &str,
-        event: &Event<'_>,
-        timed: Option<&Timed>,
-    ) -> bool {
-        enter(&self.0.0.ring).record_line(place, name, event, timed)
+    fn record_line(&self, line: &Line<'_>) -> bool {
+        enter(&self.0.0.ring).record_line(line)
     }
 
     fn begin_segment(&self, name_lines: &mut dyn FnMut(&mut LinesInForce<'_>)) {
@@ -194,11 +182,11 @@ fn enter<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The first columns of a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Columns {
-    pub(super) seq: Seq,
-    pub(super) at: Time,
-    pub(super) turn: u64,
-    pub(super) task: u64,
+struct Columns {
+    seq: Seq,
+    at: Time,
+    turn: u64,
+    task: u64,
 }
 
 /// A part of the ring.
@@ -242,6 +230,8 @@ const NAME: u8 = 64;
 /// The lines of the log in memory, and the things in force that the kernel has no record of.
 struct Ring {
     size: usize,
+    /// A segment that is longer than this gets a head of the next one. It leaves room for a line.
+    nearly_full: usize,
     /// The full segments, the oldest first.
     full: VecDeque<Arc<Segment>>,
     /// The segment that is being written.
@@ -269,25 +259,26 @@ impl Ring {
         let current = Segment { missing: Some(0), ..Segment::new(size) };
         let (last, words) = (Columns::default(), Constants::default());
         let (full, followed, moved) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
-        Ring { size, full, current, last, words, header, followed, moved }
+        let nearly_full = size / 4 * 3;
+        Ring { size, nearly_full, full, current, last, words, header, followed, moved }
     }
 
     /// Adds a line. Returns whether the segment is nearly full, so that the kernel must name the
     /// lines in force.
-    fn record_line(
-        &mut self,
-        place: Columns,
-        name: &str,
-        event: &Event<'_>,
-        timed: Option<&Timed>,
-    ) -> bool {
-        let last = self.place(place, ROOM);
+    #[inline(always)]
+    fn record_line(&mut self, line: &Line<'_>) -> bool {
+        let Line { at, turn, seq, task, ref name, ref event, ref timed } = *line;
+        // One test for both: the segment is empty, or perhaps it is full.
+        if !(1..=self.nearly_full).contains(&self.current.len) {
+            self.make_room(seq, ROOM);
+        }
         let Segment { bytes, len, .. } = &mut self.current;
         let bytes = bytes[*len..].first_chunk_mut().expect("there is room for a line");
-        let mut out = Packed { bytes, len: LEN, seq: place.seq, words: &mut self.words };
+        let mut out = Packed { bytes, len: LEN, seq, words: &mut self.words };
         // All later lines of the task have the name of its `spawn`.
-        let given = if let Event::Spawn { .. } = event { Some(name) } else { None };
-        put_columns(last, place, timed.map_or(0, |_| TIMED), given, &mut out);
+        let given = if let Event::Spawn { .. } = event { Some(&**name) } else { None };
+        let last = mem::replace(&mut self.last, Columns { seq, at, turn, task });
+        put_columns(last, self.last, timed.as_ref().map_or(0, |_| TIMED), given, &mut out);
         Own.pack(event, &mut out);
         if let Some(Timed { ran, waited, late }) = timed {
             [ran, waited, late].into_iter().for_each(|span| OPTIONAL.pack(span, &mut out));
@@ -297,42 +288,41 @@ impl Ring {
             *len += out.len;
         } else {
             self.last = last;
-            self.long_line(place, name, event, timed);
+            self.long_line(line);
         }
         if is_followed(event) {
-            self.follow(place.task, place.seq, event);
+            self.follow(task, seq, event);
         }
-        self.current.len > self.size / 4 * 3
+        self.current.len > self.nearly_full
     }
 
-    /// Makes `place` the place of the last line, and room for `bytes` bytes. Returns the place of
-    /// the line before it in the segment.
-    #[inline]
-    fn place(&mut self, place: Columns, bytes: usize) -> Columns {
+    /// Makes room for the line `seq`, of at most `bytes` bytes.
+    #[cold]
+    fn make_room(&mut self, seq: Seq, bytes: usize) {
         if self.current.len + bytes > self.size {
             // The turn is not over, so no head can be made. The next one is made of this segment
             // and those before it.
             self.begin(Segment::new(0));
         }
         if self.current.len == 0 {
-            (self.current.first, self.last) = (place.seq, Columns::default());
+            (self.current.first, self.last) = (seq, Columns::default());
         }
-        mem::replace(&mut self.last, place)
     }
 
     /// Adds a line that is longer than [`ROOM`], as text. A line that is longer than a segment, or
     /// than the length of an entry can say, is left out.
     #[cold]
-    fn long_line(&mut self, place: Columns, name: &str, event: &Event<'_>, timed: Option<&Timed>) {
-        let Columns { seq, at, turn, task } = place;
-        let (event, timed) = (event.clone(), timed.copied());
-        let (mut text, owned) = (Out::default(), name.to_owned().into());
-        Own.put("", &Line { at, turn, seq, task, name: owned, event, timed }, &mut text);
+    fn long_line(&mut self, line: &Line<'_>) {
+        let Line { at, turn, seq, task, ref name, .. } = *line;
+        let mut text = Out::default();
+        Own.put("", line, &mut text);
         let longest = text.0.len() + name.len() + ROOM;
         if longest > self.size.min(LONGEST) {
             return;
         }
-        let last = self.place(place, longest);
+        self.make_room(seq, longest);
+        let place = Columns { seq, at, turn, task };
+        let last = mem::replace(&mut self.last, place);
         let mut entry = Vec::new();
         Recorded { place, flags: TEXT, name: None, bytes: &text.0 }.put(
             last,
@@ -372,16 +362,15 @@ impl Ring {
         let (mut new, mut last, mut missing) = (Segment::new(0), Columns::default(), 0);
         let (mut names, mut named) = (BTreeMap::new(), BTreeSet::from([0]));
         let lines = all[newest..].iter().flat_map(|segment| segment.lines());
-        for entry in all[newest].head().chain(lines) {
+        // Not a `for`: the loop runs inside the chained iterators, which halves its cost.
+        let _ = all[newest].head().chain(lines).try_for_each(|entry| {
             let Columns { seq, task, .. } = entry.place;
             if let Some(name) = entry.name {
                 names.insert(task, name);
             }
             // Nearly all lines are in front of the next wanted one.
-            match wanted.peek() {
-                Some(next) if seq < *next => continue,
-                Some(_) => {}
-                None => break,
+            if *wanted.peek().ok_or(())? > seq {
+                return Ok(());
             }
             while wanted.next_if(|next| *next < seq).is_some() {
                 missing += 1;
@@ -391,7 +380,8 @@ impl Ring {
                 let name = names.get(&task).filter(|_| named.insert(task)).copied();
                 entry.put(mem::replace(&mut last, entry.place), name, &mut new.head);
             }
-        }
+            Ok::<(), ()>(())
+        });
         new.missing = Some(missing + wanted.count());
         self.begin(new);
     }

@@ -36,8 +36,13 @@ impl<M: Machine> Sched<M> {
         let waited = self.now.since(self.tasks[index].since);
         let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
         let parked = left.map(|left| self.now.since(left));
-        let event = Event::Run { cause, messages: 0, parked, answered: answered[..].into() };
-        emit!(self, index, event, timed);
+        let answers = &answered[..];
+        emit!(
+            self,
+            index,
+            Event::Run { cause, messages: 0, parked, answered: answers.into() },
+            timed
+        );
         answered.clear();
         let rare = self.tasks[index].rare();
         rare.answered = answered;
@@ -197,12 +202,13 @@ impl<M: Machine> Sched<M> {
         &mut self,
         task: TaskIndex,
         ticket: Ticket,
-        outcome: Outcome<'static>,
+        mut outcome: Outcome<'static>,
     ) -> u64 {
         let (number, _) = self.log.number_of(ticket);
         let task = &mut self.tasks[task];
         if number != 0 && task.state != TaskState::Running {
-            let (outcome, line) = (words::without_place(outcome), self.log.seq + 1);
+            words::remove_place(&mut outcome);
+            let line = self.log.seq + 1;
             let rare = task.rare();
             rare.answered.push(Answered { ticket: number, outcome });
             if self.log.flight.is_some() {
@@ -301,41 +307,44 @@ impl<M: Machine> Sched<M> {
 
     pub(crate) fn log_note(&mut self, note: &Note) {
         let acting = self.run.task;
-        let event = match *note {
-            Note::Warning(ref text) => Event::Warn { text: (&**text).into() },
-            Note::Cap(ref text) => Event::Cap { text: (&**text).into() },
-            Note::Deadline(slot, number, what) => return self.log_deadline(slot, number, what),
-            Note::Moved(handle, direction, bytes) => {
-                Event::Io { alias: self.log.names.alias(handle), direction, bytes: bytes as u64 }
-            }
-            Note::Accepted(handle, connection, ref peer) => {
-                let peer = peer.as_ref().filter(|_| self.log.timed);
-                let peer = peer.map(|peer| peer.to_string().into());
-                let (listener, connection) =
-                    (self.log.names.alias(handle), self.log.names.alias(connection));
-                Event::Accept { listener, connection, peer }
-            }
-            Note::Joined(task) => Event::Join { task: task.0 },
-            Note::Permit(ref queue, event) => return self.log_permit(queue, event),
-            Note::Rescoped(what, scope) => {
-                let what = match what {
-                    Rescoped::Scope(number) => Moved::Scope(number),
-                    // The line of a wait that is not dispatched yet names its scope, and a wait
-                    // that has ended is in none.
-                    Rescoped::Wait(ticket) if self.is_parked(ticket) => {
-                        let Some(number) = self.log.moved(ticket, scope) else { return };
-                        Moved::Wait(number)
-                    }
-                    Rescoped::Wait(_) => return,
-                };
-                Event::Move { what, scope }
-            }
-            Note::Said(ref text) => Event::Note { text: (&**text).into() },
-            Note::Span(true, ref name) => Event::Enter { name: (&**name).into() },
-            Note::Span(false, ref name) => Event::Leave { name: (&**name).into() },
-        };
         // Log a warning or a hit limit even if only these are wanted.
-        announce!(self, self.tasks.label_of(acting), event);
+        announce!(self, self.tasks.label_of(acting), {
+            match *note {
+                Note::Warning(ref text) => Event::Warn { text: (&**text).into() },
+                Note::Cap(ref text) => Event::Cap { text: (&**text).into() },
+                Note::Deadline(slot, number, what) => return self.log_deadline(slot, number, what),
+                Note::Moved(handle, direction, bytes) => Event::Io {
+                    alias: self.log.names.alias(handle),
+                    direction,
+                    bytes: bytes as u64,
+                },
+                Note::Accepted(handle, connection, ref peer) => {
+                    let peer = peer.as_ref().filter(|_| self.log.timed);
+                    let peer = peer.map(|peer| peer.to_string().into());
+                    let (listener, connection) =
+                        (self.log.names.alias(handle), self.log.names.alias(connection));
+                    Event::Accept { listener, connection, peer }
+                }
+                Note::Joined(task) => Event::Join { task: task.0 },
+                Note::Permit(ref queue, event) => return self.log_permit(queue, event),
+                Note::Rescoped(what, scope) => {
+                    let what = match what {
+                        Rescoped::Scope(number) => Moved::Scope(number),
+                        // The line of a wait that is not dispatched yet names its scope, and a wait
+                        // that has ended is in none.
+                        Rescoped::Wait(ticket) if self.is_parked(ticket) => {
+                            let Some(number) = self.log.moved(ticket, scope) else { return };
+                            Moved::Wait(number)
+                        }
+                        Rescoped::Wait(_) => return,
+                    };
+                    Event::Move { what, scope }
+                }
+                Note::Said(ref text) => Event::Note { text: (&**text).into() },
+                Note::Span(true, ref name) => Event::Enter { name: (&**name).into() },
+                Note::Span(false, ref name) => Event::Leave { name: (&**name).into() },
+            }
+        });
     }
 
     /// Logs that a permit was taken or given back. For the flight recorder, a task stores the lines
@@ -347,8 +356,8 @@ impl<M: Machine> Sched<M> {
         let who = self.tasks.label_of(acting);
         match event {
             PermitEvent::Taken(site) => {
-                let event = Event::Take { kind, name, at: Some(words::site(site)) };
-                let line = emit_for!(self, who, event);
+                let at = Some(words::site(site));
+                let line = emit_for!(self, who, Event::Take { kind, name, at });
                 if let Some(task) = acting.filter(|_| self.log.flight.is_some()) {
                     self.tasks[task].rare().held.push((of, line));
                 }
@@ -369,18 +378,19 @@ impl<M: Machine> Sched<M> {
 
     pub(crate) fn log_deadline(&mut self, slot: u32, number: u32, what: DeadlineEvent) {
         let timer = Timer::Deadline(u64::from(number));
-        let event = match what {
-            DeadlineEvent::Made => {
-                let outcome = Outcome::Deadline(u64::from(number));
-                let op = Op::ConnectionDeadline;
-                Event::Trap { op, scope: None, outcome, cause: None, at: None }
+        emit_for!(self, self.tasks.label_of(self.run.task), {
+            match what {
+                DeadlineEvent::Made => {
+                    let outcome = Outcome::Deadline(u64::from(number));
+                    let op = Op::ConnectionDeadline;
+                    Event::Trap { op, scope: None, outcome, cause: None, at: None }
+                }
+                DeadlineEvent::Armed(until, phase, site) => {
+                    Event::Arm { timer, until, phase: phase.into(), at: Some(words::site(site)) }
+                }
+                DeadlineEvent::Disarmed => Event::Disarm { timer },
             }
-            DeadlineEvent::Armed(until, phase, site) => {
-                Event::Arm { timer, until, phase: phase.into(), at: Some(words::site(site)) }
-            }
-            DeadlineEvent::Disarmed => Event::Disarm { timer },
-        };
-        emit_for!(self, self.tasks.label_of(self.run.task), event);
+        });
         if self.log.listening && matches!(what, DeadlineEvent::Armed(..)) {
             self.log.arm(slot, number);
         }
@@ -406,10 +416,8 @@ macro_rules! emit_for {
     ($sched:expr, $who:expr, $event:expr, $timed:expr) => {
         if $sched.log.listening {
             let line = $crate::log::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                let when = ($sched.now, $sched.turn);
-                $sched.log.write(when, $who, event, timed)
+                let (task, name) = $who;
+                $crate::log::lines::put_line!($sched, task, name, $event, $timed)
             });
             if $sched.log.shows_state {
                 $sched.show_state();
@@ -425,9 +433,8 @@ pub(crate) use emit_for;
 /// Logs an event that may be wanted even if no observer wants every event, such as a warning.
 macro_rules! announce {
     ($sched:expr, $who:expr, $event:expr) => {{
-        let event = $event;
-        let when = ($sched.now, $sched.turn);
-        let line = $sched.log.write(when, $who, event, None);
+        let (task, name) = $who;
+        let line = $crate::log::lines::put_line!($sched, task, name, $event, None);
         if $sched.log.shows_state {
             $sched.show_state();
         }
@@ -435,3 +442,20 @@ macro_rules! announce {
     }};
 }
 pub(crate) use announce;
+
+/// Writes a line. The line is made in its place: a move of its event would be a copy.
+macro_rules! put_line {
+    ($sched:expr, $task:expr, $name:expr, $event:expr, $timed:expr) => {{
+        let mut line = $crate::trace::Line {
+            event: $event,
+            timed: $timed,
+            at: $sched.now,
+            turn: $sched.turn,
+            seq: 0,
+            task: $task,
+            name: $name.into(),
+        };
+        $sched.log.write(&mut line)
+    }};
+}
+pub(crate) use put_line;

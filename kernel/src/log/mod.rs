@@ -75,9 +75,9 @@ use traps::Time;
 use traps::internal::table::{HandleId, Ticket};
 use traps::internal::tape;
 
-use self::flight::{Columns, LineRecorder};
+use self::flight::LineRecorder;
 use self::form::{Form, Out, Own};
-use crate::trace::{Event, Line, Phase, Seq, Timed};
+use crate::trace::{Event, Line, Phase, Seq};
 
 /// An observer of the log. It gets every event, in order, as a typed [`Line`].
 ///
@@ -284,75 +284,48 @@ impl Log {
         found.map_or(0, |(_, line)| *line)
     }
 
-    /// Counts an event, records it, and passes its line to the observers. Returns the number of the
-    /// line.
-    #[inline(always)]
-    pub(crate) fn write<'a>(
-        &mut self,
-        when: (Time, u64),
-        who: (u64, &'a str),
-        event: Event<'a>,
-        timed: Option<Timed>,
-    ) -> Seq {
-        let timed = timed.filter(|_| self.timed);
-        match self.count(when, who, &event, timed.as_ref()) {
-            Listeners::None => 0,
-            Listeners::Recorder => self.seq,
-            Listeners::Others { to_log } => {
-                self.show_line(when, who, event, timed, to_log);
-                self.seq
-            }
-        }
-    }
-
-    /// Counts an event and records it. Returns who listens. The event is borrowed, because it is
-    /// large: to move it into a line costs more than to record it.
+    /// Gives a line its number, records it, and passes it to the observers. Returns the number. The
+    /// line is borrowed, because it is large: to move it costs more than to record it.
     #[inline(never)]
-    fn count(
-        &mut self,
-        (at, turn): (Time, u64),
-        (task, name): (u64, &str),
-        event: &Event<'_>,
-        timed: Option<&Timed>,
-    ) -> Listeners {
-        let (level, target) = place(event);
+    pub(crate) fn write(&mut self, line: &mut Line<'_>) -> Seq {
+        let (level, target) = place(&line.event);
         let to_log = log::log_enabled!(target: target, level);
         if !self.listening && !to_log {
-            return Listeners::None;
+            return 0;
         }
-        // No stable trace has the facts of a machine and its options.
-        let is_boot = matches!(event, Event::Boot { .. });
         // Count the event whatever the levels and filters are, so that they do not change the
         // numbers.
-        self.seq += u64::from(!is_boot);
-        self.turn = turn;
-        if begins(event) {
+        self.seq += 1;
+        (line.seq, self.turn) = (self.seq, line.turn);
+        if begins(&line.event) {
             self.cause = self.seq;
         }
-        if let Some(flight) = self.flight.as_ref().filter(|_| !is_boot) {
-            let place = Columns { seq: self.seq, at, turn, task };
-            self.wants_head |= flight.record_line(place, name, event, timed);
+        if !self.timed {
+            line.timed = None;
         }
-        if self.is_observed || to_log { Listeners::Others { to_log } } else { Listeners::Recorder }
-    }
-
-    /// Passes a line to the observers, and to the `log` facade.
-    fn show_line<'a>(
-        &mut self,
-        (at, turn): (Time, u64),
-        (task, name): (u64, &'a str),
-        event: Event<'a>,
-        timed: Option<Timed>,
-        to_log: bool,
-    ) {
-        let line = Line { at, turn, seq: self.seq, task, name: name.into(), event, timed };
-        if self.timed || !matches!(line.event, Event::Boot { .. }) {
-            self.tell(|activation| activation.event(&line));
+        if let Some(flight) = &self.flight {
+            self.wants_head |= flight.record_line(line);
+        }
+        if self.is_observed {
+            self.tell(|activation| activation.event(line));
         }
         if to_log {
-            let (level, target) = place(&line.event);
             log::log!(target: target, level, "{line}");
         }
+        self.seq
+    }
+
+    /// Passes the facts of the machine and the options on. Their line has no number, and no stable
+    /// trace has it.
+    pub(crate) fn boot(&mut self, (at, turn): (Time, u64), facts: String) {
+        let (task, name) = KERNEL;
+        let (name, event) = (name.into(), Event::Boot { text: facts.into() });
+        let line = Line { at, turn, seq: self.seq, task, name, event, timed: None };
+        if self.timed {
+            self.tell(|activation| activation.event(&line));
+        }
+        let (level, target) = place(&line.event);
+        log::log!(target: target, level, "{line}");
     }
 
     /// Stores the last line as that of the registration of a handle (0), or of its readiness to
@@ -373,18 +346,6 @@ impl Log {
             flight.dump_at(cause, line);
         }
     }
-}
-
-/// The listeners to an event.
-enum Listeners {
-    None,
-    /// The flight recorder alone.
-    Recorder,
-    /// Observers, or the `log` facade.
-    Others {
-        /// Whether the `log` facade wants the line.
-        to_log: bool,
-    },
 }
 
 /// Returns whether the line of an event is the cause of the lines that follow.

@@ -196,11 +196,10 @@ pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
 
 /// Removes the location from an outcome, for a `run` line: the `deliver` line before it has the
 /// location.
-pub(crate) fn without_place(mut outcome: Outcome<'static>) -> Outcome<'static> {
-    if let Outcome::Interrupt { set_at, .. } = &mut outcome {
+pub(crate) fn remove_place(outcome: &mut Outcome<'static>) {
+    if let Outcome::Interrupt { set_at, .. } = outcome {
         *set_at = None;
     }
-    outcome
 }
 
 /// Returns the lateness of an event, for a timed trace.

@@ -7,7 +7,7 @@ use traps::internal::tape::{self, Answer, Words, escaped, unescaped};
 
 use super::wakers::{Inbox, Message};
 use crate::core::sched::Sched;
-use crate::log::lines::{announce, emit_for};
+use crate::log::lines::emit_for;
 use crate::log::{KERNEL, WAKEUP};
 use crate::machine::Machine;
 use crate::trace::{Arrival, Event, Op, Parent, Seq};
@@ -89,7 +89,7 @@ impl Wakeup {
         if mem::replace(&mut self.has_begun, true) {
             return;
         }
-        announce!(sched, KERNEL, Event::Boot { text: facts.into() });
+        sched.log.boot((sched.now, sched.turn), facts);
         let event = Event::Spawn { parent: Parent::Kernel, at: None };
         self.line = emit_for!(sched, WAKEUP, event);
     }
