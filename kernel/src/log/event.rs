@@ -322,7 +322,7 @@ impl Form<LoggedWait> for Own {
 }
 
 impl Pack<LoggedWait> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, LoggedWait { ticket, reg, scope, at }: &LoggedWait, out: &mut Packed<'_>) {
         COUNT.pack(ticket, out);
         Opt(Own).pack(reg, out);
@@ -356,7 +356,7 @@ impl<'a> Form<Cow<'a, [Answered<'a>]>> for Own {
 }
 
 impl<'a> Pack<Cow<'a, [Answered<'a>]>> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, answers: &Cow<'a, [Answered<'a>]>, out: &mut Packed<'_>) {
         out.number(answers.len() as u64);
         for Answered { ticket, outcome } in answers.iter() {
@@ -688,7 +688,7 @@ impl<'a> Form<Op<'a>> for Ended {
 }
 
 impl<'a> Pack<Op<'a>> for Ended {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, op: &Op<'a>, out: &mut Packed<'_>) {
         Own.pack(op, out);
     }
@@ -729,6 +729,7 @@ impl<'a> Form<LoggedPrimitive<'a>> for Own {
 }
 
 impl<'a> Pack<LoggedPrimitive<'a>> for Own {
+    #[inline(always)]
     fn pack(&self, primitive: &LoggedPrimitive<'a>, out: &mut Packed<'_>) {
         let LoggedPrimitive { kind, name, queue, held_by } = primitive;
         out.word(kind);
@@ -755,7 +756,7 @@ impl Form<LoggedSite> for Own {
 }
 
 impl Pack<LoggedSite> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, site: &LoggedSite, out: &mut Packed<'_>) {
         out.word(site.file);
         COUNT.pack(&site.line, out);
@@ -774,6 +775,7 @@ impl<'a> Form<Stop<'a>> for Own {
 }
 
 impl<'a> Pack<Stop<'a>> for Own {
+    #[inline(always)]
     fn pack(&self, Stop { trap, at }: &Stop<'a>, out: &mut Packed<'_>) {
         STOP.pack(trap, out);
         Opt(Own).pack(at, out);
@@ -793,7 +795,7 @@ impl Form<Alias> for Own {
 }
 
 impl Pack<Alias> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, alias: &Alias, out: &mut Packed<'_>) {
         out.byte(alias.kind as u8);
         COUNT.pack(&alias.number, out);

@@ -321,7 +321,7 @@ macro_rules! table {
         display!($name $(<$a>)?);
 
         impl $(<$a>)? Pack<$name $(<$a>)?> for Own {
-            #[inline]
+            #[inline(always)]
             fn pack(&self, value: &$name $(<$a>)?, out: &mut Packed<'_>) {
                 enum Tag { $($variant),* }
                 match value {

@@ -37,13 +37,13 @@ pub(super) struct Packed<'r> {
 }
 
 impl Packed<'_> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn byte(&mut self, byte: u8) {
         self.bytes[self.len % ROOM] = byte;
         self.len += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.byte(number as u8 | 0x80);
@@ -52,6 +52,7 @@ impl Packed<'_> {
         self.byte(number as u8);
     }
 
+    #[inline(always)]
     pub(super) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         let end = self.len + text.len();
@@ -61,7 +62,7 @@ impl Packed<'_> {
         self.len = end;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn word(&mut self, word: &'static str) {
         let place = self.words.find(word);
         self.number(place as u64);
@@ -137,7 +138,7 @@ impl Constants {
 }
 
 impl Pack<Time> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, time: &Time, out: &mut Packed<'_>) {
         out.number(time.as_micros());
     }
@@ -148,7 +149,7 @@ impl Pack<Time> for Own {
 }
 
 impl Pack<Duration> for Own {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, span: &Duration, out: &mut Packed<'_>) {
         Own.pack(&(Time::ZERO + *span), out);
     }
@@ -159,7 +160,7 @@ impl Pack<Duration> for Own {
 }
 
 impl<N: Copy + Into<u64> + TryFrom<u64>> Pack<N> for Number {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, value: &N, out: &mut Packed<'_>) {
         let value = (*value).into();
         out.number(if self.0 == SEQ.0 { out.seq.wrapping_sub(value) } else { value });
@@ -173,7 +174,7 @@ impl<N: Copy + Into<u64> + TryFrom<u64>> Pack<N> for Number {
 }
 
 impl<T: PartialEq + Clone, F: Pack<T>> Pack<T> for Named<'_, T, F> {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, value: &T, out: &mut Packed<'_>) {
         match self.0.iter().position(|(each, _)| each == value) {
             Some(place) => out.byte(place as u8),
@@ -202,7 +203,7 @@ impl<T> Pack<T> for () {
 }
 
 impl<'a> Pack<Text<'a>> for Free {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, text: &Text<'a>, out: &mut Packed<'_>) {
         out.text(text);
     }
@@ -213,7 +214,7 @@ impl<'a> Pack<Text<'a>> for Free {
 }
 
 impl<T, F: Pack<T>> Pack<Option<T>> for Opt<F> {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, value: &Option<T>, out: &mut Packed<'_>) {
         out.byte(u8::from(value.is_some()));
         value.iter().for_each(|value| self.0.pack(value, out));
@@ -225,7 +226,7 @@ impl<T, F: Pack<T>> Pack<Option<T>> for Opt<F> {
 }
 
 impl<T, F: Pack<T>> Pack<T> for Filled<F> {
-    #[inline]
+    #[inline(always)]
     fn pack(&self, value: &T, out: &mut Packed<'_>) {
         self.0.pack(value, out);
     }
