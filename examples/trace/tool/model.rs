@@ -261,7 +261,7 @@ impl Trace {
         self.behind.push(match open.causes.behind(line) {
             Behind::Line(seq) => self.place_in_last_section(seq).map_or(NONE, |at| at as Place),
             Behind::Outside => OUTSIDE,
-            Behind::Nothing => NONE,
+            Behind::Earlier | Behind::Nothing => NONE,
         });
         let entered = open.spans.leave(line).and_then(|seq| self.place_in_last_section(seq));
         if let Some(enter) = entered {

@@ -74,7 +74,7 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     // From its spawn to its block, `c` has run at times that the dump does not have.
     has(&["task", "c"], &["unknown 1.7s", "ready 0s", "blocked 2.3s", since]);
     has(&["tasks"], &["5 c in sleep 1 - 1.7s 0s 2.3s", since]);
-    has(&["summary"], &["events 3 ", "5 c 4s - 42.5% 0.0% 57.5% 1 1", since]);
+    has(&["summary"], &["events 5 ", "end nowhere 0", "5 c 4s - 42.5% 0.0% 57.5% 1 1", since]);
     has(&["slow"], &["made the task ready none took any time", since]);
     // The locks of `b` and `a` have other holders than when these waits began.
     has(&["idle"], &["mutex y, held by task 3 `a`, who took it at a.rs:7", "an unknown task"]);
@@ -92,7 +92,7 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     assert_eq!(held, [(40, 3), (46, 4)]);
     // No line of the head was made by the `spawn` of its task.
     let unknown = "(what is behind that was before #0500, where the dump begins)";
-    for seq in ["22", "30", "45", "47", "60", "499", "500", "501"] {
+    for seq in ["22", "30", "45", "47", "60", "499", "500", "501", "504"] {
         has(&["why", seq], &[unknown]);
     }
     has(&["why", "500"], &["because the wait of task 5 `c` for `sleep` was over"]);

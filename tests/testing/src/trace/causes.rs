@@ -11,6 +11,8 @@ pub enum Behind {
     Line(Seq),
     /// Something from outside: an arrival, a timer, another thread, the start.
     Outside,
+    /// A line that a dump of the flight recorder does not have, because it was before them.
+    Earlier,
     /// Unknown from the trace.
     Nothing,
 }
@@ -43,6 +45,7 @@ impl Causes {
         let is_head = self.flight.is_some_and(|from| line.seq < from);
         let by = |line: Option<&Seq>| match line {
             Some(seq) if !is_head => Behind::Line(*seq),
+            _ if self.flight.is_some() => Behind::Earlier,
             _ => Behind::Nothing,
         };
         let behind = match (line.verb, line.cause) {
