@@ -66,10 +66,10 @@ pub fn built(package: &str, target: &Path) -> PathBuf {
     target.join("debug").join(package)
 }
 
-fn cargo(folder: &Path, target: &Path) -> Command {
+fn cargo(folder: &Path, target: &Path, format: &str) -> Command {
     let mut command = testing::child::cargo();
     command.current_dir(folder).args(["build", "--offline", "--color", "never"]);
-    command.args(["--message-format", "short", "--target-dir"]).arg(target);
+    command.args(["--message-format", format, "--target-dir"]).arg(target);
     // The manifest of a lab asks for the lines that a backtrace names.
     command.env_remove("CARGO_PROFILE_DEV_DEBUG");
     command
@@ -78,12 +78,10 @@ fn cargo(folder: &Path, target: &Path) -> Command {
 /// Builds the given code, once, without a limit, so that a student's build has only the student's
 /// part to do.
 pub fn prepare(folder: &Path, target: &Path) -> Result<(), String> {
-    if !target.is_dir() {
-        eprintln!("course: the first build takes about a minute");
-    }
-    let mut command = cargo(folder, target);
-    let done = command.arg("--quiet").stderr(Stdio::null()).status();
-    // The following build reports an error.
+    // On standard error, cargo shows how many crates are built. Diagnostics in JSON go to standard
+    // output. The following build reports an error.
+    let mut command = cargo(folder, target, "json");
+    let done = command.stdout(Stdio::null()).status();
     done.map(drop).map_err(|error| format!("cannot run cargo: {error}"))
 }
 
@@ -94,7 +92,7 @@ pub fn build(
     target: &Path,
     limit: Duration,
 ) -> Result<Built, String> {
-    let (ended, _) = run_cargo(&cargo(folder, target), limit)?;
+    let (ended, _) = run_cargo(&cargo(folder, target, "short"), limit)?;
     if ended.is_success {
         return Ok(Built::Program(built(package, target)));
     }

@@ -7,12 +7,12 @@ use std::process::Command;
 use crate::labs::{Kind, Lab, root};
 use crate::pages;
 
-/// The crates that each lab uses, where the repository has them. A lab that changes the kernel has
-/// copies of them.
+/// The crates of a lab on the real kernel, where the repository has them. A lab that changes the
+/// kernel has copies of them.
 pub const CRATES: [(&str, &str); 3] =
     [("traps", "traps"), ("kernel", "kernel"), ("testing", "tests/testing")];
 
-/// The other labs may use this one too.
+/// A lab about a server uses this one too.
 const NET: (&str, &str) = ("net", "net");
 
 /// Others that the kernel of a step may use.
@@ -140,8 +140,10 @@ fn manifest(lab: &Lab, package: &str, of_step: &str, others: &[&str]) -> Result<
         let path = if is_patched { PathBuf::from(name) } else { root().join(path) };
         format!("{name} = {{ package = \"trapline-{name}\", path = {path:?} }}\n")
     };
-    let crates = CRATES.into_iter().chain((!is_patched).then_some(NET));
-    let dependencies: String = crates.map(dependency).collect();
+    // Building a crate that no file of the lab names would only delay the first check.
+    let crates = if matches!(lab.kind, Kind::Step(_)) { &[][..] } else { &CRATES };
+    let net = lab.text("given.rs").contains("net::").then_some(NET);
+    let dependencies: String = crates.iter().copied().chain(net).map(dependency).collect();
     let workspace = if is_patched { workspace(others)? } else { "[workspace]\n".to_owned() };
     // A check of the crates builds them each time, and prints no backtrace.
     let debug = if others.is_empty() { "line-tables-only" } else { "none" };

@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use course::{labs, limits, program};
+use course::labs::Kind;
+use course::{labs, limits, program, student};
 use testing::child;
 
 use crate::solutions::{course, says, without_says};
@@ -181,6 +182,20 @@ fn a_lab_is_checked_at_each_save() {
     hand_in(&folder.join("trapline-labs"), 13, "solution");
     assert_eq!(lines.next().unwrap(), "lab 13 is passed");
     tool.kill().unwrap();
+}
+
+#[test]
+fn a_lab_builds_only_the_crates_that_its_files_name() {
+    let scratch = Scratch::new("crates");
+    let programs = labs::all().unwrap().into_iter().filter(|lab| lab.kind != Kind::Answer);
+    for lab in programs.filter(|lab| lab.kind != Kind::Patched) {
+        let folder = scratch.0.join(&lab.name);
+        student::start(&lab, &folder, &program::target().unwrap()).unwrap();
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let is_real = lab.kind == Kind::Program;
+        assert_eq!(manifest.contains("trapline-kernel"), is_real, "{}", lab.name);
+        assert_eq!(manifest.contains("trapline-net"), lab.number == 20, "{}", lab.name);
+    }
 }
 
 #[test]
