@@ -207,7 +207,7 @@ pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> 
         }
         thread::sleep(PERIOD);
     };
-    processes::kill_all(id)?;
+    processes::kill_session(id)?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -294,7 +294,17 @@ fn hint(lab: &Lab, nth: u8) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the guard cannot do on this system.
+const WITHOUT_LINUX: &str = "\
+this is not Linux: nothing limits how many processes a program has and how much memory they use, \
+and a process that leaves the group of its program does not end with it; check only your own work";
+
 fn perform(task: Task) -> Result<ExitCode, String> {
+    if matches!(task, Task::Run { .. } | Task::Check { .. } | Task::Watch { .. })
+        && !processes::ARE_FOUND
+    {
+        complain(WITHOUT_LINUX);
+    }
     match task {
         Task::List => list(),
         Task::Start { lab, into } => start(&labs::find(lab)?, into),
