@@ -5,12 +5,15 @@ use std::rc::{Rc, Weak};
 
 use super::kernel::Time;
 
+/// A timer: its time, its number, and its name.
+type Entry = (Time, usize, &'static str);
+
 /// The key of a timer: it does not keep the timer.
-pub struct Timer(Weak<(Time, usize, &'static str)>);
+pub struct Timer(Weak<Entry>);
 
 #[derive(Default)]
 pub struct Timers {
-    entries: BTreeMap<Time, BTreeMap<usize, Rc<(Time, usize, &'static str)>>>,
+    entries: BTreeMap<Time, BTreeMap<usize, Rc<Entry>>>,
     set: usize,
 }
 

@@ -5,13 +5,15 @@ use std::pin::Pin;
 use super::given::Wire;
 use super::kernel::Error;
 
+type Pieces<'w> = Pin<Box<dyn Future<Output = Result<Vec<&'static str>, Error>> + 'w>>;
+
 /// Reads pieces until a piece ends with a full stop. Returns the message.
 pub async fn message(wire: &Wire) -> Result<String, Error> {
     Ok(String::from_iter(rest(wire).await?.into_iter().rev()))
 }
 
 /// The pieces that are still to come, the last first.
-fn rest(wire: &Wire) -> Pin<Box<dyn Future<Output = Result<Vec<&'static str>, Error>> + '_>> {
+fn rest(wire: &Wire) -> Pieces<'_> {
     Box::pin(async move {
         match wire.try_read().await {
             Some(last) if last.ends_with('.') => Ok(vec![last]),

@@ -176,8 +176,8 @@ fn given(transfer: &Transfer<'_>) -> Result<(), String> {
     if let (Some(taken), None) = (transfer.note("taken"), transfer.note("given")) {
         let taken = taken.seq;
         let is_cut = |line: &&&Line<'_>| line.verb == "deliver" && line.event().contains("= !");
-        let after = transfer.lines.iter().filter(|line| line.seq > taken);
-        return Err(match after.filter(is_cut).next_back() {
+        let mut after = transfer.lines.iter().filter(|line| line.seq > taken);
+        return Err(match after.rfind(is_cut) {
             Some(cut) if !cut.event().contains("= !cancelled") => format!(
                 "line #{:04}: the deadline of `{name}` ended its wait while it gave once more; \
                  the money was taken in line #{taken:04}, and is lost",
