@@ -32,10 +32,11 @@ use crate::system;
 
 use simulated::State;
 
+pub(crate) use pipe::End;
 pub use pipe::Pipe;
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
-pub(crate) use pipe::{End, read_from, write_to};
-pub use simulated::{Simulated, simulated};
+pub(crate) use pipe::{read_from, write_to};
+pub use simulated::Simulated;
 
 /// A child process.
 ///
@@ -152,9 +153,19 @@ impl Process {
         Ok(Process { child, stdin, stdout, stderr })
     }
 
+    /// Makes a process in memory, for tests: one end for the program, and the other one for the
+    /// test, which acts as the process. All three of its standard streams are piped. Needs no
+    /// system, so it works on the virtual clock.
+    #[must_use]
+    pub fn simulated() -> (Process, Simulated) {
+        let (simulated, state, ends) = Simulated::new();
+        let [stdin, stdout, stderr] = ends.map(|end| Some(Pipe(End::Memory(end))));
+        (Process { child: Child::Memory(state), stdin, stdout, stderr }, simulated)
+    }
+
     /// Returns the process id. The system may give it to another process once this process has
-    /// ended and was waited for. A [simulated](simulated()) process has the id `i32::MAX`, which no
-    /// process of the system has.
+    /// ended and was waited for. A [simulated](Process::simulated) process has the id
+    /// `i32::MAX`, which no process of the system has.
     #[must_use]
     pub fn id(&self) -> u32 {
         match &self.child {
@@ -307,7 +318,7 @@ impl Process {
     /// # Panics
     ///
     /// Panics while a record is played, because there is no child process then, and for a
-    /// [simulated](simulated()) process.
+    /// [simulated](Process::simulated) process.
     #[must_use]
     pub fn into_child(mut self) -> process::Child {
         match &mut self.child {

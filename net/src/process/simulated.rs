@@ -12,24 +12,20 @@ use traps::{Interrupt, Signal, WaitQueue};
 
 use crate::pipe::{Lane, PipeEnd, duplex};
 
-use super::pipe::{End, Pipe};
-use super::{Child, Process};
-
 /// What a pipe of Linux holds, in bytes.
 const CAPACITY: usize = 64 * 1024;
 
 /// The raw status of a process that `SIGKILL` has ended.
 pub(super) const KILLED: i32 = 9;
 
-/// Makes a process in memory: one end for the program under test, and the other one for the test,
-/// which acts as the process. All three of its standard streams are piped. Needs no system, so it
-/// works on the virtual clock.
+/// The test's end of a process in memory, made by [`Process::simulated`]: the test acts as the
+/// process. If this end is dropped, the process ends as if by `SIGKILL`.
 ///
 /// ```
 /// use std::io;
 /// use std::time::Duration;
 /// use net::Stream;
-/// use net::process::{Process, simulated};
+/// use net::process::Process;
 /// use traps::{join, sleep};
 ///
 /// /// Starts a worker again and again, until one succeeds. Returns how many it has started.
@@ -43,7 +39,8 @@ pub(super) const KILLED: i32 = 9;
 /// }
 ///
 /// let ran = testing::run(async {
-///     let (mut processes, plays): (Vec<_>, Vec<_>) = [simulated(), simulated()].into_iter().unzip();
+///     let pairs = [Process::simulated(), Process::simulated()];
+///     let (mut processes, plays): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
 ///     let play = async {
 ///         for (code, mut process) in [1, 0].into_iter().zip(plays) {
 ///             sleep(Duration::from_secs(60)).await?;
@@ -60,29 +57,8 @@ pub(super) const KILLED: i32 = 9;
 ///
 /// In the program, take the function that starts a process as an argument, such as
 /// `|| Process::spawn(&mut Command::new("worker"))`.
-#[must_use]
-pub fn simulated() -> (Process, Simulated) {
-    let [stdin, stdout, stderr] = [(); 3].map(|()| duplex(CAPACITY));
-    let ends = [&stdin.1, &stdout.1, &stderr.1];
-    let state = Rc::new(State {
-        status: Cell::default(),
-        signals: RefCell::default(),
-        changed: WaitQueue::new().described("process", ""),
-        streams: ends.map(|end| [end.incoming.clone(), end.outgoing.clone()]),
-    });
-    let pipe = |end| Some(Pipe(End::Memory(end)));
-    let process = Process {
-        child: Child::Memory(state.clone()),
-        stdin: pipe(stdin.0),
-        stdout: pipe(stdout.0),
-        stderr: pipe(stderr.0),
-    };
-    let (stdin, stdout, stderr) = (stdin.1, stdout.1, stderr.1);
-    (process, Simulated { stdin, stdout, stderr, life: Life(state) })
-}
-
-/// The test's end of a process in memory, made by [`simulated`]. If it is dropped, the process ends
-/// as if by `SIGKILL`.
+///
+/// [`Process::simulated`]: super::Process::simulated
 #[derive(Debug)]
 pub struct Simulated {
     /// What the program writes to the process. Ends when the program closes it.
@@ -95,6 +71,22 @@ pub struct Simulated {
 }
 
 impl Simulated {
+    /// Makes a process, and returns what it shares with its other end, and the standard streams of
+    /// that end.
+    pub(super) fn new() -> (Simulated, Rc<State>, [PipeEnd; 3]) {
+        let [stdin, stdout, stderr] = [(); 3].map(|()| duplex(CAPACITY));
+        let ends = [&stdin.1, &stdout.1, &stderr.1];
+        let state = Rc::new(State {
+            status: Cell::default(),
+            signals: RefCell::default(),
+            changed: WaitQueue::new().described("process", ""),
+            streams: ends.map(|end| [end.incoming.clone(), end.outgoing.clone()]),
+        });
+        let theirs = [stdin.0, stdout.0, stderr.0];
+        let (stdin, stdout, stderr) = (stdin.1, stdout.1, stderr.1);
+        (Simulated { stdin, stdout, stderr, life: Life(state.clone()) }, state, theirs)
+    }
+
     /// Ends the process with an exit code.
     pub fn exit(self, code: u8) {
         self.life.0.end(i32::from(code) << 8);

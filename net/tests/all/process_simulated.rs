@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use net::Stream;
-use net::process::{Collected, Process, Simulated, simulated};
+use net::process::{Collected, Process, Simulated};
 use traps::{Signal, join, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ async fn sort(mut process: Simulated) -> io::Result<()> {
 
 #[test]
 fn a_program_talks_to_it_as_to_a_process_of_the_system() {
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     // More than its input holds at a time.
     let lines: Vec<_> = (0..20_000).rev().map(|n| format!("{n:05}\n")).collect();
     let ran = testing::run(async {
@@ -67,18 +67,18 @@ async fn obey(process: Simulated) -> Option<Signal> {
 
 #[test]
 fn a_signal_has_the_effect_that_the_test_gives_it() {
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     let ran = testing::run(async { join(stop(&mut process, 5 * SECOND), obey(plays)).await.0 });
     assert_eq!((ran.output.unwrap(), ran.took), (Some(0), 3 * SECOND));
     // It is killed, because it does not end in time.
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     let ran = testing::run(async { join(stop(&mut process, SECOND), obey(plays)).await.0 });
     assert_eq!(ran.output.unwrap(), None);
 }
 
 #[test]
 fn signals_arrive_in_order_and_none_after_the_end() {
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     testing::run(async {
         process.send(Signal::User2).unwrap();
         process.send(Signal::Hangup).unwrap();
@@ -96,7 +96,7 @@ fn signals_arrive_in_order_and_none_after_the_end() {
 #[test]
 fn a_killed_or_dropped_process_ends_its_streams() {
     for is_killed in [true, false] {
-        let (mut process, mut plays) = simulated();
+        let (mut process, mut plays) = Process::simulated();
         let stdout = &mut process.stdout.take().unwrap();
         testing::run(async {
             plays.stdout.write_all(b"last words").await.unwrap();
@@ -122,7 +122,7 @@ fn a_killed_or_dropped_process_ends_its_streams() {
 
 #[test]
 fn a_process_that_the_test_drops_was_killed_and_later_ends_change_nothing() {
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     assert_eq!(process.id(), i32::MAX as u32);
     let ran = testing::run(async {
         assert!(process.try_wait().unwrap().is_none());
@@ -134,7 +134,7 @@ fn a_process_that_the_test_drops_was_killed_and_later_ends_change_nothing() {
         (status.signal(), process.try_wait().unwrap() == Some(status))
     });
     assert_eq!(ran.output, (Some(9), true));
-    let (mut process, plays) = simulated();
+    let (mut process, plays) = Process::simulated();
     plays.exit(7);
     process.kill().unwrap();
     assert_eq!(process.try_wait().unwrap().unwrap().code(), Some(7));

@@ -41,8 +41,8 @@
 //!   may.
 //! - **Datagrams.** A `net::datagrams::Network` has sockets in memory, with the addresses that the
 //!   test chooses. `lose_next` loses datagrams.
-//! - **Processes.** `net::process::simulated` returns a `Process` in memory, and the end with which
-//!   the test acts as this process. Pass the function that starts processes to the program.
+//! - **Processes.** `net::process::Process::simulated` makes a process in memory, and the end with
+//!   which the test acts as this process. Pass the function that starts processes to the program.
 //!
 //! ```
 //! use std::time::Duration;
