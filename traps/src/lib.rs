@@ -80,6 +80,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod bucket;
 pub mod channel;
 mod check;
 mod combine;
@@ -145,10 +146,10 @@ mod task;
 pub mod threads;
 pub mod time;
 mod timeout;
-mod token_bucket;
 pub mod universal;
 mod verbs;
 
+pub use bucket::TokenBucket;
 pub use combine::{
     Either, Either3, Join2, Join3, JoinAll, Race, Race3, join, join_all, join3, race, race3,
 };
@@ -173,7 +174,6 @@ pub use timeout::{
     Foreign, IgnoreAfter, TimeoutAfter, cancellable, foreign, ignore_after, ignore_at,
     timeout_after, timeout_at,
 };
-pub use token_bucket::TokenBucket;
 pub use verbs::{
     Budget, Sleep, budget, check_cancellation, clock, current_deadline, current_task, remaining,
     sleep, wall_clock, yield_now,
