@@ -17,11 +17,11 @@ const HTTP: usize = 4_476;
 const WEB: usize = 1_202;
 /// Among them are the 130 lines of `system.rs`, the differences of macOS and FreeBSD, and the 110
 /// lines for libraries that want tokio's traits or `Send`.
-const SOCKETS: usize = 3_885;
+const SOCKETS: usize = 4_460;
 /// How much a sum may exceed the number here, in percent.
 const ROOM: usize = 5;
 /// Files of `traps` and `kernel`, without those of tests.
-const FILES: usize = 94;
+const FILES: usize = 95;
 /// Files in a folder.
 const ENTRIES: usize = 36;
 /// Lines of code in a file.
