@@ -91,6 +91,7 @@ mod error;
 mod group;
 mod interrupts;
 mod interval;
+#[doc(hidden)] // so that `.ci/run semver` does not compare it
 pub mod internal {
     //! Not for programs: the seam between this crate and the kernel, `net` and the test tools,
     //! which can change in any release.
