@@ -13,9 +13,8 @@ const LISTED: usize = 10;
 
 /// Describes what a dump of the flight recorder has.
 pub fn dump_in_words(Flight { from, .. }: Flight) -> String {
-    format!(
-        "the dump has all lines from #{from:04} on, and of those before only what was in force there"
-    )
+    let before = "of those before only what was in force there";
+    format!("the dump has all lines from #{from:04} on, and {before}")
 }
 
 /// Follows the lines of a log, and keeps the places of its faults.
