@@ -80,6 +80,7 @@ pub fn write(folder: &Path) -> Result<(), String> {
 pub fn run(lab: &Lab) -> Result<Judgement, String> {
     let folder = &program::labs()?.join(grade::place(lab));
     let target = &folder.join("target");
+    eprintln!("course: building the crates' own tests, which takes minutes the first time");
     let (built, _) = program::run_cargo(cargo(folder, target).arg("--no-run"), BUILD)?;
     if !built.is_success {
         let said = &built.stderr;
