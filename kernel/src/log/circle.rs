@@ -39,9 +39,12 @@ impl<M: Machine> Sched<M> {
         if !matches!(trap, Trap::Wait { .. } | Trap::Join { .. }) {
             return None;
         }
+        let holders = self.blocked_by(ticket, &trap);
+        if holders.is_empty() {
+            return None;
+        }
         // The holders that are still to be looked at, and the way to each.
-        let mut way: Vec<(TaskIndex, Vec<TaskIndex>)> =
-            vec![(task, self.blocked_by(ticket, &trap))];
+        let mut way = vec![(task, holders)];
         let mut seen = BTreeSet::new();
         loop {
             let (_, holders) = way.last_mut()?;
