@@ -117,10 +117,11 @@ pub fn judge(ended: &Ended, work: &Work, is_version_3: bool) -> Result<(), Strin
         return Err("your program printed no log".to_owned());
     }
     if !is_version_3 {
-        return Ok(());
+        return caught_panic(ended, work);
     }
     let lines = parsed(&work.log)?;
     panic_of_a_task(&lines, &ended.stderr, work)?;
+    caught_panic(ended, work)?;
     rules(&lines, &work.golden)
 }
 
@@ -197,6 +198,15 @@ fn parsed(log: &str) -> Result<Vec<Line<'_>>, String> {
              print what you want to see with `eprintln!`"
         )
     })
+}
+
+/// A panic that the program itself has caught: the log of the real kernel has the others.
+fn caught_panic(ended: &Ended, work: &Work) -> Result<(), String> {
+    let panics = panics::panics(&ended.stderr);
+    let is_caught = |panic: &&panics::Panic<'_>| !work.log.contains(panic.message.as_str());
+    let Some(panic) = panics.iter().find(is_caught) else { return Ok(()) };
+    let (place, message) = (panic.place(&work.source), &panic.message);
+    Err(format!("your program panicked {place}: {message}; it went on, but a panic is a mistake"))
 }
 
 /// A panic that the solution does not have. The program continues after it, so its log is whole.

@@ -12,9 +12,20 @@ use crate::{listing, step};
 /// The concepts, in the order of the steps that build them.
 const CONCEPTS: [&str; 4] = ["trap", "scope", "wake_queue", "deadline_table"];
 /// The pages of the guide, in reading order.
-const GUIDE: [&str; 12] = [
-    "start", "reading", "time", "outside", "replay", "libraries", "tls", "recipes", "speed", "rows",
-    "curio", "design",
+const GUIDE: [&str; 13] = [
+    "start",
+    "reading",
+    "time",
+    "outside",
+    "replay",
+    "flight",
+    "libraries",
+    "tls",
+    "recipes",
+    "speed",
+    "rows",
+    "curio",
+    "design",
 ];
 const GUIDE_OF_NET: [&str; 3] = ["services", "connection", "conformance"];
 /// The lab of step 12 has this number; the labs after it are about the real kernel.

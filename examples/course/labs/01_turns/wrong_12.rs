@@ -1,5 +1,5 @@
-// says: line 25 of src/lab.rs uses `catch_unwind`; a panic is a mistake, so look at what is left before you count it down
-// demand: The `poll` is yours.
+// says: your program panicked at src/lab.rs:25: something is left; it went on, but a panic is a mistake
+// demand: Each future gives way as often as it should.
 //! Yours: a future that yields a number of times.
 
 use std::panic;
