@@ -83,9 +83,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
   const capital = (text) => text.replace(/^(?:\x03\d+\x04|\x01)*./,
     (head) => head.slice(0, -1) + head.at(-1).toUpperCase());
 
-  // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
-  // or -1, and `find(seq)` the place of an event or -1. `begun(place)`, optional, is the place of the
-  // line that began the wait that a line ends, or -1; without it, the lines before are searched.
+  // The prose of a log. `line(place)` is the text of a line, or nothing after the last line,
+  // `behind(place)` the place of its cause or -1, and `find(seq)` the place of an event or -1.
+  // `begun(place)`, optional, is the place of the line that began the wait that a line ends, or -1;
+  // without it, the lines before are searched.
   // `notifies()`, optional, lists the places of all `notify` lines, in order. `name(id)` is the name
   // of a task, or null. `whole` states that no line is missing, so that it is known who had the CPU.
   // `begins` is the place behind the head of a dump, which has only the lines that were in force.
@@ -95,11 +96,28 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     // Describes the operation of a line's wait, and, which takes a search, the place where the holder
     // took the primitive.
     function waitInWords(wait, hasSite = true) {
-      const words = waitWords(wait, name), holder = wait.number("held-by");
-      const site = holder === null || !hasSite ? null : takenAt(wait, holder);
+      const take = hasSite && wait.key("held-by") === null ? takenDuring(wait) : null;
+      const words = waitWords(wait, name) + (take ? `, held by ${tasksInWords(`${take.task}`, name)}` : "");
+      const holder = wait.number("held-by");
+      const site = take ? take.key("at") : holder === null || !hasSite ? null : takenAt(wait, holder);
       if (site !== null) return words + aside(`, who took it at ${site}`);
       const lost = notifiedBefore(wait);
       return lost?.key("woke") === "0" ? `${words}, ${lastNotified(lost.seq, lost.task, 0)}` : words;
+    }
+
+    // Returns the first `take` of a wait's lock during the wait, if its line names no holder: the
+    // lock was handed over then.
+    function takenDuring(wait) {
+      const start = find(wait.seq);
+      if (start < 0 || UNTAKEN.test(wait.op)) return null;
+      for (let place = start + 1, text; (text = line(place)); place++) {
+        if (!/ (take|wake|deliver|withdraw|exit) /.test(text)) continue;
+        const it = readLine(text);
+        if (it.verb === "take" && it.op === wait.op) return it;
+        if (it.verb === "exit" && it.task === wait.task) return null;
+        if (["wake", "deliver", "withdraw"].includes(it.verb) && it.number("k") === wait.number("k")) return null;
+      }
+      return null;
     }
 
     // Returns the last notification of a wait's primitive before the line that begins the wait.
@@ -599,6 +617,10 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     if (trap === "exit") return "its end";
     return trap === "waker" ? `a waker${at}` : `its \`${trap}\`${at}`;
   }
+
+  // The operations of waits for which no log has a `take` line: of no lock, or of one without a name.
+  const UNTAKEN = new RegExp("^(io|sleep|join|wait|offload|signal|yield|waker|foreign|outside|parked|condition|event|" +
+    "barrier|once_cell|queue_[gp][eu]t|event_wait)( |$)| q\\d+$");
 
   // Returns the awaited event of a `block` line in words: `bytes on c1`.
   function waitWords(line, name) {

@@ -13,11 +13,12 @@ const isStuck = ({ wait, holder }) => inCircle.has(`${wait} ${holder}`);
 const linksOfWait = new Map(links.map(({ wait }) => [wait, []]));
 for (const link of links) linksOfWait.get(link.wait).push(link);
 function waitLine(wait, now) {
-  const text = line(wait), [key, named] = / held-by=([\d,.]+)/.exec(text) ?? [];
-  if (key === undefined) return text;
-  const held = (linksOfWait.get(wait) ?? []).filter(({ from, to }) => from <= now && now < to).map(({ holder }) => holder);
-  const isSame = named.replace(",..", "") === held.join(",") || wait >= now;
-  return isSame ? text : text.replace(key, held.length ? ` held-by=${held.join(",")}` : "");
+  const text = line(wait), [key, named] = / held-by=([\d,.]+)/.exec(text) ?? ["", ""];
+  if (wait >= now || !linksOfWait.has(wait)) return text;
+  const held = linksOfWait.get(wait).filter(({ from, to }) => from <= now && now < to).map(({ holder }) => holder);
+  if (named.replace(",..", "") === held.join(",")) return text;
+  const present = held.length ? ` held-by=${held.join(",")}` : "";
+  return key ? text.replace(key, present) : text.replace(/ k=/, `${present} k=`);
 }
 
 // Draws as many locks as a reader can tell apart.

@@ -28,8 +28,8 @@ function notifies() {
   notifyLines ??= Int32Array.from({ length: count }, (_, n) => n).filter((n) => verbOf(n) === "notify");
   return notifyLines;
 }
-const prose = Why({ line, behind: (n) => behind[n], find: placeOf, begun, notifies, name: nameOf,
-  begins: trace.begins });
+const prose = Why({ line: (n) => (n < seqOf.length ? line(n) : undefined), behind: (n) => behind[n],
+  find: placeOf, begun, notifies, name: nameOf, begins: trace.begins });
 const firstOfDump = () => `#${String(seqOf[trace.begins]).padStart(4, "0")}`;
 // What is said about the state at a line of the head of a dump.
 const unknownAt = (n) => (n >= trace.begins ? ""

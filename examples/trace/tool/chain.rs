@@ -328,11 +328,22 @@ pub fn tell(trace: &Trace, place: usize) -> String {
     }
 }
 
-/// Describes the wait of a line, with the names of the holders.
+/// Describes the wait of a line, with the holders that the line names. If it names none, because the
+/// primitive was handed over then, with the task that took it next.
 fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
-    let words = wait_in_words(block, &|id| trace.name(id));
-    let taken = block.number("held-by").and_then(|holder| taken_at(trace, block, holder));
-    let lost = trace.place(block.seq).and_then(|place| trace.notified_before(place));
+    let mut words = wait_in_words(block, &|id| trace.name(id));
+    let place = trace.place(block.seq);
+    let next = place.filter(|_| block.key("held-by").is_none());
+    let next = next.and_then(|place| trace.taken_during(place));
+    let taken = match &next {
+        Some(take) => {
+            let holder = tasks_in_words(&take.task.to_string(), &|id| trace.name(id));
+            words = format!("{words}, held by {holder}");
+            take.key("at").map(str::to_owned)
+        }
+        None => block.number("held-by").and_then(|holder| taken_at(trace, block, holder)),
+    };
+    let lost = place.and_then(|place| trace.notified_before(place));
     let lost = lost.filter(|notify| notify.number("woke") == Some(0));
     match (taken, lost) {
         (Some(site), _) => format!("{words}, who took it at {site}"),

@@ -11,7 +11,7 @@ use super::longest::Longest;
 use super::look::Look;
 use super::model::State;
 use super::now::Now;
-use super::stuck::{Closed, circles, past};
+use super::stuck::{Closed, Of, circles, past};
 use super::style::Paint;
 use super::tables::Table;
 
@@ -44,7 +44,10 @@ impl Idle {
         }
         let ends = self.now.ends(line).filter(|piece| piece.state == State::Blocked);
         if let Some(piece) = ends.filter(|piece| is_of_program(piece.task)) {
-            let ended = || row(&self.now, piece.task, format!("{} #{:04}", line.verb, line.seq));
+            let ended = || {
+                let by = format!("{} #{:04}", line.verb, line.seq);
+                row(&self.now, piece.task, Of::All, by)
+            };
             self.before.add(piece.span, piece.from.seq, ended);
         }
         self.now.line(line);
@@ -70,7 +73,8 @@ impl Idle {
         };
         if !waits.is_empty() {
             let rows = waits.iter().take(self.most);
-            let rows = rows.map(|(span, task)| (*span, row(&self.now, task, "-".to_owned())));
+            let rows =
+                rows.map(|(span, task)| (*span, row(&self.now, task, Of::Now, "-".to_owned())));
             text += &table(rows, paint);
         }
         if let Some(more) = waits.len().checked_sub(self.most).filter(|more| *more > 0) {
@@ -99,14 +103,14 @@ fn capital(text: &str) -> String {
 }
 
 /// The wait of a task that is blocked.
-fn row(now: &Now, task: &Living, ended: String) -> Row {
+fn row(now: &Now, task: &Living, of: Of, ended: String) -> Row {
     let Mark { seq, at } = task.from;
     [
         at.to_string(),
         format!("#{seq:04}"),
         task.id.to_string(),
         task.name_and_peer(),
-        now.wait_in_words(task),
+        now.wait_in_words(task, of),
         task.waits_at().unwrap_or_else(|| "-".to_owned()),
         ended,
     ]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::Trace;
+use super::model::{Trace, is_primitive};
 use super::now::Now;
 use super::stuck::{self, Closed, Holders};
 
@@ -59,7 +59,7 @@ pub fn links(trace: &Trace) -> Vec<Link> {
         holders.line(line);
         let ticket = line.number("k");
         let begins = ["block", "await"].contains(&line.verb);
-        if begins && line.key("held-by").is_some() {
+        if begins && is_primitive(line) {
             let fresh = Open { wait: place, holders: BTreeMap::new() };
             open.extend(ticket.map(|ticket| (ticket, fresh)));
         } else if ["wake", "deliver", "withdraw"].contains(&line.verb)
@@ -70,7 +70,7 @@ pub fn links(trace: &Trace) -> Vec<Link> {
         if place < begin {
             return;
         }
-        if begins || line.verb == "wake" {
+        if begins || ["wake", "take"].contains(&line.verb) {
             for (ticket, held_by) in holders.of(line.op()) {
                 if let Some(open) = open.get_mut(&ticket) {
                     open.sync(held_by, place, &mut links);

@@ -161,6 +161,8 @@ pub struct Trace {
     long: BTreeMap<usize, Duration>,
     /// The places of the `notify` lines.
     notifies: Vec<usize>,
+    /// The places of the `take` lines of each primitive.
+    takes: BTreeMap<Box<str>, Vec<Place>>,
     // The facts about each line.
     seq: Vec<Seq>,
     at: Vec<Time>,
@@ -199,6 +201,7 @@ impl Trace {
             sections: Vec::new(),
             long: BTreeMap::new(),
             notifies: Vec::new(),
+            takes: BTreeMap::new(),
             seq: Vec::new(),
             at: Vec::new(),
             turn: Vec::new(),
@@ -280,6 +283,9 @@ impl Trace {
         self.offset.push(offset);
         if line.verb == "notify" {
             self.notifies.push(place);
+        }
+        if line.verb == "take" {
+            self.takes.entry(line.op().into()).or_default().push(place as Place);
         }
         if let Some(ran) = long_run(line) {
             let run = self.lines_before(Some(place)).find(|place| self.verb(*place) == "run");
@@ -523,6 +529,22 @@ impl Trace {
         let before = self.notifies.partition_point(|at| *at < place);
         let earlier = self.notifies[..before].iter().rev().take(1_000).map(|at| self.line(*at));
         earlier.into_iter().find(|line| line.op() == wait.op())
+    }
+
+    /// Returns the first `take` of the awaited primitive during a wait, which begins at that place.
+    pub fn taken_during(&self, wait: usize) -> Option<Line<'static>> {
+        let line = self.line(wait);
+        let takes = self.takes.get(line.op())?;
+        let nth = takes.partition_point(|take| *take as usize <= wait);
+        let take = *takes.get(nth)? as usize;
+        let task = self.task[wait];
+        let ends = |place: &usize| {
+            ["wake", "deliver", "withdraw", "exit"].contains(&self.verb(*place))
+                && (self.task[*place] == task || self.verb(*place) == "withdraw")
+                && (self.verb(*place) == "exit" || self.line(*place).ticket == line.ticket)
+        };
+        let is_over = (wait + 1..take).any(|place| ends(&place));
+        (!is_over).then(|| self.line(take))
     }
 
     /// The runs that have a `longrun` line: the place of the `run` line, and the length.

@@ -7,7 +7,7 @@ use testing::trace::{Flight, Line};
 
 use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope};
 use super::model::{State, Trace, is_primitive};
-use super::stuck::{self, Closed, Holders};
+use super::stuck::{self, Closed, Holders, Of};
 
 /// A connection deadline.
 #[derive(Clone, Debug, Default)]
@@ -217,13 +217,13 @@ impl Now {
     }
 
     /// Describes everything that a task waits for.
-    pub fn waits_in_words(&self, task: &Living) -> String {
-        self.holders.waits_in_words(task, &|id| self.name(id))
+    pub fn waits_in_words(&self, task: &Living, of: Of) -> String {
+        self.holders.waits_in_words(task, of, &|id| self.name(id))
     }
 
     /// Describes the phase of a task, if it has one, its wait, and the last notification.
-    pub fn wait_in_words(&self, task: &Living) -> String {
-        let words = self.waits_in_words(task) + &self.holders.notified_in_words(task);
+    pub fn wait_in_words(&self, task: &Living, of: Of) -> String {
+        let words = self.waits_in_words(task, of) + &self.holders.notified_in_words(task);
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,
@@ -236,7 +236,9 @@ impl Now {
             Some(State::Blocked) => {
                 let words = task.open_waits().into_iter().map(|wait| match wait.word(0) {
                     "queue_get" | "queue_put" => wait.op().to_owned(),
-                    _ if is_primitive(wait) => self.holders.in_words(wait, &|id| self.name(id)),
+                    _ if is_primitive(wait) => {
+                        self.holders.in_words(wait, Of::Now, &|id| self.name(id))
+                    }
                     word => word.to_owned(),
                 });
                 format!("in {}", words.take(SHOWN).collect::<Vec<_>>().join(" or "))

@@ -14,10 +14,34 @@ use super::now::Now;
 #[derive(Debug)]
 struct Wait {
     ticket: u64,
-    /// The tasks that hold the primitive, or the task that it joins. None if a dump does not say.
+    /// The tasks that hold the primitive, or the task that it joins. None if the log does not say.
     held_by: Vec<u64>,
     /// Whether there are more holders than these.
     has_others: bool,
+    /// Whether the holders are those of the `take` lines, because the line of the wait named none,
+    /// or was in the head of a dump and may have named an old one.
+    is_by_takes: bool,
+    /// The first known holder, for a wait that has ended.
+    first: Option<First>,
+}
+
+/// The holders that the line of a wait names, or the first task that took the primitive during the
+/// wait. `why` says the same of a wait.
+#[derive(Debug)]
+struct First {
+    held_by: Vec<u64>,
+    has_others: bool,
+    /// Where the only holder took it.
+    site: Option<Box<str>>,
+}
+
+/// The time for which a wait is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Now, with the present holders.
+    Now,
+    /// The whole wait, which ends, with the first holders.
+    All,
 }
 
 /// The number of lines whose tasks are remembered.
@@ -27,10 +51,11 @@ const LINES: usize = 1 << 12;
 ///
 /// Holders are known from the `block` or `await` line of the wait, and from later lines of a
 /// primitive of that kind and name. A `wake` that a holder caused hands the primitive to the woken
-/// task. A `block` that names one of the holders names all of them. The log does not show
-/// everything: a lock that was taken, or a permit that was released, without a wake is visible only
-/// in the next `block` or `await` line. Such a line names four holders at most, and two primitives
-/// with the same name differ only in their holders.
+/// task. A `block` that names one of the holders names all of them. It names none while a primitive
+/// is handed over: then the next `take` line has the holder. A primitive without a name has no such
+/// line, so a lock that was taken, or a permit that was released, without a wake is visible only in
+/// the next `block` or `await` line. Such a line names four holders at most, and two primitives with
+/// the same name differ only in their holders.
 #[derive(Debug, Default)]
 pub struct Holders {
     by_op: BTreeMap<Box<str>, Vec<Wait>>,
@@ -38,8 +63,8 @@ pub struct Holders {
     ops: BTreeMap<u64, Box<str>>,
     /// The numbers and the tasks of the last lines.
     tasks: VecDeque<(Seq, u64)>,
-    /// The call site at which each task took the primitive that it holds.
-    taken: BTreeMap<(u64, Box<str>), Box<str>>,
+    /// How often each task has taken the primitive that it holds, and the last call site.
+    taken: BTreeMap<(u64, Box<str>), (u64, Box<str>)>,
     /// The last notification of each primitive and queue: the line, the task, and how many it woke.
     notified: BTreeMap<Box<str>, (Seq, u64, u64)>,
 }
@@ -64,13 +89,15 @@ impl Holders {
             }
             ("deliver" | "withdraw", Some(ticket)) => self.close(ticket),
             ("block" | "await", Some(ticket)) => self.open(ticket, line),
-            ("take", _) => {
-                let site = line.key("at").unwrap_or_default();
-                self.taken.insert((line.task, line.op().into()), site.into());
-            }
+            ("take", _) => self.take(line),
             ("give", _) => {
-                let op = format!("{} {}", line.word(0), line.word(1));
-                self.taken.remove(&(line.number("from").unwrap_or(line.task), op.into()));
+                let key = (line.number("from").unwrap_or(line.task), line.op().into());
+                if let Some((count, _)) = self.taken.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.taken.remove(&key);
+                    }
+                }
             }
             ("notify", _) => {
                 let woke = line.number("woke").unwrap_or(0);
@@ -92,20 +119,40 @@ impl Holders {
 
     fn open(&mut self, ticket: u64, line: &Line<'_>) {
         let (held_by, has_others) = holders(line);
-        if held_by.is_empty() {
+        let is_by_takes = held_by.is_empty();
+        if is_by_takes && !is_named(line) {
             return;
         }
         let op: Box<str> = line.op().into();
+        let site = self.taken_at(&op, &held_by).map(Box::from);
+        let first = First { held_by: held_by.clone(), has_others, site };
+        let first = Some(first).filter(|_| !is_by_takes);
         let waits = self.by_op.entry(op.clone()).or_default();
-        for wait in waits.iter_mut() {
-            let is_unknown = wait.held_by.is_empty();
+        for wait in waits.iter_mut().filter(|_| !is_by_takes) {
+            let is_unknown = wait.held_by.is_empty() && wait.first.is_some();
             if is_unknown || held_by.iter().any(|holder| wait.held_by.contains(holder)) {
                 wait.held_by.clone_from(&held_by);
                 wait.has_others = has_others;
             }
         }
-        waits.push(Wait { ticket, held_by, has_others });
+        waits.push(Wait { ticket, held_by, has_others, is_by_takes, first });
         self.ops.insert(ticket, op);
+    }
+
+    fn take(&mut self, line: &Line<'_>) {
+        let (task, op, site) = (line.task, line.op(), line.key("at").unwrap_or_default());
+        let (count, last) = self.taken.entry((task, op.into())).or_default();
+        (*count, *last) = (*count + 1, site.into());
+        let Holders { by_op, taken, .. } = self;
+        let waits = by_op.get_mut(op).into_iter().flatten();
+        for wait in waits.filter(|wait| wait.is_by_takes) {
+            wait.held_by.retain(|id| *id != task && taken.contains_key(&(*id, op.into())));
+            wait.held_by.push(task);
+            wait.held_by.sort_unstable();
+            let site = Some(site).filter(|site| !site.is_empty()).map(Box::from);
+            let first = || First { held_by: vec![task], has_others: false, site };
+            wait.first.get_or_insert_with(first);
+        }
     }
 
     /// The head of a dump is over. It does not have the lines that gave a primitive to another
@@ -117,7 +164,7 @@ impl Holders {
             let of = |((task, it), _): (&(u64, Box<str>), _)| (it == op).then_some(*task);
             let held_by: Vec<u64> = taken.iter().filter_map(of).collect();
             for wait in waits {
-                wait.has_others = held_by.is_empty();
+                (wait.has_others, wait.is_by_takes) = (false, true);
                 wait.held_by.clone_from(&held_by);
             }
         }
@@ -150,24 +197,32 @@ impl Holders {
         self.by_op.get(self.ops.get(&ticket)?)?.iter().find(|wait| wait.ticket == ticket)
     }
 
-    /// Describes the wait of a `block` or `await` line, with the present holders if the wait is
-    /// open.
-    pub fn in_words(&self, line: &Line<'_>, names: Names<'_>) -> String {
-        match self.wait(line) {
-            Some(wait) if wait.held_by.is_empty() => {
-                format!("{}, held by an unknown task", line.op())
+    /// Describes the wait of a `block` or `await` line, with its holders if the wait is open.
+    pub fn in_words(&self, line: &Line<'_>, of: Of, names: Names<'_>) -> String {
+        let Some(wait) = self.wait(line).filter(|_| is_primitive(line)) else {
+            return wait_in_words(line, names);
+        };
+        let (held_by, has_others, site) = match (of, &wait.first) {
+            (Of::Now, _) => {
+                let site = self.taken_at(line.op(), &wait.held_by);
+                (&wait.held_by, wait.has_others, site)
             }
-            Some(wait) if is_primitive(line) => {
-                let numbers: Vec<_> = wait.held_by.iter().map(u64::to_string).collect();
-                let rest = if wait.has_others { ",.." } else { "" };
-                let numbers = numbers.join(",") + rest;
-                let words = format!("{}, held by {}", line.op(), tasks_in_words(&numbers, names));
-                match self.taken_at(line, &wait.held_by) {
-                    Some(site) => format!("{words}, who took it at {site}"),
-                    None => words,
-                }
-            }
-            _ => wait_in_words(line, names),
+            (Of::All, Some(first)) => (&first.held_by, first.has_others, first.site.as_deref()),
+            (Of::All, None) => return wait_in_words(line, names),
+        };
+        if held_by.is_empty() {
+            return match line.key("held-by") {
+                Some(_) => format!("{}, held by an unknown task", line.op()),
+                None => wait_in_words(line, names),
+            };
+        }
+        let numbers: Vec<_> = held_by.iter().map(u64::to_string).collect();
+        let rest = if has_others { ",.." } else { "" };
+        let numbers = numbers.join(",") + rest;
+        let words = format!("{}, held by {}", line.op(), tasks_in_words(&numbers, names));
+        match site {
+            Some(site) => format!("{words}, who took it at {site}"),
+            None => words,
         }
     }
 
@@ -178,22 +233,28 @@ impl Holders {
         told.map(|(seq, by, woke)| format!(", {}", notified_in_words(*seq, *by, *woke))).collect()
     }
 
-    /// Returns the call site at which the only holder took the primitive that a line waits for.
-    fn taken_at(&self, line: &Line<'_>, held_by: &[u64]) -> Option<&str> {
+    /// Returns the call site at which the only holder took that primitive.
+    fn taken_at(&self, op: &str, held_by: &[u64]) -> Option<&str> {
         let [holder] = held_by else { return None };
-        self.taken.get(&(*holder, line.op().into())).map(|site| &**site)
+        self.taken.get(&(*holder, op.into())).map(|(_, site)| &**site)
     }
 
     /// Describes everything that a task waits for.
-    pub fn waits_in_words(&self, task: &Living, names: Names<'_>) -> String {
+    pub fn waits_in_words(&self, task: &Living, of: Of, names: Names<'_>) -> String {
         let waits = task.open_waits();
         let mut words: Vec<_> =
-            waits.iter().take(SHOWN).map(|wait| self.in_words(wait, names)).collect();
+            waits.iter().take(SHOWN).map(|wait| self.in_words(wait, of, names)).collect();
         if let Some(more) = waits.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             words.push(format!("any of {more} other waits"));
         }
         words.join(" or ")
     }
+}
+
+/// Whether a wait is for a primitive with a name, of which the log has `take` lines if it is a lock.
+fn is_named(line: &Line<'_>) -> bool {
+    let queue = line.word(1).strip_prefix('q').map(str::parse::<u64>);
+    is_primitive(line) && line.op().contains(' ') && !matches!(queue, Some(Ok(_)))
 }
 
 /// Whether the key `k` of a line is a ticket that it opens or ends.
@@ -202,6 +263,11 @@ fn waits(line: &Line<'_>) -> bool {
 }
 
 impl Wait {
+    /// Whether all holders are known, and there is one.
+    fn is_known(&self) -> bool {
+        !self.has_others && !self.held_by.is_empty()
+    }
+
     /// A holder has woken the next holder.
     fn hand_over(&mut self, from: u64, to: u64) {
         if let Some(place) = self.held_by.iter().position(|holder| *holder == from) {
@@ -362,7 +428,7 @@ fn blocked_by<'n>(now: &'n Now, task: &'n Living) -> Option<Vec<Link<'n>>> {
     }
     let waits = task.waits.iter().filter(|wait| wait.number("k").is_some());
     let held: Option<Vec<_>> = waits
-        .map(|line| Some((line, now.holders.wait(line).filter(|wait| !wait.has_others)?)))
+        .map(|line| Some((line, now.holders.wait(line).filter(|wait| wait.is_known())?)))
         .collect();
     held.filter(|held| !held.is_empty())
 }

@@ -11,6 +11,7 @@ use super::living::Living;
 use super::look::Look;
 use super::model::State;
 use super::now::Now;
+use super::stuck::Of;
 use super::style::Paint;
 use super::tally::pattern;
 
@@ -144,7 +145,7 @@ impl Tree {
             Some(State::Blocked) => {
                 let site = task.waits_at().map_or(String::new(), |site| format!(" at {site}"));
                 let phase = self.now.phase(task).map_or(String::new(), |word| format!("{word}: "));
-                let words = self.now.waits_in_words(task);
+                let words = self.now.waits_in_words(task, Of::Now);
                 format!("{phase}waits {span}{site} for {words}")
             }
             None => "unknown".to_owned(),

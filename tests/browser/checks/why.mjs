@@ -1,6 +1,6 @@
 // Compares the prose of the pages (`examples/trace/why.js`) with that of `trace why`: the whole
 // answer for each event of each golden log, of a log with the lengths of its runs, of logs on the real
-// clock without them, and of a log with each verb.
+// clock without them, of a log with each verb, and of a lock that is handed over.
 
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -11,7 +11,7 @@ export const needs = ["trace", "spin"];
 export default async function why(tab, world) {
   const files = readdirSync(path.join(root, "tests/golden")).filter((file) => file.endsWith(".trace"));
   const logs = [...files.sort().map((file) => golden(path.basename(file, ".trace"))), await world.timed()];
-  logs.push(new Log(path.join(root, "examples/trace/tests/verbs.trace")));
+  for (const name of ["verbs", "handed"]) logs.push(new Log(path.join(root, `examples/trace/tests/${name}.trace`)));
   for (const hasLongRuns of [true, false]) logs.push(world.burnt("why", hasLongRuns));
   await tab.run(readFileSync(path.join(root, "examples/trace/why.js"), "utf8"));
   let events = 0;

@@ -112,6 +112,42 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     assert!(String::from_utf8_lossy(&late.stderr).contains(expected));
 }
 
+/// While one task gives a lock to another, two tasks begin to wait for it: their lines name no
+/// holder.
+const HANDED: &str = include_str!("../handed.trace");
+
+#[test]
+fn the_holder_of_a_lock_is_the_task_that_took_it_last_for_every_command() {
+    let said = |args: &[&str]| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/handed.trace");
+        let mut command = std::process::Command::new(examples::build("trace"));
+        let out = child::output(command.args(args).arg(path));
+        let said = String::from_utf8(out.stdout).unwrap();
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let has = |args: &[&str], part: &str| {
+        let said = said(args);
+        assert!(said.contains(part), "{args:?}: {part}\n{said}");
+    };
+    let [at_4, at_6, at_7] = [("2 `main`", 4), ("3 `a`", 6), ("2 `main`", 7)]
+        .map(|(who, at)| format!("mutex stock, held by task {who}, who took it at a.rs:{at}"));
+    for (time, now) in [("2", &at_6), ("3", &at_7)] {
+        has(&["idle", "--at", time], &format!("4 b {now}"));
+        has(&["tree", "--at", time], &format!("for {now}"));
+    }
+    has(&["tasks"], &format!("4 b in {at_7}"));
+    // Of the whole wait, the first holder.
+    has(&["idle"], &format!("1s 0.000000 #0009 3 a {at_4} a.rs:6 wake #0014"));
+    has(&["idle"], &format!("2s 1.000000 #0015 2 main {at_6} a.rs:7 wake #0025"));
+    for (seq, first) in [("9", &at_4), ("14", &at_4), ("15", &at_6), ("17", &at_6), ("25", &at_6)] {
+        has(&["why", seq], &format!("for {first}"));
+    }
+    has(&["idle"], "deadlock of 2 tasks: 2 main waits for join 4, held by 4 b 4 b waits for mutex");
+    let trace = Trace::read(HANDED.as_bytes().to_vec(), |_| {}).unwrap();
+    let held: Vec<_> = links(&trace).iter().map(|it| (trace.seq(it.wait), it.holder)).collect();
+    assert_eq!(held, [(9, 2), (15, 3), (17, 3), (17, 2)]);
+}
+
 /// Returns the answer for each line, by its number.
 fn all(command: &str, file: &Path) -> BTreeMap<u64, String> {
     let said = print(&["why", command, "--all"], file);
