@@ -780,8 +780,12 @@ impl<M: Machine> Kernel<M> {
 /// end. Returns the exit code for the `main` of the program.
 ///
 /// If the program returns an error, prints the error to standard error, as a `main` that returns it
-/// would. If a signal of [`Options::shutdown_on`] has cancelled the program, the exit code is 128
-/// plus the number of the signal, as in a shell: 130 for Ctrl-C.
+/// would.
+///
+/// If a signal of [`Options::shutdown_on`] has cancelled the program, the exit code is 128 plus the
+/// number of the signal, as in a shell: 130 for Ctrl-C. Then the output of the program is dropped
+/// unprinted, so a program prints errors of its clean-up itself. If the shutdown has cancelled
+/// other tasks only, the exit code is that of the program's output.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -815,10 +819,12 @@ pub fn main<F: Future<Output: Termination>>(options: Options, program: F) -> Exi
     let output = kernel.run(program);
     let signal = kernel.services.shutdown.signal.filter(|_| kernel.core.main_was_cut);
     let ended = kernel.shutdown();
-    let code = output.map_or_else(failure, Termination::report);
-    let code = ended.map_or_else(failure, |()| code);
     // The number of a signal is below 128.
-    signal.map_or(code, |signal| ExitCode::from(128 + number(signal) as u8))
+    let cut = signal.map(|signal| ExitCode::from(128 + number(signal) as u8));
+    // The output of a cancelled program is most often the interrupt, which the exit code reports.
+    let code = output.map_or_else(failure, |output| cut.unwrap_or_else(|| output.report()));
+    let code = ended.map_or_else(failure, |()| code);
+    cut.unwrap_or(code)
 }
 
 /// Prints the error of a kernel, and returns the exit code for it.
