@@ -41,9 +41,10 @@ pub use simulated::Simulated;
 /// A child process.
 ///
 /// Dropping it kills the process (`SIGKILL`) and reaps it. Only this process is killed, not the
-/// processes that it has started itself: to end those as well, start it with
-/// `Command::process_group(0)`, and kill the group. If the process does not end at once, a
-/// short-lived thread waits for it. If no thread can start, the drop itself waits.
+/// processes that it has started itself. To end those as well, start it with
+/// `Command::process_group(0)`, and call `rustix::process::kill_process_group` with its
+/// [pid](Process::id) before you drop it. If the process does not end at once, a short-lived thread
+/// waits for it. If no thread can start, the drop itself waits.
 ///
 /// ```no_run
 /// use std::process::{Command, Stdio};
