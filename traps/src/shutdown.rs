@@ -107,9 +107,13 @@ pub fn hold() -> Hold {
     Hold { all }
 }
 
-/// Runs `wait` until the shutdown begins. If that comes first, drops `wait` and returns `None`. If
-/// both are ready, the value of `wait` wins. If the shutdown has already begun, `wait` is polled
-/// once. Adds no error of its own. Outside a kernel, runs `wait` alone.
+/// Runs `wait` until the shutdown begins. Returns the value of `wait`, or `None` if the shutdown
+/// begins first. Adds no error of its own. Outside a kernel, runs `wait` alone.
+///
+/// If the shutdown has already begun, `wait` is polled once. If it is then ready, its value is
+/// returned, because it must not be lost. So a loop over a source that is always ready, such as a
+/// full queue, goes through the whole queue after the shutdown has begun. To stop earlier, the loop
+/// must ask [`has_begun`] before each wait.
 ///
 /// This makes no trap. It is for waits that are repeated often, such as the wait for the next
 /// request. When the shutdown begins, every task that ever used it is polled once.
