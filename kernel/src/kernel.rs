@@ -297,10 +297,10 @@ impl<M: Machine> Kernel<M> {
     ///   period. Then a line names the jobs that still run. Does not wait for scripted jobs of a
     ///   simulated machine.
     ///
-    /// Each further signal ends the present phase. Together the phases take no longer than the
-    /// drain and one grace period. If a phase fails,
-    /// the next ones still take place. If there is no task to end, the shutdown has only the line
-    /// of the halt. The kernel cannot run again.
+    /// Each further signal ends the present phase, but not the halt. Together the phases take no
+    /// longer than the drain and one grace period. If a phase fails, the next ones still take
+    /// place. If there is no task to end, the shutdown has only the line of the halt. The kernel
+    /// cannot run again.
     ///
     /// # Errors
     ///

@@ -145,8 +145,9 @@ impl Options {
     }
 
     /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Each
-    /// further signal ends the present phase of the shutdown. From the first run on, these signals
-    /// no longer end the process.
+    /// further signal ends the present phase of the shutdown, but not the halt, which waits for
+    /// jobs on threads, such as the look-up of a name, for at most [`Options::grace`]. From the
+    /// first run on, these signals no longer end the process.
     ///
     /// The shutdown cancels main like any other task, as soon as no task has a
     /// [hold](traps::shutdown::hold): main's next trap returns the interrupt. But if main has asked

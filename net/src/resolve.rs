@@ -126,10 +126,16 @@ fn host_and_port(name: &str) -> Option<(&str, u16)> {
 }
 
 /// An error of the system, and the action that failed.
-#[derive(Debug)]
 struct Failed {
     what: String,
     source: io::Error,
+}
+
+/// A `main` that returns an error prints this form of it.
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for Failed {

@@ -285,8 +285,9 @@ impl StdError for Interrupt {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry an interrupt out of a scope",
-    note = "wrap it in an async block ending in `Ok::<_, Box<dyn Error>>(future.await?)`; if the \
-            type is yours, you can implement `From<Interrupt>` and `Interruptible` for it instead"
+    note = "if the type is yours, implement `From<Interrupt>` and `Interruptible` for it; if it is a \
+            library's, map it to the `io::Error` inside it, which has the interrupt, or to \
+            `io::Error::other`"
 )]
 pub trait Interruptible: From<Interrupt> {
     /// Returns the interrupt inside the error, if there is one.
