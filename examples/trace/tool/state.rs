@@ -87,11 +87,20 @@ pub fn state(trace: &Trace, place: usize, paint: Paint) -> String {
     text
 }
 
-/// The state in the words of the kernel.
+/// The state in the words of the kernel. In the head of a dump the state is not known.
 pub fn raw(trace: &Trace, place: usize) -> String {
+    if let Some(unknown) = unknown(trace, place) {
+        return unknown + "\n";
+    }
     let mut walk = Walk::new(trace);
     walk.to(place);
     walk.after().to_string()
+}
+
+/// The reason why the state at a line is not known, if the line is in the head of a dump.
+pub fn unknown(trace: &Trace, place: usize) -> Option<String> {
+    let flight = trace.whole.flight().filter(|_| place < trace.begin())?;
+    Some(format!("unknown: {}", dump_in_words(flight)))
 }
 
 /// The line, and the first sentence of `why`.
@@ -411,11 +420,8 @@ impl<'t> Walk<'t> {
     /// The page of the state at the line, with the rows that the line has removed. In the head of a
     /// dump the state is not known.
     pub fn rows(&self) -> Vec<Row> {
-        match self.trace.whole.flight().filter(|_| self.place < self.trace.begin()) {
-            Some(flight) => {
-                let text = format!("unknown: {}", dump_in_words(flight));
-                vec![Row { section: "state", text, is_new: false }]
-            }
+        match unknown(self.trace, self.place) {
+            Some(text) => vec![Row { section: "state", text, is_new: false }],
             None => rows(&self.after).into_iter().chain(gone(&self.before, &self.after)).collect(),
         }
     }

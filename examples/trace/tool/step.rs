@@ -3,7 +3,7 @@
 use std::io;
 
 use super::model::Trace;
-use super::state::{Row, Walk, changes, count, head, line_at};
+use super::state::{Row, Walk, changes, count, head, line_at, unknown};
 use super::style::Paint;
 use super::tables::wrapped;
 
@@ -151,7 +151,8 @@ fn fitted(rows: Vec<Row>, room: usize) -> Vec<Row> {
     fitted
 }
 
-/// Prints each line with its changes, as plain text.
+/// Prints each line with its changes, as plain text. The changes of the head of a dump are not
+/// known.
 ///
 /// # Errors
 ///
@@ -161,6 +162,12 @@ pub fn plain(trace: &Trace, mut print: impl FnMut(&str) -> io::Result<()>) -> io
     for place in 0..count(trace) {
         walk.to(place);
         print(&format!("{}\n", line_at(trace, place)))?;
+        if let Some(unknown) = unknown(trace, place) {
+            if place + 1 == trace.begin() {
+                print(&format!("    {unknown}\n"))?;
+            }
+            continue;
+        }
         for change in changes(walk.before(), walk.after()) {
             print(&format!("    {change}\n"))?;
         }
