@@ -72,14 +72,43 @@ pub fn effects(trace: &Trace, place: usize) -> Vec<usize> {
     (place + 1..trace.len()).filter(is_effect).collect()
 }
 
+/// The `wake` lines of the waits that a `notify` or `give` line has ended, as places in the trace.
+/// Their cause is the run of that line, so [`effects`] does not find them. For a `give` they end
+/// with the next one of the same primitive.
+fn woken(trace: &Trace, place: usize) -> Vec<usize> {
+    let line = trace.line(place);
+    let most = match line.verb {
+        "notify" => line.number("woke").unwrap_or(0) as usize,
+        "give" => usize::MAX,
+        _ => 0,
+    };
+    let is_over = |each: &usize| {
+        trace.task_of(*each).id == line.task
+            && (["block", "exit"].contains(&trace.verb(*each))
+                || trace.verb(*each) == "give" && trace.line(*each).op() == line.op())
+    };
+    let is_woken = |each: &usize| {
+        trace.verb(*each) == "wake"
+            && trace.cause(*each) == trace.cause(place)
+            && trace.line(*each).op() == line.op()
+    };
+    let rest = (place + 1..trace.len()).take_while(|each| !is_over(each));
+    rest.filter(is_woken).take(most).collect()
+}
+
 /// The answer to `effects`: the line in a clause, and then each line that it caused. With `lines`,
 /// the lines of the log themselves.
 pub fn tell_effects(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
-    let (did, found) = (tell(trace, place), effects(trace, place));
+    let (did, mut found) = (tell(trace, place), effects(trace, place));
+    let woken = woken(trace, place);
+    let run = trace.cause(place).filter(|_| !woken.is_empty()).map(|run| trace.seq(run));
+    let whose = |run| format!(", whose `cause` is the whole run, #{run:04}");
+    let whose = run.map_or(String::new(), whose);
+    found.extend(woken);
     let caused = match found.len() {
         0 => "no line.".to_owned(),
-        1 => "this line:".to_owned(),
-        count => format!("these {count} lines:"),
+        1 => format!("this line{whose}:"),
+        count => format!("these {count} lines{whose}:"),
     };
     let part =
         if place < trace.begin() { "Of what this caused, the dump has" } else { "This caused" };

@@ -149,6 +149,9 @@ fn the_holder_of_a_lock_is_the_task_that_took_it_last_for_every_command() {
     for (seq, first) in [("9", &at_4), ("14", &at_4), ("15", &at_6), ("17", &at_6), ("25", &at_6)] {
         has(&["why", seq], &format!("for {first}"));
     }
+    let caused = "This caused this line, whose `cause` is the whole run, #0012: #0014";
+    has(&["effects", "13"], caused);
+    has(&["effects", "19"], "This caused no line.");
     has(&["idle"], "deadlock of 2 tasks: 2 main waits for join 4, held by 4 b 4 b waits for mutex");
     let trace = Trace::read(HANDED.as_bytes().to_vec(), |_| {}).unwrap();
     let held: Vec<_> = links(&trace).iter().map(|it| (trace.seq(it.wait), it.holder)).collect();
