@@ -273,8 +273,9 @@ impl Page<'_> {
                 false => format!(" since {}", wait.since),
             };
             let (what, inside) = (self.wait(&wait.op, wait.until), inside(wait.scope));
-            let site = site(wait.site.as_deref());
-            let text = format!("  k={ticket} {what}{since}{inside}{site}, {}", line(wait.seq));
+            let (site, held) = (site(wait.site.as_deref()), self.held(&wait.op));
+            let seq = line(wait.seq);
+            let text = format!("  k={ticket} {what}{since}{inside}{site}, {seq}{held}");
             self.row(&Key::Wait(*ticket), text);
         }
     }
@@ -283,18 +284,22 @@ impl Page<'_> {
     fn wait(&self, op: &str, end: Option<Time>) -> String {
         let state = self.state;
         let joined = op.strip_prefix("join ").and_then(|task| task.parse().ok());
-        let primitive = state.primitives.get(op).filter(|it| !it.holders.is_empty());
-        match (joined, end, primitive) {
-            (Some(task), ..) => format!("join {}", name(state, task)),
-            (_, Some(end), _) => {
+        match (joined, end) {
+            (Some(task), _) => format!("join {}", name(state, task)),
+            (None, Some(end)) => {
                 let words = op.split(" until=").next().unwrap_or(op);
                 format!("{words}{}", until(Some(end)))
             }
-            (.., Some(primitive)) => {
-                format!("{op}, held by {}", names(state, primitive.holders.keys().copied()))
-            }
-            _ => op.to_owned(),
+            (None, None) => op.to_owned(),
         }
+    }
+
+    /// `, held by 3 a`: the holders of the primitive that a wait is for. They follow the call site
+    /// of the wait, which would otherwise look like theirs.
+    fn held(&self, op: &str) -> String {
+        let primitive = self.state.primitives.get(op).filter(|it| !it.holders.is_empty());
+        let names = |it: &Primitive| names(self.state, it.holders.keys().copied());
+        primitive.map_or(String::new(), |it| format!(", held by {}", names(it)))
     }
 
     fn descriptor(&self, descriptor: &Descriptor) -> String {

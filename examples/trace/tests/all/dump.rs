@@ -143,6 +143,7 @@ fn the_holder_of_a_lock_is_the_task_that_took_it_last_for_every_command() {
         has(&["tree", "--at", time], &format!("for {now}"));
     }
     has(&["tasks"], &format!("4 b in {at_7}"));
+    has(&["state"], "k=4 mutex stock at a.rs:8, #0017, held by 2 main");
     // Of the whole wait, the first holder.
     has(&["idle"], &format!("1s 0.000000 #0009 3 a {at_4} a.rs:6 wake #0014"));
     has(&["idle"], &format!("2s 1.000000 #0015 2 main {at_6} a.rs:7 wake #0025"));
