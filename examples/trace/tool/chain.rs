@@ -39,15 +39,16 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     }
     let last = *chain.last().expect("a chain has a line");
     if !trace.is_from_outside(last) {
-        let _ = match trace.whole.flight() {
-            None => writeln!(text, "  (the trace does not say what is behind that)"),
+        let unknown = match trace.whole.flight() {
+            _ if trace.whole.is_selection() => {
+                "the selection does not have what is behind that".to_owned()
+            }
+            None => "the trace does not say what is behind that".to_owned(),
             Some(Flight { from, .. }) => {
-                writeln!(
-                    text,
-                    "  (what is behind that was before #{from:04}, where the dump begins)"
-                )
+                format!("what is behind that was before #{from:04}, where the dump begins")
             }
         };
+        let _ = writeln!(text, "  ({unknown})");
     }
     text
 }

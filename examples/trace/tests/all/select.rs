@@ -253,6 +253,12 @@ fn a_selection_is_a_log_for_the_other_commands_except_check() {
     let expected = "expected the whole log that `trace select` has read";
     assert_eq!(error, format!("trace: cannot check a selection of lines: {expected}\n"));
     assert_eq!(code, Some(2));
+    // Also if it is of a dump, the selection is why a line has no cause.
+    for text in [&text, include_str!("../cut.trace")] {
+        let (blocks, ..) = tool(&["select", "verb=block"], text);
+        let (said, ..) = tool(&["why", "-"], &blocks);
+        assert!(said.ends_with("(the selection does not have what is behind that)\n"), "{said}");
+    }
     let (counted, ..) = tool(&["select", "task~conn-*", "--count"], &text);
     assert_eq!(counted, format!("{}\n", lines("task~conn-*", &text).len()));
     let (again, ..) = tool(&["select", "verb=block"], &selected);
