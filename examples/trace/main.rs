@@ -461,10 +461,7 @@ fn percentiles(query: &Query, input: &Input, paint: Paint) -> io::Result<ExitCod
 }
 
 fn place(trace: &Trace, seq: u64) -> io::Result<usize> {
-    trace.place(seq).ok_or_else(|| {
-        let (first, last) = (trace.seq(0), trace.seq(trace.len() - 1));
-        wrong(format!("there is no event {seq}; expected one from {first} to {last}"))
-    })
+    trace.place(seq).ok_or_else(|| wrong(state::missing(trace, seq)))
 }
 
 fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {

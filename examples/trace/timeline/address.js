@@ -76,7 +76,11 @@ const addressing = (() => {
   }
 
   function missing(name) {
-    const has = count ? `this log has #${digits(0)} to #${digits(count - 1)}` : "this log is empty";
+    const from = trace.begins, range = `#${digits(from)} to #${digits(count - 1)}`;
+    const isWhole = seqOf[count - 1] - seqOf[from] + 1 === count - from;
+    const has = !count ? "this log is empty"
+      : from ? `this dump has ${range}, and ${from} lines of those before`
+      : `this log has ${isWhole ? "" : `${count} lines of `}${range}`;
     document.getElementById("missing").textContent = `There is no line ${name}: ${has}.`;
     document.getElementById("missing").hidden = false;
   }

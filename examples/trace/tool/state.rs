@@ -53,6 +53,19 @@ fn each(trace: &Trace, places: Range<usize>, mut line: impl FnMut(&Line<'_>)) {
     places.for_each(|place| line(&trace.line(place)));
 }
 
+/// Says that a trace does not have that event, and which events it has. It must have one.
+pub fn missing(trace: &Trace, seq: u64) -> String {
+    let (begin, len) = (trace.begin(), trace.len());
+    let [first, from, last] = [0, begin, len - 1].map(|place| trace.seq(place));
+    let expected = match (begin, (last + 1).checked_sub(first)) {
+        _ if trace.whole.is_selection() => format!("one of the {len} selected, {first} to {last}"),
+        (1.., _) => format!("one from {from} to {last}, or one of the {begin} in the dump's head"),
+        (0, Some(all)) if all == len as u64 => format!("one from {first} to {last}"),
+        (0, _) => format!("one of the {len} from {first} to {last}"),
+    };
+    format!("there is no event {seq}; expected {expected}")
+}
+
 /// Returns the place of that line in a trace, which must have a line.
 ///
 /// # Errors
@@ -61,10 +74,7 @@ fn each(trace: &Trace, places: Range<usize>, mut line: impl FnMut(&Line<'_>)) {
 pub fn place(trace: &Trace, at: At) -> Result<usize, String> {
     let (first, last) = (line_at(trace, 0), line_at(trace, count(trace) - 1));
     match at {
-        At::Line(seq) => trace.place(seq).ok_or_else(|| {
-            let (first, last) = (first.seq, last.seq);
-            format!("there is no event {seq}; expected one from {first} to {last}")
-        }),
+        At::Line(seq) => trace.place(seq).ok_or_else(|| missing(trace, seq)),
         At::Time(time) if time > last.at || time < first.at => {
             let (first, last) = (first.at, last.at);
             Err(format!("expected a time from {first} s to {last} s, not {time}"))

@@ -112,11 +112,20 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     assert!(rest.contains("\n    + cpu 5\n"), "{rest}");
     has(&["check"], &["every promise is kept"]);
     has(&["select", "verb=block for>1s", "--count"], &["4"]);
-    let late = child::output(
-        std::process::Command::new(examples::build("trace")).args(["idle", "--at", "3"]).arg(&cut),
-    );
-    let expected = "expected a later time: this is before the recorder's first line";
-    assert!(String::from_utf8_lossy(&late.stderr).contains(expected));
+    let head = "there is no event 46000; expected one from 500 to 504, or one of the 14 in the \
+                dump's head";
+    for (args, expected) in [
+        (
+            &["idle", "--at", "3"][..],
+            "expected a later time: this is before the recorder's first line",
+        ),
+        (&["why", "46000"], head),
+        (&["state", "--at", "#46000"], head),
+    ] {
+        let mut command = std::process::Command::new(examples::build("trace"));
+        let late = child::output(command.args(args).arg(&cut));
+        assert!(String::from_utf8_lossy(&late.stderr).contains(expected), "{args:?}");
+    }
 }
 
 /// While one task gives a lock to another, two tasks begin to wait for it: their lines name no

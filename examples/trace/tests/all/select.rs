@@ -259,6 +259,10 @@ fn a_selection_is_a_log_for_the_other_commands_except_check() {
         let (said, ..) = tool(&["why", "-"], &blocks);
         assert!(said.ends_with("(the selection does not have what is behind that)\n"), "{said}");
     }
+    let count = lines("task~conn-*", &text).len();
+    let (_, error, _) = tool(&["effects", "1", "-"], &selected);
+    let expected = format!("trace: there is no event 1; expected one of the {count} selected, ");
+    assert!(error.starts_with(&expected), "{error}");
     let (counted, ..) = tool(&["select", "task~conn-*", "--count"], &text);
     assert_eq!(counted, format!("{}\n", lines("task~conn-*", &text).len()));
     let (again, ..) = tool(&["select", "verb=block"], &selected);
