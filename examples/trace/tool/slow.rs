@@ -7,7 +7,7 @@ use kernel::trace::Span;
 use testing::trace::{Line, span};
 use traps::Time;
 
-use super::living::Mark;
+use super::living::{Living, Mark};
 use super::longest::Longest;
 use super::model::{State, long_run};
 use super::now::Now;
@@ -22,6 +22,8 @@ pub struct Slow {
     readies: Longest<Row>,
     fires: Longest<Row>,
     timers: Timers,
+    /// Whether the watchdog has written the log, while a run did not end.
+    is_of_watchdog: bool,
 }
 
 /// The facts about a piece or a timer: a task, a line, and a call site.
@@ -84,12 +86,13 @@ impl Slow {
     pub fn new(most: usize) -> Slow {
         let [runs, readies, fires] = [(); 3].map(|()| Longest::new(most));
         let (now, timers) = (Now::default(), Timers::default());
-        Slow { now, runs, readies, fires, timers }
+        Slow { now, runs, readies, fires, timers, is_of_watchdog: false }
     }
 
     /// Follows a remark.
     pub fn remark(&mut self, text: &str) {
         self.now.remark(text);
+        self.is_of_watchdog |= text.starts_with("# flight ") && text.contains(" cause=watchdog ");
     }
 
     /// Follows the next line.
@@ -134,7 +137,7 @@ impl Slow {
 
     /// Returns the answer, for a log with that header.
     pub fn show(&self, header: Option<&str>, paint: Paint) -> String {
-        let mut text = self.what_is_missing(header);
+        let mut text = self.what_is_missing(header) + &paint.strong(&self.endless());
         let none = "none took any time";
         let no_run = if self.now.is_timed { none } else { "the trace says no length of a run" };
         for (longest, title, none) in [
@@ -156,6 +159,20 @@ impl Slow {
             text += &format!("{}\n{body}\n", paint.strong(title));
         }
         text
+    }
+
+    /// Describes the run during which the watchdog wrote the log. The log does not say how long it
+    /// has been, because its last line may be older than the watchdog's look.
+    fn endless(&self) -> String {
+        let runs = self.now.tasks.values().filter(|task| task.state == Some(State::Run));
+        let last = runs.filter(|_| self.is_of_watchdog).max_by_key(|task| task.ran_from.seq);
+        last.map_or(String::new(), |task| {
+            let (Living { id, name, .. }, Mark { seq, at }) = (task, task.ran_from);
+            format!(
+                "A run has not ended: that of task {id} `{name}`, since {at} s (#{seq:04}); `trace \
+                 why {seq}` says from where.\n\n"
+            )
+        })
     }
 
     /// The reason why a run seems to take no time.

@@ -128,6 +128,20 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     }
 }
 
+#[test]
+fn the_run_that_the_watchdog_saw_is_the_first_that_is_slow() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("watchdog.trace");
+    let run = CUT.find(" 5.000000      20  #0501").unwrap();
+    let of = |cause: &str| CUT[..run].replace("cause=hang at=#0502", cause);
+    fs::write(&path, of("cause=watchdog at=#0500")).unwrap();
+    let endless = "A run has not ended: that of task 5 `c`, since 5.000000 s (#0500); `trace why \
+                   500` says from where.\n";
+    let said = print(&["slow"], &path);
+    assert!(said.find(endless).unwrap() < said.find("Longest runs").unwrap(), "{said}");
+    fs::write(&path, of("cause=panic at=#0500")).unwrap();
+    assert!(!print(&["slow"], &path).contains("A run has not ended"));
+}
+
 /// While one task gives a lock to another, two tasks begin to wait for it: their lines name no
 /// holder.
 const HANDED: &str = include_str!("../handed.trace");
