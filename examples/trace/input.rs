@@ -9,7 +9,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use testing::trace::Line;
+use testing::trace::{Flight, Line};
 
 use trace_tool::look::Writer;
 use trace_tool::model::{Text, Trace};
@@ -87,6 +87,8 @@ pub struct Over {
     pub header: Option<String>,
     /// The number of lines.
     pub count: u64,
+    /// If the log is a dump, its remark, and the number of lines in its head.
+    pub dump: Option<(Flight, u64)>,
     /// Whether the log is complete.
     pub is_whole: bool,
     /// Whether `select` has written the log.
@@ -122,7 +124,8 @@ impl Source {
         mut remark: impl FnMut(&mut R, &str),
     ) -> io::Result<Over> {
         let goes_on = self.goes_on();
-        let (mut whole, mut count, mut progress) = (Whole::default(), 0, self.progress);
+        let (mut whole, mut progress) = (Whole::default(), self.progress);
+        let (mut count, mut head) = (0, 0);
         let input: Box<dyn Read> = match self.input {
             Input::File(file, length) => Box::new(file.take(length)),
             Input::Stream(stream) => stream,
@@ -133,6 +136,7 @@ impl Source {
                 count += 1;
                 progress.add(origin.size);
                 whole.line(&each, origin.number);
+                head += u64::from(whole.flight().is_some_and(|it| each.seq < it.from));
                 line(reader, &each);
             }
             Each::Header(text) => remark(reader, text),
@@ -149,7 +153,8 @@ impl Source {
         }
         let goes_on = goes_on.filter(|_| !whole.is_halted());
         let is_selection = whole.is_selection();
-        Ok(Over { header, count, is_whole, is_selection, writer: self.writer, goes_on })
+        let dump = whole.flight().map(|flight| (flight, head));
+        Ok(Over { header, count, dump, is_whole, is_selection, writer: self.writer, goes_on })
     }
 
     /// Reads it whole.

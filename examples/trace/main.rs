@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use crossterm::terminal;
-use testing::trace::{Checker, Line};
+use testing::trace::{Checker, Flight, Line};
 use traps::Time;
 
 use input::{Over, open, say};
@@ -372,8 +372,15 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     }
     let violations = checker.end().err().unwrap_or_default();
     let shown: String = violations.iter().take(100).map(|each| format!("{each}\n")).collect();
+    let events = match over.dump {
+        Some((Flight { from, .. }, head)) => format!(
+            "a dump with {} events from #{from:04} on, and {head} lines of those before",
+            count - head
+        ),
+        None => format!("{count} events"),
+    };
     let text = match (violations.is_empty(), over.is_whole, over.writer) {
-        (true, true, None) => format!("{count} events, every promise is kept\n"),
+        (true, true, None) => format!("{events}, every promise is kept\n"),
         (true, true, Some(Writer { pid, .. })) => format!(
             "{count} events so far, every promise is kept; process {pid} is writing the trace\n"
         ),

@@ -134,7 +134,10 @@ impl Summary {
 
     /// Returns the answer.
     pub fn show(&self, paint: Paint) -> String {
-        let mut text = self.tally.head() + &paint.strong("The kernel") + "\n";
+        let since = self.tally.now.flight.map(|it| it.from);
+        let since =
+            since.map_or(String::new(), |from| format!(", since the dump begins at #{from:04}"));
+        let mut text = self.tally.head() + &paint.strong(&format!("The kernel{since}")) + "\n";
         let of = |what: What| self.counts[what as usize];
         for (what, words) in COUNTS {
             let count = match what {

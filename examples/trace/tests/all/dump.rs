@@ -74,7 +74,15 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     // From its spawn to its block, `c` has run at times that the dump does not have.
     has(&["task", "c"], &["unknown 1.7s", "ready 0s", "blocked 2.3s", since]);
     has(&["tasks"], &["5 c in sleep 1 - 1.7s 0s 2.3s", since]);
-    has(&["summary"], &["events 5 ", "end nowhere 0", "5 c 4s - 42.5% 0.0% 57.5% 1 1", since]);
+    has(
+        &["summary"],
+        &[
+            "The kernel, since the dump begins at #0500 events 5 ",
+            "end nowhere 0",
+            "5 c 4s - 42.5% 0.0% 57.5% 1 1",
+            since,
+        ],
+    );
     has(&["slow"], &["made the task ready none took any time", since]);
     // The locks of `b` and `a` have other holders than when these waits began.
     has(&["idle"], &["mutex y, held by task 3 `a`, who took it at a.rs:7", "an unknown task"]);
@@ -110,7 +118,9 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     let (head, rest) = stepped.split_once(&format!("    {unknown}")).unwrap();
     assert!(!head.contains("\n    "), "{head}");
     assert!(rest.contains("\n    + cpu 5\n"), "{rest}");
-    has(&["check"], &["every promise is kept"]);
+    let check =
+        "a dump with 5 events from #0500 on, and 14 lines of those before, every promise is kept";
+    has(&["check"], &[check]);
     has(&["select", "verb=block for>1s", "--count"], &["4"]);
     let head = "there is no event 46000; expected one from 500 to 504, or one of the 14 in the \
                 dump's head";
