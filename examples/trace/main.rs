@@ -502,7 +502,7 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
             let trace = read(file)?;
             let last = trace.cause_of_dump().unwrap_or(trace.len() - 1);
             let place = seq.map_or(Ok(last), |seq| place(&trace, seq))?;
-            print(&chain::why(&trace, place, *lines, paint))
+            print(&(chain::why(&trace, place, *lines, paint) + chain::hint(&trace, place)))
         }
         Command::Effects { seq, input, lines } => {
             let trace = of(input)?;

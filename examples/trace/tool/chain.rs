@@ -53,6 +53,16 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     text
 }
 
+/// Returns the command that explains why a dump was written at a line, if the chain of causes of the
+/// line does not: nothing causes a wait to last.
+pub fn hint(trace: &Trace, place: usize) -> &'static str {
+    match trace.whole.cause().filter(|_| trace.cause_of_dump() == Some(place)) {
+        Some("hang") => "\nEvery task waits; `trace idle` says for what.\n",
+        Some("deadlock") => "\nTasks wait for each other; `trace idle` says which.\n",
+        _ => "",
+    }
+}
+
 /// Writes the answer to `why` for each line of a trace, below the number of its event.
 pub fn why_all(trace: &Trace, lines: bool, paint: Paint, out: &mut dyn Write) -> io::Result<()> {
     for place in 0..trace.len() {

@@ -31,18 +31,29 @@ pub struct Whole {
     is_selection: bool,
     /// Set if the log is a dump of the flight recorder.
     flight: Option<Flight>,
+    /// The word of its cause.
+    cause: Option<Box<str>>,
 }
 
 impl Whole {
     /// Follows a remark.
     pub fn remark(&mut self, text: &str) {
-        self.flight = Flight::parse(text).or(self.flight);
+        if let Some(flight) = Flight::parse(text) {
+            self.flight = Some(flight);
+            self.cause =
+                text.split(' ').find_map(|word| word.strip_prefix("cause=")).map(Box::from);
+        }
         self.is_selection |= text.starts_with(REMARK);
     }
 
     /// The remark of a dump of the flight recorder, if the log is one.
     pub fn flight(&self) -> Option<Flight> {
         self.flight
+    }
+
+    /// Returns the word of the cause of a dump.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
     }
 
     /// Follows the next line, which has this number in its file.

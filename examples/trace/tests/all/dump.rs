@@ -108,6 +108,8 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     has(&["effects", "499"], &["#0500"]);
     // Without a number, the line of the cause.
     assert_eq!(said(&["why"]), said(&["why", "502"]));
+    assert!(said(&["why"]).ends_with("\nEvery task waits; `trace idle` says for what.\n"));
+    assert!(!said(&["why", "501"]).contains("trace idle"));
     has(&["state", "--at", "45"], &[since]);
     has(&["state", "--at", "500"], &["3 a", "mutex y"]);
     has(&["step"], &["#0045 3 a block mutex q9"]);
