@@ -95,19 +95,27 @@ impl<'e> Event<'e> {
 /// A response that consists of events. Each event is sent at once. Between events, wait with
 /// [`Events::during`], which keeps the connection and the handler alive.
 ///
+/// A shutdown waits for the response, until its drain is over. To end the response as soon as the
+/// shutdown begins, wait inside [`until_begun`](traps::shutdown::until_begun), and then
+/// [finish](Events::finish).
+///
 /// ```
 /// use std::io;
 /// use std::time::Duration;
 /// use net::Stream;
 /// use net::http::{Request, Response};
 /// use net::web::{Event, Events};
+/// use traps::shutdown::until_begun;
 ///
 /// async fn ticks<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
 ///     let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0);
 ///     let mut events = Events::start(request).await?;
 ///     for number in last + 1..=last + 10 {
-///         let tick = traps::sleep(Duration::from_secs(60));
-///         events.during(Duration::from_secs(15), tick).await??;
+///         let tick = until_begun(traps::sleep(Duration::from_secs(60)));
+///         let ticked = events.during(Duration::from_secs(15), tick).await?;
+///         if ticked.transpose()?.is_none() {
+///             break; // the shutdown has begun
+///         }
 ///         events.send(&Event::new("tick").with_id(&number.to_string())).await?;
 ///     }
 ///     events.finish()

@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http_support::app::{get, with};
-use kernel::{Kernel, Sim};
+use kernel::{Kernel, Options, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use net::web::{Event, Events};
-use traps::{Time, clock, sleep, spawn};
+use traps::shutdown::{hold, until_begun};
+use traps::{Signal, Time, clock, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -86,6 +87,44 @@ fn a_client_that_goes_is_noticed_before_the_next_remark() {
     assert_eq!(ended.unwrap(), Time::ZERO + SECOND * 27 / 20);
     assert_eq!(told.get(), Some("nobody listens"));
     kernel.shutdown().unwrap();
+}
+
+/// Sends events until the shutdown begins, as in the documentation of [`Events`].
+struct UntilShutdown;
+
+impl Handler for UntilShutdown {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut events = Events::start(request).await?;
+        loop {
+            let tick = events.during(SECOND, until_begun(sleep(60 * SECOND))).await?;
+            if tick.transpose()?.is_none() {
+                return events.finish();
+            }
+            events.send(&Event::new("tick")).await?;
+        }
+    }
+}
+
+#[test]
+fn a_shutdown_ends_events_whose_handler_waits_until_it_has_begun() {
+    let sim = Sim::new().signal_at(Time::ZERO + 90 * SECOND, Signal::Interrupt);
+    let options = Options::new().shutdown_on(&[Signal::Interrupt]);
+    let ran = testing::Setup::new().sim(sim).options(options).run(async {
+        let _hold = hold();
+        let (server, mut client) = duplex(4096);
+        let config = Config::default();
+        let serve = async move { serve_connection(server, &UntilShutdown, &config).await };
+        let mut conn = spawn("conn", serve).await;
+        let request = with("GET /", "Connection: close");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text, 1 << 16).await.unwrap();
+        conn.join().await.unwrap().unwrap();
+        text
+    });
+    assert!(ran.output.contains("data: tick\n\n"), "{}", ran.output);
+    assert!(ran.output.ends_with("0\r\n\r\n"), "the response is complete: {}", ran.output);
+    assert_eq!(ran.took, 90 * SECOND);
 }
 
 #[test]
