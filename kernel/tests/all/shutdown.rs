@@ -17,8 +17,8 @@ use support::{Notes, check_with, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::sync::Event;
 use traps::{
-    Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, signals,
-    sleep, spawn, timeout_after, wait_signal, yield_now,
+    Error, Interruptible, Signal, TaskGroup, Time, clock, connection_deadline, foreign,
+    run_in_thread, signals, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -548,6 +548,27 @@ fn a_task_that_waits_for_the_shutdown_is_woken_wherever_it_is_polled() {
     });
     assert_eq!(ended, (vec![0, 1, 2, 3], at(5)));
     kernel.end();
+}
+
+/// A question of another task than main does not count for main.
+#[test]
+fn a_main_that_only_joins_its_workers_ends_by_itself_if_they_hold() {
+    for holds in [false, true] {
+        let mut kernel = Traced::new(terminated_at(&[5]), options());
+        let joined = kernel.go(async move {
+            let worker = async move {
+                let _hold = holds.then(hold);
+                until_begun(sleep(secs(60))).await;
+                Ok::<_, Error>(sleep(tenths(3)).await?)
+            };
+            let mut workers = TaskGroup::new();
+            workers.spawn("worker", worker).await;
+            workers.join().await
+        });
+        let ended = joined.map(|ends| ends[0]).ok();
+        assert_eq!(ended, holds.then(|| at(8)));
+        kernel.end();
+    }
 }
 
 #[test]
