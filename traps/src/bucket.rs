@@ -20,8 +20,8 @@ use crate::time::Time;
 use crate::verbs::sleep_from;
 
 /// A token bucket: a limit of a rate, with bursts. It begins full. Each take removes tokens, and
-/// each `every` adds one, up to the capacity. So any period `p` has at most capacity + `p` / `every`
-/// takes of one token: a bucket of 5 that gets one each 12 s allows up to 10 in one minute.
+/// each `every` adds one, up to the capacity. So in any period `p`, at most `capacity + p / every`
+/// tokens are taken: up to 10 in a minute if 5 is the capacity and `every` is 12 s.
 ///
 /// Waiting tasks are served first come, first served. To refuse instead, use
 /// [`try_take`](TokenBucket::try_take).
