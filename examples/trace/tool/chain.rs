@@ -53,8 +53,8 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     text
 }
 
-/// Returns the command that explains why a dump was written at a line, if the chain of causes of the
-/// line does not: nothing causes a wait to last.
+/// Returns the command that explains why a dump was written at a line, if the causes of the line do
+/// not: nothing causes a wait to last.
 pub fn hint(trace: &Trace, place: usize) -> &'static str {
     match trace.whole.cause().filter(|_| trace.cause_of_dump() == Some(place)) {
         Some("hang") => "\nEvery task waits; `trace idle` says for what.\n",
@@ -368,8 +368,8 @@ pub fn tell(trace: &Trace, place: usize) -> String {
     }
 }
 
-/// Describes the wait of a line, with the holders that the line names. If it names none, because the
-/// primitive was handed over then, with the task that took it next.
+/// Describes the wait of a line, with the holders that the line names. If it names none, because
+/// the primitive was handed over then, with the task that took it next.
 fn waits_for(trace: &Trace, block: &Line<'_>) -> String {
     let mut words = wait_in_words(block, &|id| trace.name(id));
     let place = trace.place(block.seq);

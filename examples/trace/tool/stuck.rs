@@ -54,8 +54,8 @@ const LINES: usize = 1 << 12;
 /// task. A `block` that names one of the holders names all of them. It names none while a primitive
 /// is handed over: then the next `take` line has the holder. A primitive without a name has no such
 /// line, so a lock that was taken, or a permit that was released, without a wake is visible only in
-/// the next `block` or `await` line. Such a line names four holders at most, and two primitives with
-/// the same name differ only in their holders.
+/// the next `block` or `await` line. Such a line names four holders at most, and two primitives
+/// with the same name differ only in their holders.
 #[derive(Debug, Default)]
 pub struct Holders {
     by_op: BTreeMap<Box<str>, Vec<Wait>>,
@@ -251,7 +251,7 @@ impl Holders {
     }
 }
 
-/// Whether a wait is for a primitive with a name, of which the log has `take` lines if it is a lock.
+/// Whether a wait is for a primitive with a name. If that is a lock, the log has its `take` lines.
 fn is_named(line: &Line<'_>) -> bool {
     let queue = line.word(1).strip_prefix('q').map(str::parse::<u64>);
     is_primitive(line) && line.op().contains(' ') && !matches!(queue, Some(Ok(_)))

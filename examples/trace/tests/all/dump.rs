@@ -113,8 +113,8 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
     has(&["state", "--at", "45"], &[since]);
     has(&["state", "--at", "500"], &["3 a", "mutex y"]);
     has(&["step"], &["#0045 3 a block mutex q9"]);
-    let unknown = "unknown: the dump has all lines from #0500 on, and of those before only what was \
-                   in force there\n";
+    let unknown = "unknown: the dump has all lines from #0500 on, and of those before only what \
+                   was in force there\n";
     assert_eq!(said(&["state", "--raw", "--at", "#499"]), unknown);
     let stepped = said(&["step"]);
     let (head, rest) = stepped.split_once(&format!("    {unknown}")).unwrap();
