@@ -9,8 +9,8 @@ use support::root;
 /// The present numbers of lines of code: of `traps` and `kernel`, of the three readings, and of
 /// the parts of `net`. A sum may be [`ROOM`] percent above the number here. A change that makes a
 /// sum smaller updates the number.
-/// Among them are the 590 lines of the flight recorder.
-const TRAPS_AND_KERNEL: usize = 16_500;
+/// Among them are the 610 lines of the flight recorder and the 110 of `TokenBucket`.
+const TRAPS_AND_KERNEL: usize = 17_000;
 const FIRST_READING: usize = 2_636;
 const READINGS: usize = 4_141;
 const HTTP: usize = 4_476;

@@ -285,8 +285,8 @@ impl StdError for Interrupt {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry an interrupt out of a scope",
-    note = "if the type is yours, implement `From<Interrupt>` and `Interruptible` for it; if it is a \
-            library's, map it to the `io::Error` inside it, which has the interrupt, or to \
+    note = "if the type is yours, implement `From<Interrupt>` and `Interruptible` for it; if it is \
+            a library's, map it to the `io::Error` inside it, which has the interrupt, or to \
             `io::Error::other`"
 )]
 pub trait Interruptible: From<Interrupt> {
