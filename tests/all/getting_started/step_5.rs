@@ -62,8 +62,10 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use kernel::Sim;
     use net::pipe::duplex;
-    use traps::spawn;
+    use testing::Setup;
+    use traps::{Time, spawn};
 
     use super::*;
 
@@ -94,5 +96,19 @@ mod tests {
         });
         ran.output.unwrap();
         assert_eq!(ran.took, PATIENCE); // by the virtual clock; the test takes no time
+    }
+
+    #[test]
+    fn a_shutdown_ends_a_client_who_is_silent() {
+        let delay = Duration::from_secs(1);
+        let sim = Sim::new().signal_at(Time::ZERO + delay, Signal::Interrupt);
+        let options = Options::new().shutdown_on(&[Signal::Interrupt]);
+        let ran = Setup::new().sim(sim).options(options).run(async {
+            let (mut theirs, _ours) = duplex(LINE);
+            let (room, _) = broadcast::channel(KEPT);
+            client(&mut theirs, room).await
+        });
+        ran.output.unwrap(); // not cancelled, because `client` calls `until_begun`
+        assert_eq!(ran.took, delay);
     }
 }
