@@ -16,12 +16,16 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
-use net::TcpStream;
-use net::interop::{Compat, KernelTimer, ThreadBound};
+use net::interop::{Compat, KernelTimer, ThreadBound, TwoWay};
 use serving::server::{self, Place, Server};
 use tower::Service;
 use traps::shutdown::{hold, until_begun};
-use traps::{sleep, spawn};
+use traps::{Either, race, sleep, spawn};
+
+/// How long a client may take for the header section of a request.
+const HEAD: Duration = Duration::from_secs(10);
+/// How long a shutdown waits for the request in progress and its response.
+const LAST: Duration = Duration::from_secs(2);
 
 /// The state of the handlers, without a lock.
 type Notes = Arc<ThreadBound<RefCell<Vec<String>>>>;
@@ -49,19 +53,23 @@ async fn slow() -> Result<String, StatusCode> {
     slept.map(|now| format!("{now}\n")).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }
 
-pub async fn connection(stream: TcpStream, router: Router) -> hyper::Result<()> {
+pub async fn connection(stream: impl TwoWay, router: Router) -> hyper::Result<()> {
     // A shutdown waits for the response in progress.
     let _hold = hold();
     let service =
         service_fn(move |request: Request<Incoming>| router.clone().call(request.map(Body::new)));
     let mut builder = Builder::new();
-    builder.timer(KernelTimer).header_read_timeout(Duration::from_secs(10));
+    builder.timer(KernelTimer).header_read_timeout(HEAD);
     let mut served = pin!(builder.serve_connection(Compat::new(stream), service));
     if let Some(ended) = until_begun(served.as_mut()).await {
         return ended;
     }
     served.as_mut().graceful_shutdown();
-    served.await
+    // Without a limit, half a header section would delay the shutdown until the end of its drain.
+    match race(served, sleep(LAST)).await {
+        Either::Left(ended) => ended,
+        Either::Right(_) => Ok(()),
+    }
 }
 
 async fn main_task(place: Place) -> io::Result<()> {

@@ -15,10 +15,12 @@ use net::TcpStream;
 use net::interop::{Compat, KernelTimer};
 use serving::server::{self, Place, Server};
 use traps::shutdown::{hold, until_begun};
-use traps::{Interrupt, clock, sleep, spawn};
+use traps::{Either, Interrupt, clock, race, sleep, spawn};
 
 /// A peer that is slower with the head of a request is disconnected.
 const HEAD: Duration = Duration::from_secs(10);
+/// How long a shutdown waits for the request in progress and its response.
+const LAST: Duration = Duration::from_secs(2);
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Interrupt> {
     let text = match request.uri().path() {
@@ -43,7 +45,11 @@ pub async fn connection(stream: TcpStream) -> hyper::Result<()> {
         return ended;
     }
     served.as_mut().graceful_shutdown();
-    served.await
+    // Without a limit, half a header section would delay the shutdown until the end of its drain.
+    match race(served, sleep(LAST)).await {
+        Either::Left(ended) => ended,
+        Either::Right(_) => Ok(()),
+    }
 }
 
 async fn main_task(place: Place) -> io::Result<()> {
