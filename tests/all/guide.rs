@@ -186,3 +186,13 @@ fn the_rule_of_interrupts_has_one_wording() {
     let rule = quoted("traps/src/interrupts/mod.rs", "//! > ");
     assert_eq!(quoted("kernel/src/guide/time.md", "> "), rule);
 }
+
+/// The tests of `net` compile the program of the page, and run its test.
+#[test]
+fn the_page_on_services_shows_its_program_in_parts() {
+    let read = |path: &str| fs::read_to_string(support::root().join(path)).unwrap();
+    let page = read("net/src/guide/services.md");
+    let parts = page.split("<!-- program -->\n```rust,ignore\n").skip(1);
+    let parts: Vec<&str> = parts.map(|part| part.split_once("```").unwrap().0).collect();
+    assert_eq!(parts.join("\n"), read("net/tests/all/tasks_service.rs"));
+}

@@ -59,9 +59,10 @@ fn has_capacity(config: &Config) -> bool {
 ///
 /// ```no_run
 /// use std::io;
+/// use std::process::ExitCode;
 /// use std::rc::Rc;
 ///
-/// use kernel::{Kernel, Options, Real};
+/// use kernel::Options;
 /// use net::http::{Config, Handler, Request, Response, serve};
 /// use net::{Stream, TcpListener};
 /// use traps::Signal;
@@ -74,17 +75,15 @@ fn has_capacity(config: &Config) -> bool {
 ///     }
 /// }
 ///
-/// async fn server() -> io::Result<()> {
+/// async fn program() -> io::Result<()> {
 ///     let listener = TcpListener::bind("127.0.0.1:8080")?;
 ///     serve(listener, Rc::new(Hello), Rc::new(Config::default())).await
 /// }
 ///
-/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// fn main() -> ExitCode {
 ///     let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
-///     let mut kernel = Kernel::with_options(Real::new()?, options);
-///     kernel.run(server())??;
-///     // It waits for the connections that are left.
-///     Ok(kernel.shutdown()?)
+///     // Waits for the connections that are left after `program` has ended.
+///     kernel::main(options, program())
 /// }
 /// ```
 ///

@@ -40,6 +40,8 @@ mod sockets;
 mod std_sockets;
 mod stdio;
 mod streams;
+#[allow(dead_code, reason = "no test calls `main` of the guide's program")]
+mod tasks_service;
 mod tcp;
 mod urgent;
 mod write_deadline;
