@@ -4,14 +4,20 @@
 #[path = "../../../../examples/hyper/axum_server.rs"]
 mod axum_server;
 
+use std::time::Duration;
+
 use ::axum::body::Body;
 use ::hyper::Request;
 use ::hyper::client::conn::http1::handshake;
 use ::tower::ServiceExt;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use kernel::{Options, Sim};
+use net::Stream;
 use net::interop::Compat;
-use traps::spawn;
+use net::pipe::duplex;
+use testing::Setup;
+use traps::{Signal, Time, spawn};
 
 use super::{loopback, run};
 
@@ -58,4 +64,18 @@ fn a_router_of_axum_needs_no_socket_and_no_real_time_in_a_test() {
         response.into_body().collect().await.unwrap().to_bytes()
     });
     assert_eq!(ran.output, "0.500000\n");
+}
+
+#[test]
+fn half_a_header_section_delays_a_shutdown_by_two_seconds() {
+    let second = Duration::from_secs(1);
+    let sim = Sim::new().signal_at(Time::ZERO + second, Signal::Interrupt);
+    let options = Options::new().shutdown_on(&[Signal::Interrupt]);
+    let ran = Setup::new().sim(sim).options(options).run(async {
+        let (mut client, server) = duplex(4096);
+        client.write_all(b"GET /notes/0 HTTP/1.1\r\nHost:").await.unwrap();
+        axum_server::connection(server, axum_server::router()).await.unwrap();
+        drop(client);
+    });
+    assert_eq!(ran.took, 3 * second);
 }
