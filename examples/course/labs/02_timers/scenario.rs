@@ -23,6 +23,8 @@ const NAMES: [&str; 20] = [
 /// The number of timers that a drawn scenario sets at first.
 const MANY: u64 = 300;
 
+const NANO: Duration = Duration::from_nanos(1);
+
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Vec<Call> {
     match seed {
@@ -77,7 +79,10 @@ fn fixed() -> Vec<Call> {
     // Times to the nanosecond, after more than a year.
     let year = Duration::from_nanos(400 * 24 * 3_600_000_000_000 + 1);
     calls.extend([Set(year, "bun"), Set(ms(100_000), "bean"), Next, Pop(ms(100_000)), Next]);
-    calls.extend([Pop(year - Duration::from_nanos(1)), Pop(year), Next]);
+    calls.extend([Pop(year - NANO), Pop(year), Next]);
+    // The later of two times that differ by a nanosecond is set first.
+    calls.extend([Set(year + 2 * NANO, "rice"), Set(year + NANO, "nut"), Next]);
+    calls.extend([Pop(year + NANO), Next, Pop(year + 2 * NANO), Next]);
     calls
 }
 
