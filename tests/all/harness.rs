@@ -10,7 +10,8 @@ use testing::Setup;
 use traps::internal::panic_message;
 use traps::io::{Io, Scripted};
 use traps::{
-    Interrupt, Kind, Time, WaitQueue, clock, current_deadline, sleep, spawn, timeout_after,
+    Error, Interrupt, Kind, TaskGroup, Time, WaitQueue, clock, current_deadline, sleep, spawn,
+    timeout_after,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -100,6 +101,104 @@ fn a_program_without_end_is_ended() {
 fn a_panic_of_main_comes_through() {
     let panic = catch_unwind(|| testing::run(async { resume_unwind(Box::new(7_u8)) }));
     assert_eq!(panic.unwrap_err().downcast_ref::<u8>(), Some(&7));
+}
+
+/// Task 3 panics, and main learns of it or not.
+async fn panics(how: &str) {
+    let fails = async {
+        assert_eq!(1, 2, "the sums differ");
+        Ok::<(), Error>(())
+    };
+    let group = &mut TaskGroup::<(), Error>::new();
+    match how {
+        "detached" => spawn("child", fails).detached().await,
+        "dropped" => drop(spawn("child", fails).await),
+        "waited" => spawn("child", fails).await.wait().await.unwrap(),
+        "cancelled late" => {
+            let child = spawn("child", fails).await;
+            sleep(MS).await.unwrap();
+            child.cancel().await.unwrap();
+        }
+        "a daemon" => {
+            group.spawn_daemon("child", fails).await;
+        }
+        "group dropped" => {
+            group.spawn("child", fails).await;
+            assert!(group.next_done().await.unwrap().is_none());
+            return;
+        }
+        "passed over" => {
+            group.spawn("child", fails).await;
+            group.spawn("other", async { Ok(()) }).await;
+            assert_eq!(group.join_first_ok().await, Ok(Some(())));
+        }
+        "joined" => assert!(spawn("child", fails).await.join().await.is_err()),
+        "joined twice" => {
+            let mut child = spawn("child", fails).await;
+            assert!(child.join().await.is_err());
+            assert!(child.await.is_err());
+        }
+        "group joined" => {
+            group.spawn("child", fails).await;
+            assert!(group.next_done().await.unwrap().is_none());
+            assert!(group.join().await.is_err());
+        }
+        _ => unreachable!("{how}"),
+    }
+    // A sweep interrupts these.
+    let _ = sleep(MS).await;
+    let _ = group.join().await;
+}
+
+const UNSEEN: [&str; 7] =
+    ["detached", "dropped", "waited", "cancelled late", "a daemon", "group dropped", "passed over"];
+
+#[test]
+fn a_panic_that_no_join_returns_fails_the_test() {
+    for how in UNSEEN {
+        let said = said(|| testing::run(panics(how)));
+        let head = "task 3 child panicked, and no join returned the panic: ";
+        assert!(said.starts_with(head) && said.contains("the sums differ"), "{how}: {said}");
+        // An exploration and a sweep find it in their plain run.
+        let found = testing::explore(1..=1, || (Sim::new(), panics(how))).find().unwrap();
+        assert!(found.seeds == 0 && found.why.starts_with(head), "{how}: {}", found.why);
+        let swept = self::said(|| testing::sweep(|| (Sim::new(), panics(how))).run());
+        assert!(swept.starts_with(head), "{how}: {swept}");
+    }
+}
+
+#[test]
+fn a_panic_that_a_join_returns_is_the_tests_own_business() {
+    for how in ["joined", "joined twice", "group joined"] {
+        testing::run(panics(how));
+    }
+}
+
+#[test]
+fn a_test_may_allow_panics() {
+    for how in UNSEEN {
+        let setup = || Setup::new().panics_allowed();
+        setup().run(panics(how));
+        testing::explore(1..=5, || (setup(), panics(how))).run();
+    }
+    testing::sweep(|| (Sim::new(), panics("detached"))).panics_allowed().run();
+}
+
+#[test]
+fn a_panic_in_one_order_alone_fails_the_exploration() {
+    let program = || {
+        let main = async {
+            let flag = Rc::new(Cell::new(false));
+            let (sets, checks) = (flag.clone(), flag);
+            spawn("sets", async move { sets.set(true) }).detached().await;
+            spawn("checks", async move { assert!(checks.get(), "not set") }).detached().await;
+        };
+        (Sim::new(), main)
+    };
+    let found = testing::explore(1..=50, program).find().expect("an order in which it panics");
+    assert!(found.seeds > 0, "{found}");
+    let said = "task 4 checks panicked, and no join returned the panic: not set";
+    assert!(found.why.starts_with(said), "{found}");
 }
 
 // ---- Sweeps ------------------------------------------------------------------------------------

@@ -94,8 +94,10 @@ pub struct TaskGroup<T: 'static, E: 'static> {
 
 /// The reason why a join returns no outputs.
 enum JoinFailure<E> {
-    /// This member failed or panicked.
+    /// This member failed.
     Member(TaskValue<E>),
+    /// This member panicked.
+    Panic(TaskId, Error),
     /// The joiner's own wait ended early.
     Joiner(Interrupt),
 }
@@ -345,7 +347,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
             // Forget the failures that the group has not collected yet. There is an output, so they
             // are not reported.
             self.forget_the_ended();
-            self.failure.take_if(|failure| matches!(failure, JoinFailure::Member(..)));
+            self.failure.take_if(|failure| !matches!(failure, JoinFailure::Joiner(_)));
         }
         self.finish(site).await?;
         Ok(mem::take(&mut self.outputs).into_values().filter_map(TaskValue::take))
@@ -417,7 +419,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
                 }
             }
             Err(panic @ Error::Panicked(_)) if report.failed => {
-                self.failure = Some(JoinFailure::Member(TaskValue::new(task, panic.into())));
+                self.failure = Some(JoinFailure::Panic(task, panic));
             }
             // The member was dropped.
             Err(_) => {}
@@ -591,13 +593,17 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     pub(super) async fn finish(&mut self, site: Site) -> Result<(), E> {
         let reason = match &self.failure {
             Some(JoinFailure::Joiner(_)) => "join interrupted",
-            Some(JoinFailure::Member(..)) => "group failed",
+            Some(JoinFailure::Member(_) | JoinFailure::Panic(..)) => "group failed",
             None => "group done",
         };
         self.clean_up(reason, site).await;
         let error = match self.failure.take() {
             None => return Ok(()),
             Some(JoinFailure::Member(kept)) => kept.take().expect("a failure is taken once"),
+            Some(JoinFailure::Panic(task, panic)) => {
+                task::log_join(task);
+                panic.into()
+            }
             Some(JoinFailure::Joiner(interrupt)) => interrupt.into(),
         };
         drop_quietly(mem::take(&mut self.outputs));
@@ -675,6 +681,7 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
         }
         match &self.failure {
             Some(JoinFailure::Member(kept)) => failed.insert(0, kept.task),
+            Some(JoinFailure::Panic(task, _)) => failed.insert(0, *task),
             // A join took the interrupt and was dropped before it returned it.
             Some(JoinFailure::Joiner(interrupt)) => wait::give_back(interrupt),
             None => {}

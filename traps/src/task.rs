@@ -230,6 +230,14 @@ fn warn_of_unused(task: TaskId) {
     }
 }
 
+/// Logs that a caller got the output of this task, or its panic. A test fails if the log has a
+/// panic that no caller got.
+pub(crate) fn log_join(task: TaskId) {
+    if gate::is_listening() {
+        gate::post(Post::Note(Note::Joined(task)));
+    }
+}
+
 impl<T: 'static> Task<T> {
     /// Returns the number of the task, as the log shows it. A kernel never gives a number twice.
     #[must_use]
@@ -298,10 +306,18 @@ impl<T: 'static> Task<T> {
     /// not show whether the output was taken.
     pub(crate) fn take_output(&self) -> Result<T, Error> {
         let output = self.cell.take_output()?;
-        if gate::is_listening() {
-            gate::post(Post::Note(Note::Joined(self.cell.id)));
-        }
+        log_join(self.cell.id);
         Ok(output)
+    }
+
+    /// Takes the output of a task that has ended for the caller of a join, who also learns of a
+    /// panic.
+    fn join_ended(&self) -> Result<T, Error> {
+        let output = self.take_output();
+        if let Err(Error::Panicked(_)) = output {
+            log_join(self.cell.id);
+        }
+        output
     }
 
     /// Waits for the end of the task and leaves the output in the task. *Blocks* unless the task
@@ -435,7 +451,7 @@ impl<T: 'static> Future for Join<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(Pin::new(&mut self.ended).poll(cx))?;
-        Poll::Ready(self.task.take_output())
+        Poll::Ready(self.task.join_ended())
     }
 }
 
@@ -476,7 +492,7 @@ impl<T: 'static> Future for IntoJoin<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(Pin::new(&mut self.ended).poll(cx))?;
-        Poll::Ready(self.task.take_output())
+        Poll::Ready(self.task.join_ended())
     }
 }
 

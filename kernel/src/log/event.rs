@@ -194,7 +194,7 @@ table! {
         Drop = "drop" { why: Text<'a> = WORD },
         /// A job was dropped before it ran.
         DropJob = "drop" { job: u64 = JOB },
-        /// The output of the ended task with this number was taken.
+        /// The output of the ended task with this number was taken, or a join returned its panic.
         Join = "join" { task: u64 = TASK },
         /// A task yields, because this many I/O operations in a row did not block.
         Yielded = "yielded" { budget " budget=": u32 = COUNT },

@@ -751,7 +751,7 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
             let world = World { takes_all: false, ..world(seed, clock) };
             (machine, program(world).map(drop))
         };
-        let sweep = || testing::sweep(program).options(options(seed));
+        let sweep = || testing::sweep(program).options(options(seed)).panics_allowed();
         let Err(panic) = catch_unwind(|| sweep().limit(100_000).run()) else {
             swept += 1;
             continue;
@@ -778,7 +778,8 @@ fn whatever_the_world_does_nothing_is_left_and_the_trace_is_sound() {
             let machine = machine();
             let clock = machine.clock();
             let world = World { takes_all: false, ..world(seed, clock) };
-            (testing::Setup::new().sim(machine).options(options(seed)), program(world).map(drop))
+            let setup = testing::Setup::new().sim(machine).options(options(seed)).panics_allowed();
+            (setup, program(world).map(drop))
         };
         testing::explore(1..=10, program).run();
     }

@@ -13,7 +13,7 @@ use kernel::{Kernel, Options, RunError, Sim};
 use support::kernels::{
     OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, secs, sim,
 };
-use support::{Notes, check_with, compare_raw, ms, short, tenths};
+use support::{Notes, check_with, check_with_panics, compare, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::sync::Event;
 use traps::{
@@ -169,7 +169,8 @@ fn f18_all_phases() {
 #[test]
 fn f18_a_failing_step() {
     let sim = terminated_at(&[1]);
-    check_with("f18_a_failing_step", sim, options().drain(tenths(5)).grace(tenths(5)), async {
+    let options = options().drain(tenths(5)).grace(tenths(5));
+    let ran = check_with_panics(sim, options, async {
         let holder = async {
             let _hold = hold();
             assert!(sleep(secs(90)).await.is_ok(), "the clean-up fails");
@@ -184,6 +185,7 @@ fn f18_a_failing_step() {
         spawn("stubborn", stubborn).detached().await;
         begun().await.unwrap();
     });
+    compare("f18_a_failing_step", &ran.trace);
 }
 
 /// No event can end a hold: the drain fails, and the later phases do not.

@@ -73,7 +73,7 @@ fn options() -> Options {
 /// Checks the trace of a program that runs with those options.
 #[track_caller]
 pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F) -> Ran<F::Output> {
-    let ran = run(sim, options, program);
+    let ran = run(Setup::new().sim(sim).options(options), program);
     compare(name, &ran.trace);
     ran
 }
@@ -81,14 +81,22 @@ pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F)
 /// Runs a program without a golden trace, because its trace does not matter.
 #[track_caller]
 pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Output> {
-    run(sim, options(), program)
+    run(Setup::new().sim(sim).options(options()), program)
+}
+
+/// Runs a program in which tasks panic on purpose although no join returns the panic, without a
+/// golden trace.
+#[track_caller]
+pub fn check_with_panics<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
+    run(Setup::new().sim(sim).options(options).panics_allowed(), program)
 }
 
 #[track_caller]
-fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
-    let ran = Setup::new().sim(sim).options(options).run(program);
+fn run<F: Future>(setup: Setup, program: F) -> Ran<F::Output> {
+    let ran = setup.run(program);
     let trace = with_own_sites(&ran.trace, Location::caller());
-    // A failed assertion of a task that no task joins. (Intended panics have other texts.)
+    // A failed assertion of a task fails the test, even if a join has returned the panic. (Intended
+    // panics have other texts.)
     let failed = trace
         .lines()
         .find(|line| line.contains(" panic    assertion ") || line.contains(" panic    called `"));

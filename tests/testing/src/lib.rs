@@ -1,8 +1,9 @@
 //! Tests of programs on the virtual clock: no waiting, no flakes, nothing left unnoticed.
 //!
 //! [`run`] runs a main future on a [`Sim`] and shuts down. It panics with the trace if the program
-//! does anything that is always wrong: if it hangs, if it leaves something behind, or if its trace
-//! breaks a promise of the [log](kernel::trace). The test asserts everything else:
+//! does anything that is always wrong: if it hangs, if it leaves something behind, if a task panics
+//! and no join returns the panic, or if its trace breaks a promise of the [log](kernel::trace). The
+//! test asserts everything else:
 //!
 //! ```
 //! use std::time::Duration;
@@ -204,6 +205,7 @@ pub struct Setup {
     sim: Sim,
     options: Options,
     limit: Option<u64>,
+    panics_allowed: bool,
     /// A line for the header of the trace.
     remark: Option<String>,
 }
@@ -236,6 +238,24 @@ impl Setup {
         self
     }
 
+    /// Lets tasks panic although no join returns the panic, for a test of such a program.
+    ///
+    /// ```
+    /// use testing::Setup;
+    /// use traps::spawn;
+    ///
+    /// let ran = Setup::new().panics_allowed().run(async {
+    ///     spawn("fails", async { panic!("no such number") }).detached().await;
+    ///     "main continues"
+    /// });
+    /// assert_eq!(ran.output, "main continues");
+    /// ```
+    #[must_use]
+    pub fn panics_allowed(mut self) -> Setup {
+        self.panics_allowed = true;
+        self
+    }
+
     /// Runs `main` on a kernel, shuts the kernel down, and checks the run.
     ///
     /// # Panics
@@ -244,6 +264,19 @@ impl Setup {
     /// endless. Panics with the trace in the message if the program hangs, if the trace breaks a
     /// promise, or if tasks, tickets, scopes, timers, registrations, handles, jobs or interrupts
     /// are left after the shutdown. (A handle in main's output counts as left.)
+    ///
+    /// Also panics if a task has panicked and no join has returned the panic: the task was
+    /// detached, for example, or its handle was dropped or only awaited with
+    /// [`wait`](traps::Task::wait). The log does not show the joins of a
+    /// [`RemoteTask`](kernel::RemoteTask), so they do not count. A test that expects such a panic
+    /// calls [`Setup::panics_allowed`].
+    ///
+    /// ```should_panic
+    /// testing::run(async {
+    ///     let task = traps::spawn("checks", async { assert_eq!(1, 2) }).await;
+    ///     task.wait().await.unwrap(); // `task.join()` would return the panic
+    /// });
+    /// ```
     #[track_caller]
     pub fn run<F: Future>(self, main: F) -> Ran<F::Output> {
         match self.live(Watch::default(), main, Location::caller()) {
@@ -285,7 +318,7 @@ impl Setup {
         main: F,
         site: Site,
     ) -> Result<Lived<F::Output>, Failure> {
-        let Setup { sim, options, limit, remark } = self;
+        let Setup { sim, options, limit, panics_allowed, remark } = self;
         let clock = sim.clock();
         let start = clock.now();
         let mut kernel = Kernel::with_options(sim, options);
@@ -315,7 +348,7 @@ impl Setup {
             return Err(failed(format!("the program leaves {left}")));
         }
         let trace = text.take();
-        match judge(&trace) {
+        match judge(&trace, panics_allowed) {
             Ok(panics) => {
                 let ran = Ran { output, took, trace, counters };
                 Ok(Lived { ran, seen: seen.take(), panics })
@@ -424,7 +457,7 @@ fn what_is_left(counters: &Counters) -> String {
 }
 
 /// Checks the trace. Returns the number of tasks that panicked.
-fn judge(text: &str) -> Result<usize, String> {
+fn judge(text: &str, panics_allowed: bool) -> Result<usize, String> {
     let lines = trace::trace(text).map_err(|error| format!("the trace: {error}"))?;
     let mut checker = Checker::default();
     text.lines().filter(|line| line.starts_with('#')).for_each(|line| checker.remark(line));
@@ -433,5 +466,19 @@ fn judge(text: &str) -> Result<usize, String> {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
         format!("the trace breaks promises:\n{}", violations.join("\n"))
     })?;
-    Ok(lines.iter().filter(|line| line.verb == "panic").count())
+    let panics: Vec<_> = lines.iter().filter(|line| line.verb == "panic").collect();
+    let is_joined = |task: u64| {
+        lines.iter().any(|line| line.verb == "join" && line.word(0).parse() == Ok(task))
+    };
+    let unseen = panics.iter().find(|panic| !panics_allowed && !is_joined(panic.task));
+    match unseen {
+        None => Ok(panics.len()),
+        Some(panic) => Err(format!(
+            "task {} {} panicked, and no join returned the panic: {}\n\
+             (join the task; a test that expects this panic calls `panics_allowed`)",
+            panic.task,
+            panic.name(),
+            panic.detail(),
+        )),
+    }
 }

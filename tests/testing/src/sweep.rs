@@ -96,8 +96,8 @@ impl Watch {
 ///   spawned, as with any timeout.
 ///
 /// A trap that blocks ends with the interrupt. If the trap answers, the interrupt is pending until
-/// the next trap that blocks. Then the program continues. Each run must end, must not panic unless
-/// the plain run does, must leave nothing behind and must keep the promises of the log, as in
+/// the next trap that blocks. Then the program continues. Each run must end, must not have more
+/// panics than the plain run, must leave nothing behind and must keep the promises of the log, as in
 /// [`Setup::run`]. [`Sweep::check`] can check more.
 ///
 /// Costs two runs for each trap, so the time grows with the square of the length of the program.
@@ -124,7 +124,8 @@ where
     P: FnMut() -> (Sim, F),
     F: Future,
 {
-    Sweep { program, options: Options::new(), limit: None, only: Vec::new(), stride: 1 }
+    let (options, only) = (Options::new(), Vec::new());
+    Sweep { program, options, limit: None, panics_allowed: false, only, stride: 1 }
 }
 
 /// A sweep to run, made by [`sweep`](fn@sweep).
@@ -134,6 +135,7 @@ pub struct Sweep<P> {
     program: P,
     options: Options,
     limit: Option<u64>,
+    panics_allowed: bool,
     only: Vec<String>,
     stride: u64,
 }
@@ -198,6 +200,13 @@ where
     /// plus twenty times the number of the plain run.
     pub fn limit(mut self, events: u64) -> Sweep<P> {
         self.limit = Some(events);
+        self
+    }
+
+    /// Lets tasks of the plain run panic although no join returns the panic; see
+    /// [`Setup::panics_allowed`].
+    pub fn panics_allowed(mut self) -> Sweep<P> {
+        self.panics_allowed = true;
         self
     }
 
@@ -267,7 +276,8 @@ where
     ) -> Result<(), Failure> {
         let watch = Watch::Hit(injection.what, injection.trap.number);
         let (sim, main) = (self.program)();
-        let lived = self.setup(sim).live(watch, main, site)?;
+        // An interrupt may end the join of a task that panics in the plain run, too.
+        let lived = self.setup(sim).panics_allowed().live(watch, main, site)?;
         let trace = lived.ran.trace.clone();
         let why = if lived.seen.first() != Some(&injection.trap) {
             let now = lived.seen.first().map_or("not made".to_owned(), ToString::to_string);
@@ -284,6 +294,8 @@ where
     }
 
     fn setup(&self, sim: Sim) -> Setup {
-        Setup { sim, options: self.options.clone(), limit: self.limit, remark: None }
+        let Sweep { options, limit, panics_allowed, .. } = self;
+        let (options, limit, panics_allowed) = (options.clone(), *limit, *panics_allowed);
+        Setup { sim, options, limit, panics_allowed, remark: None }
     }
 }

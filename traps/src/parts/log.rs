@@ -28,7 +28,7 @@ pub enum Note {
     Accepted(HandleId, HandleId, Option<Box<SocketAddr>>),
     /// An event of the connection deadline in this slot, with this number.
     Deadline(u32, u32, DeadlineEvent),
-    /// The task whose output was taken.
+    /// The task whose output was taken, or whose panic a join has returned.
     Joined(TaskId),
     /// A permit of the primitive of this queue, which has a name, was taken or given back.
     Permit(Rc<Queue>, PermitEvent),

@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use kernel::Sim;
-use support::{Ran, check_quietly, short, tenths};
+use kernel::{Options, Sim};
+use support::{Ran, check_quietly, check_with_panics, short, tenths};
 use traps::{
     Either, Error, Interrupt, Interruptible, Kind, Spawner, Task, TaskGroup, Time, clock,
     current_deadline, race, shield, sleep, spawn, timeout_after, yield_now,
@@ -141,7 +141,7 @@ fn a_member_that_next_done_has_shown_has_ended_for_join_any() {
 
 #[test]
 fn join_first_ok_passes_over_failures_and_panics_without_a_word() {
-    let ran = check_quietly("first_ok", Sim::new(), async {
+    let ran = check_with_panics(Sim::new(), Options::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         group.spawn("bad", fails(1, Error::Full)).await;
         group.spawn("worse", async { panic!("on purpose") }).await;
@@ -420,7 +420,7 @@ fn a_joiner_that_is_added_to_its_group_breaks_a_rule() {
 
 #[test]
 fn a_join_waits_for_no_daemon_and_ends_all_of_them() {
-    let ran = check_quietly("daemon", Sim::new(), async {
+    let ran = check_with_panics(Sim::new(), Options::new(), async {
         let (alive, mut group) = (Alive::default(), Group::new());
         group.spawn_daemon("serves", alive.tidy(2, op(99))).await;
         group.spawn_daemon("fails", fails(1, Error::Full)).await;
@@ -586,7 +586,7 @@ fn a_handle_that_is_dropped_unused_is_logged_once() {
 
 #[test]
 fn a_handle_that_was_used_or_is_dropped_with_its_owner_is_not_logged() {
-    let ran = check_quietly("handles", Sim::new(), async {
+    let ran = check_with_panics(Sim::new(), Options::new(), async {
         spawn("joined", gives(1)).await.join().await.unwrap().unwrap();
         spawn("awaited", gives(1)).await.wait().await.unwrap();
         spawn("cancelled", gives(9)).await.cancel_now("not wanted");

@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use kernel::{Kernel, Options, Sim};
-use support::{Notes, check, check_quietly, ms, short, tenths};
+use support::{Notes, check, check_quietly, check_with_panics, ms, short, tenths};
 use traps::sync::Event;
 use traps::{
     Either, Error, Interrupt, Interruptible, Kind, TaskGroup, TaskId, Time, check_cancellation,
@@ -178,7 +178,7 @@ fn errors_that_the_join_cannot_give_are_counted_in_a_line() {
 
 #[test]
 fn a_panic_counts_as_an_error_that_the_join_cannot_give() {
-    let ran = check_quietly("more_panics", Sim::new(), async {
+    let ran = check_with_panics(Sim::new(), Options::new(), async {
         let mut group = Group::<()>::new();
         for _ in 0..2 {
             group.spawn("bad", async { panic!("both") }).await;

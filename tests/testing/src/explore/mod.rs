@@ -26,8 +26,8 @@ pub use case::Case;
 ///
 /// The program is run once without liberties, and then once for each seed, which takes some
 /// [liberties](crate#every-liberty) seldom, some always and some not at all. Each run must end,
-/// must not panic unless the plain run does, must leave nothing behind and must keep the promises
-/// of the log, as in [`Setup::run`]. The program can assert more.
+/// must not have more panics than the plain run, must leave nothing behind and must keep the
+/// promises of the log, as in [`Setup::run`]. The program can assert more.
 ///
 /// The first run that fails is shrunk in three steps: to the fewest liberties with which this seed
 /// still fails, to the fewest first decisions that are enough, and then by leaving out decisions
