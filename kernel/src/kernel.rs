@@ -780,7 +780,9 @@ impl<M: Machine> Kernel<M> {
 /// end. Returns the exit code for the `main` of the program.
 ///
 /// If the program returns an error, prints the error to standard error, as a `main` that returns it
-/// would.
+/// would. The shutdown can cut off work: [holds](traps::shutdown::hold) at the end of the drain,
+/// tasks at the end of the grace period, and jobs that still run on threads. Then one line names
+/// their numbers, and the exit code is 1.
 ///
 /// If a signal of [`Options::shutdown_on`] has cancelled the program, the exit code is 128 plus the
 /// number of the signal, as in a shell: 130 for Ctrl-C. Then the output of the program is dropped
@@ -824,6 +826,10 @@ pub fn main<F: Future<Output: Termination>>(options: Options, program: F) -> Exi
     // The output of a cancelled program is most often the interrupt, which the exit code reports.
     let code = output.map_or_else(failure, |output| cut.unwrap_or_else(|| output.report()));
     let code = ended.map_or_else(failure, |()| code);
+    let code = kernel.cut_off().map_or(code, |what| {
+        eprintln!("Error: the shutdown cut off work in progress: {what}");
+        ExitCode::FAILURE
+    });
     cut.unwrap_or(code)
 }
 
@@ -869,6 +875,17 @@ fn nobody(_: &mut Context<'_>) -> Poll<()> {
 }
 
 impl<M: Machine> Kernel<M> {
+    /// Describes the work that the shutdown has cut off, if there is any.
+    #[cfg(unix)]
+    fn cut_off(&self) -> Option<String> {
+        let shutdown = &self.services.shutdown;
+        let jobs = self.services.threads.tokens.on_threads as u64;
+        let left = [("holds", shutdown.cut_off), ("tasks", shutdown.dropped), ("jobs", jobs)];
+        let left = left.iter().filter(|(_, count)| *count > 0);
+        let left: Vec<String> = left.map(|(name, count)| format!("{name}={count}")).collect();
+        (!left.is_empty()).then(|| left.join(" "))
+    }
+
     /// Runs the phases of [`Kernel::shutdown`], from the one that a run has reached.
     pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), RunError> {
         let Kernel { core, services, .. } = self;
@@ -928,6 +945,7 @@ impl<M: Machine> Kernel<M> {
         core.timers.set_service(ServiceTimer::Phase, Time::NEVER);
         if core.sched.tasks.alive() > 0 {
             let tasks = core.sched.tasks.alive() as u64;
+            services.shutdown.dropped = tasks;
             announce!(core.sched, KERNEL, Event::Phase(Phase::Drop { tasks }));
             let why = if services.shutdown.failed { "the_machine_has_failed" } else { OVER };
             core.drop_tasks(services, why);

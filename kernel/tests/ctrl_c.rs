@@ -3,13 +3,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{env, fs, io};
 
 use kernel::Options;
 use testing::child;
-use traps::shutdown::begun;
-use traps::{Signal, run_in_thread, sleep, spawn};
+use traps::shutdown::{begun, hold};
+use traps::{Signal, run_in_thread, shield, sleep, spawn};
 
 const PROGRAM: &str = "TRAPLINE_TEST_PROGRAM";
 /// What the kernel reports about a main that it has dropped.
@@ -39,6 +40,30 @@ async fn program(name: &str) -> io::Result<()> {
                 let _ = sleep(DAY).await;
             }
         }
+        "leaves a hold" => {
+            let works = async {
+                let _hold = hold();
+                sleep(DAY).await
+            };
+            spawn("works", works).detached().await;
+            Ok(())
+        }
+        "leaves a task" => {
+            spawn("stubborn", shield(sleep(DAY))).detached().await;
+            Ok(())
+        }
+        "leaves a job" => {
+            static BEGUN: AtomicBool = AtomicBool::new(false);
+            let job = || {
+                BEGUN.store(true, Ordering::SeqCst);
+                std::thread::sleep(DAY);
+            };
+            spawn("job", run_in_thread(job)).detached().await;
+            while !BEGUN.load(Ordering::SeqCst) {
+                sleep(Duration::from_millis(1)).await?;
+            }
+            Ok(())
+        }
         _ => panic!("no program {name}"),
     }
 }
@@ -58,7 +83,10 @@ fn run(name: &str, interrupts: usize, trace: &str) -> Output {
 
 fn main() -> ExitCode {
     if let Ok(name) = env::var(PROGRAM) {
-        let options = Options::new().shutdown_on(&[Signal::Interrupt]).grace(DAY);
+        let is_cut_off = name.starts_with("leaves");
+        let grace = if is_cut_off { Duration::from_millis(1) } else { DAY };
+        let options = Options::new().shutdown_on(&[Signal::Interrupt]).grace(grace);
+        let options = if is_cut_off { options.drain(grace) } else { options };
         let options = options.trace(env::args().nth(1).unwrap());
         return kernel::main(options, program(&name));
     }
@@ -81,6 +109,15 @@ fn main() -> ExitCode {
         let text = fs::read_to_string(trace).unwrap();
         assert!(text.contains(&format!("main     {line}")), "{name}: {text}");
         assert!(text.lines().last().unwrap().contains(" halt "), "{name}: {text}");
+    }
+    for (name, left) in
+        [("leaves a hold", "holds=1"), ("leaves a task", "tasks=1"), ("leaves a job", "jobs=1")]
+    {
+        let ended = run(name, 0, trace);
+        let errors = String::from_utf8(ended.stderr).unwrap();
+        let wanted = format!("Error: the shutdown cut off work in progress: {left}\n");
+        assert_eq!(ended.status.code(), Some(1), "{name}: {errors}");
+        assert!(errors.ends_with(&wanted), "{name}: {errors}");
     }
     fs::remove_file(trace).unwrap();
     let refused = run("returns", 0, "/no/such/folder");

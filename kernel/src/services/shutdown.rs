@@ -37,6 +37,8 @@ pub(crate) struct Shutdown {
     pub(crate) overdue: bool,
     /// The number of holds that were left when the drain ended.
     pub(crate) cut_off: u64,
+    /// The number of tasks that were dropped when the grace period ended.
+    pub(crate) dropped: u64,
     /// Whether the machine has failed, so that no further run is possible.
     pub(crate) failed: bool,
 }

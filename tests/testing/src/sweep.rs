@@ -97,8 +97,8 @@ impl Watch {
 ///
 /// A trap that blocks ends with the interrupt. If the trap answers, the interrupt is pending until
 /// the next trap that blocks. Then the program continues. Each run must end, must not have more
-/// panics than the plain run, must leave nothing behind and must keep the promises of the log, as in
-/// [`Setup::run`]. [`Sweep::check`] can check more.
+/// panics than the plain run, must leave nothing behind and must keep the promises of the log, as
+/// in [`Setup::run`]. [`Sweep::check`] can check more.
 ///
 /// Costs two runs for each trap, so the time grows with the square of the length of the program.
 ///
