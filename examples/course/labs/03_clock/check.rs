@@ -3,10 +3,11 @@
 use super::scenario;
 use crate::work::Work;
 
-/// The time of a log, in microseconds.
-fn micros(word: &str) -> Option<u64> {
-    let (seconds, micros) = word.trim().split_once('.')?;
-    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)
+/// The time of a line, in nanoseconds.
+fn nanos(word: &str) -> Option<u64> {
+    let (seconds, rest) = word.trim().split_once('.')?;
+    let nanos = format!("{rest:0<9}").parse().ok()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
@@ -17,11 +18,12 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     let scenario = scenario::of(work.seed);
-    let (mut clock, mut by_hand) = (None, 0);
+    // A new clock is at 0.
+    let (mut clock, mut by_hand) = ("0.000000", 0);
     for (at, line) in work.log.lines().enumerate() {
         if line.starts_with("call 1 by hand") {
             // It is another clock.
-            (clock, by_hand) = (None, 0);
+            (clock, by_hand) = ("0.000000", 0);
         }
         let Some(rest) = line.strip_prefix("wait ") else { continue };
         let Some((until, (before, after))) =
@@ -33,7 +35,7 @@ pub fn check(work: &Work) -> Result<(), String> {
         stands_still(clock, before)
             .and_then(|()| wait(until, before, after))
             .map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
-        clock = Some(if after == "error" { before } else { after });
+        clock = if after == "error" { before } else { after };
     }
     let ends = work.log.lines().filter(|line| line.ends_with("exit")).count();
     let (tasks, calls) = (scenario.naps.len() + 1, scenario.by_hand.len());
@@ -45,18 +47,18 @@ pub fn check(work: &Work) -> Result<(), String> {
 }
 
 /// A clock moves in `wait` only, and not in a `wait` that fails.
-fn stands_still(clock: Option<&str>, before: &str) -> Result<(), String> {
-    match clock {
-        Some(clock) if clock != before => Err(format!(
-            "the clock was at {clock}, and is at {before} now; it must move only in a `wait` that \
-             succeeds"
-        )),
-        _ => Ok(()),
+fn stands_still(clock: &str, before: &str) -> Result<(), String> {
+    if clock == before {
+        return Ok(());
     }
+    Err(format!(
+        "the clock was at {clock}, and is at {before} now; it must move only in a `wait` that \
+         succeeds"
+    ))
 }
 
 fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
-    let (Some(soonest), Some(old)) = (micros(until), micros(before)) else {
+    let (Some(soonest), Some(old)) = (nanos(until), nanos(before)) else {
         return match after {
             "error" => Ok(()),
             _ => Err("`wait(None)` came back without an error; no task is ready and no timer is \
@@ -64,7 +66,7 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
                 .to_owned()),
         };
     };
-    let Some(new) = micros(after) else {
+    let Some(new) = nanos(after) else {
         return Err(format!("`wait` failed, although {until} can be waited for"));
     };
     if new < old {

@@ -33,8 +33,12 @@ impl Machine for Watched {
     }
 }
 
-fn shown(time: Time) -> String {
-    time.to_string().trim_start().to_owned()
+/// To the microsecond, as the kernel shows times, or to the nanosecond if there are some.
+fn shown(Time(time): Time) -> String {
+    match time.subsec_nanos() % 1000 {
+        0 => format!("{}.{:06}", time.as_secs(), time.subsec_micros()),
+        _ => format!("{}.{:09}", time.as_secs(), time.subsec_nanos()),
+    }
 }
 
 async fn nap([first, second]: [Duration; 2]) {

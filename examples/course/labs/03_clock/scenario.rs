@@ -26,7 +26,8 @@ pub fn of(seed: u64) -> Scenario {
             yields: 1,
             by_hand: vec![Some(ms(300)), Some(ms(200)), None, Some(ms(3_600_000))],
         },
-        // One time is between two milliseconds, and others are a day, two months, and twenty years.
+        // One time is between two milliseconds, and others are a day, two months, and twenty years
+        // and a nanosecond.
         1 => Scenario {
             naps: vec![[Duration::from_micros(20_700), ms(40)], [ms(90), ms(5)], [ms(20), ms(1)]],
             yields: 3,
@@ -42,6 +43,7 @@ pub fn of(seed: u64) -> Scenario {
             .into_iter()
             .chain([None, Some(20 * 365 * DAY), Some(0), None])
             .map(|at| at.map(ms))
+            .chain([Some(ms(20 * 365 * DAY) + Duration::from_nanos(1))])
             .collect(),
         },
         _ => {
