@@ -8,7 +8,7 @@ use crate::work::Work;
 /// More reads of the clock before a beat look at it again and again.
 const MOST_READS: u32 = 5;
 
-/// A beat, in the words of the page.
+/// A beat, in the words of the page. The times are as the log shows them.
 struct Beat {
     /// When the beat is due.
     due: Duration,
@@ -49,7 +49,7 @@ fn drummer<'l>(
     for (at, line) in lines {
         reader.line(line, &beats).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
     }
-    let last = beats.last().map_or(scenario.start, |beat| beat.over);
+    let last = beats.last().map_or(logged(scenario.start), |beat| beat.over);
     match (reader.beats, reader.now) {
         (count, _) if count < beats.len() => {
             Err(format!("there were {count} beats; expected {}", beats.len()))
@@ -75,9 +75,14 @@ fn beats(scenario: &Scenario) -> Vec<Beat> {
         let due = scenario.start + scenario.period * nth as u32;
         let begin = due.max(over);
         over = begin + *work;
-        Beat { due, begin, over }
+        Beat { due: logged(due), begin: logged(begin), over: logged(over) }
     };
     scenario.work.iter().enumerate().map(beat).collect()
+}
+
+/// The log cuts the nanoseconds off.
+fn logged(time: Duration) -> Duration {
+    Duration::from_nanos(time.as_nanos() as u64 / 1000 * 1000)
 }
 
 fn shown(time: Duration) -> String {
