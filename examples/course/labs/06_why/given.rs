@@ -44,8 +44,8 @@ fn parse(line: &str) -> Option<Line> {
     })
 }
 
-/// Spawns the children, sleeps for its time, spawns the late child, and joins the children in
-/// reverse order.
+/// Spawns the children, sleeps for its time or else joins a child, spawns the late child, and joins
+/// the other children in reverse order.
 fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
         let mut tasks = Vec::new();
@@ -54,6 +54,10 @@ fn work(job: scenario::Job) -> Pin<Box<dyn Future<Output = ()>>> {
         }
         if !job.takes.is_zero() {
             sleep(job.takes).await;
+        } else if job.late.is_some()
+            && let Some(mut task) = tasks.pop()
+        {
+            task.join().await;
         }
         if let Some(child) = job.late {
             tasks.push(spawn(child.name, work(*child)).await);

@@ -1,4 +1,4 @@
-// says: why 345: your chain ends at #0181, a `wake`; behind it is its cause, #0180
+// says: why 234: your chain ends at #0002, a `run`; behind it is its cause, #0001
 // demand: Behind a line with a cause is this cause.
 //! Yours: why did this happen?
 
