@@ -21,6 +21,7 @@ pub fn check(work: &Work) -> Result<(), String> {
             line.name()
         ));
     }
+    waits_before_the_next_try(&lines)?;
     message(&lines, pieces)?;
     // A piece that is there from the start needs no wait.
     let mut times: BTreeSet<_> = pieces.iter().map(|piece| piece.at).collect();
@@ -83,6 +84,23 @@ fn waits_after_not_yet(lines: &[Line<'_>]) -> Result<(), String> {
                 ));
             }
         }
+    }
+    Ok(())
+}
+
+/// After "not yet", a wait comes before the next read.
+fn waits_before_the_next_try(lines: &[Line<'_>]) -> Result<(), String> {
+    let mut is_not_yet = false;
+    for line in lines.iter().filter(|line| is_read(line) || is_wait(line)) {
+        if is_not_yet && is_read(line) {
+            return Err(format!(
+                "line #{:04}: `{}` tries again after `None` without a wait; the kernel says when \
+                 the descriptor is ready, so wait for it",
+                line.seq,
+                line.name()
+            ));
+        }
+        is_not_yet = line.detail() == "read: not yet";
     }
     Ok(())
 }

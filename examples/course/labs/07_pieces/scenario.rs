@@ -45,7 +45,8 @@ fn drawn(seed: u64) -> Vec<(u64, &'static str)> {
         at += [0, 0, 0, 250, 900, 1500][draw(seed, nth + 1000, 6) as usize];
         pieces.push((at, TEXTS[draw(seed, nth + 2000, 7) as usize]));
     }
-    pieces.push((at + 250 * draw(seed, 1, 2), "end."));
+    let end = ["end.", " 3.", "...", "."][draw(seed, 3, 4) as usize];
+    pieces.push((at + 250 * draw(seed, 1, 2), end));
     if draw(seed, 2, 2) == 0 {
         pieces.push((pieces[pieces.len() - 1].0, "more"));
     }
