@@ -16,6 +16,8 @@ const STEPS: [&str; 5] = ["locked", "looked up", "taken", "given", "unlocked"];
 struct Transfer<'w> {
     name: &'static str,
     cancelled: Option<(Phase, Time)>,
+    /// The deadline of the customer.
+    limit: Option<Time>,
     lines: Vec<&'w Line<'w>>,
     /// The result of `transfer`.
     returned: &'w Line<'w>,
@@ -28,7 +30,9 @@ impl<'w> Transfer<'w> {
         let returned = lines.iter().find(|line| line.verb == "note" && line.word(0) == "returned");
         let returned = *returned.ok_or_else(|| format!("the transfer of `{name}` does not end"))?;
         let at = |(phase, after): (Phase, Duration)| (phase, Time::ZERO + after);
-        Ok(Transfer { name, cancelled: customer.cancelled.map(at), returned, lines })
+        let cancelled = customer.cancelled.map(at);
+        let limit = customer.limit.map(|limit| Time::ZERO + limit);
+        Ok(Transfer { name, cancelled, limit, returned, lines })
     }
 
     fn note(&self, text: &str) -> Option<&'w Line<'w>> {
@@ -136,7 +140,9 @@ fn given_up(transfer: &Transfer<'_>, scenario: &Scenario) -> Result<(), String> 
             ));
         }
     }
-    let latest = at + scenario.spans[Phase::Unlock as usize];
+    // An `unlock` that the deadline interrupts can be done again.
+    let latest = transfer.limit.map_or(at, |limit| limit.max(at));
+    let latest = latest + scenario.spans[Phase::Unlock as usize];
     let (seq, at) = (transfer.returned.seq, transfer.returned.at);
     if at > latest {
         return Err(format!(
@@ -229,6 +235,17 @@ fn unlocked(transfer: &Transfer<'_>, code: &str) -> Result<(), String> {
     if let (Some(cut), Some((Phase::Unlock, _))) = (cut, transfer.cancelled) {
         return Err(format!(
             "line #{:04}: the cancellation of `{name}` ended its wait while it unlocked, and the \
+             accounts are still locked",
+            cut.seq
+        ));
+    }
+    let is_deadline = |line: &&&Line<'_>| {
+        let event = line.event();
+        line.verb == "deliver" && event.contains("= !") && !event.contains("= !cancelled")
+    };
+    if let Some(cut) = transfer.lines.iter().find(is_deadline) {
+        return Err(format!(
+            "line #{:04}: the deadline of `{name}` ended its wait while it unlocked, and the \
              accounts are still locked",
             cut.seq
         ));

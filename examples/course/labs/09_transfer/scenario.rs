@@ -20,7 +20,6 @@ pub struct Customer {
     /// The phase in which the transfer is cancelled, and the time from the start.
     pub cancelled: Option<(Phase, Duration)>,
     /// The deadline of the customer, from the start.
-    #[allow(dead_code, reason = "check does not ask")]
     pub limit: Option<Duration>,
 }
 
@@ -51,12 +50,18 @@ pub fn of(seed: u64) -> Scenario {
     customers.push(Customer { name: "calm", cancelled: None, limit: None });
     customers.rotate_left(if seed == 0 { 0 } else { draw(seed, 5, 5) as usize });
     if seed != 0 {
-        // The deadline passes after the cancellation, before another `give` could end.
-        let [look_up, take, give, _] = spans;
-        let cancelled = look_up + take + 1;
-        let limit = Some(tenths(cancelled + give / 2));
-        let cancelled = Some((Phase::Give, tenths(cancelled)));
-        customers.push(Customer { name: "hurried", cancelled, limit });
+        // The deadline passes after the cancellation: before another `give` could end, or where a
+        // transfer that was given up unlocks.
+        let [look_up, take, give, unlock] = spans;
+        for (name, phase, cancelled, left) in [
+            ("hurried", Phase::Give, look_up + take + 1, give / 2),
+            ("rushed", Phase::LookUp, 1, unlock / 2),
+            ("pressed", Phase::Take, look_up + 1, unlock / 2),
+        ] {
+            let limit = Some(tenths(cancelled + left));
+            let cancelled = Some((phase, tenths(cancelled)));
+            customers.push(Customer { name, cancelled, limit });
+        }
     }
     Scenario { spans: spans.map(tenths), customers }
 }

@@ -1,0 +1,22 @@
+// says: line #0096: the deadline of `rushed` ended its wait while it unlocked, and the accounts are still locked
+// demand: Locked at the start, unlocked at the end.
+//! Yours: a transfer that is never half done.
+
+use super::given::Bank;
+use super::kernel::{Interrupt, shield};
+
+/// Locks the accounts, looks up, takes, gives, and unlocks.
+pub async fn transfer(bank: Bank) -> Result<(), Interrupt> {
+    bank.lock();
+    if let Err(why) = bank.look_up().await {
+        // Nothing has happened yet, and the interrupt was delivered.
+        bank.unlock().await?;
+        return Err(why);
+    }
+    shield(async {
+        bank.take().await?;
+        bank.give().await?;
+        bank.unlock().await
+    })
+    .await
+}
