@@ -37,6 +37,7 @@ pub fn check(work: &Work) -> Result<(), String> {
         let right = right(call, start);
         let notes = calls.next().ok_or_else(|| format!("the program ended after {nth} calls"))?;
         compare(notes, &right)
+            .and_then(|()| one_after_the_other(&lines, notes))
             .and_then(|()| interrupt_of_the_last(&lines, notes, right.end))
             .map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
         start = right.at;
@@ -58,12 +59,13 @@ fn right(call: &Call, start: Duration) -> Right {
                 Attempt::Fails(limit) => (at + limit, End::Inside),
             },
         );
+        // Of equal times, that of the timer that was set first counts.
         at = over.min(own).min(caller);
-        if at == over {
-            return Right { attempts, at, end };
-        }
         if at == caller {
             return Right { attempts, at, end: End::Caller };
+        }
+        if at != own {
+            return Right { attempts, at, end };
         }
         if n == 3 {
             return Right { attempts, at, end: End::ThirdTimeout };
@@ -137,6 +139,28 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
     }
 }
 
+/// An attempt is over before the next one, or the call, also if it has a task of its own.
+fn one_after_the_other(lines: &[Line<'_>], notes: &[&Line<'_>]) -> Result<(), String> {
+    let is_step = |note: &&&Line<'_>| ["attempt", "value", "no"].contains(&note.word(0));
+    let steps: Vec<&&Line<'_>> = notes.iter().filter(is_step).collect();
+    for pair in steps.windows(2) {
+        let (attempt, next) = (pair[0], pair[1]);
+        let is_exit = |line: &Line<'_>| line.verb == "exit" && line.task == attempt.task;
+        if attempt.task != next.task
+            && !lines.iter().any(|line| is_exit(line) && line.seq < next.seq)
+        {
+            return Err(format!(
+                "{} goes on in task {} at {}, when its time is up; the timeout ends only waits of \
+                 your task",
+                attempt.detail(),
+                attempt.task,
+                next.at
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The interrupt that leaves the call is that of its last attempt.
 fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
     let last = notes.iter().rfind(|note| note.word(0) == "attempt");
@@ -155,6 +179,22 @@ fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> R
             fired.at,
             last.detail()
         )),
+        (Some(scope), _) if end == End::ThirdTimeout => {
+            let before =
+                notes.iter().rfind(|note| note.word(0) == "attempt" && note.seq < last.seq);
+            let is_set = |line: &&Line<'_>| {
+                line.word(0) == "set_timeout" && line.words().any(|word| word == scope)
+            };
+            match (before, lines.iter().find(is_set)) {
+                (Some(before), Some(set)) if set.seq < before.seq => Err(format!(
+                    "it returns the interrupt of scope {scope}, which was set before {}; give {1} \
+                     a timeout of its own, and return its interrupt",
+                    before.detail(),
+                    last.detail()
+                )),
+                _ => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
 }

@@ -53,6 +53,8 @@ pub fn of(seed: u64) -> Vec<Call> {
             call(3000, [slow, slow, slow], 13),
             call(4250, [Fails(ms(600)), Value(ms(100)), Value(ms(100))], 14),
             call(4250, [slow, slow, Fails(ms(700))], 15),
+            // An attempt that takes as long as its timeout.
+            call(4250, [slow, slow, Value(ms(1000))], 16),
         ],
         _ => {
             // No two deadlines of a call are equal.
