@@ -77,7 +77,7 @@ pub fn check(work: &Work) -> Result<(), String> {
 
 fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), String> {
     let (seq, rest) = (right.seq, said.rest);
-    let text = format!("0.000000 0 #{seq:04} {rest}");
+    let text = format!("0.000000 0 #{seq:04} {}", in_order(rest));
     let line = trace::line(&text).map_err(|error| {
         let expected = error.expected;
         format!("line #{seq:04}: `{rest}` is no line: expected {expected}, found `{}`", error.found)
@@ -99,6 +99,16 @@ fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), Str
         return Err(format!("line #{seq:04}: its cause is {cause}: {}", why.1));
     }
     extras(right, said, &line)
+}
+
+/// The words with a space between them, and the result of the wait at the end, as in a log.
+fn in_order(rest: &str) -> String {
+    let mut words: Vec<&str> = rest.split_whitespace().collect();
+    if let Some(at) = words.iter().position(|word| *word == "=") {
+        let end = words.len().min(at + 2);
+        words[at..].rotate_left(end - at);
+    }
+    words.join(" ")
 }
 
 /// The words before the first key or outcome: the subject of the line.
