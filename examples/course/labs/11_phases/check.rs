@@ -69,6 +69,9 @@ pub fn check(work: &Work) -> Result<(), String> {
         one_deadline(client.name, &own)?;
         ends(&client, &Expected::of(&client), &own)?;
     }
+    for client in scenario::of(work.seed) {
+        are_exact(client.name, &lines, &work::family(&lines, client.name))?;
+    }
     Ok(())
 }
 
@@ -97,6 +100,30 @@ fn one_deadline(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
     }
 }
 
+/// Each deadline that fires was set for the time of a phase, from an event of the connection on.
+fn are_exact(peer: &str, lines: &[Line<'_>], own: &[&Line<'_>]) -> Result<(), String> {
+    let is_own = |fire: &&Line<'_>| own.iter().any(|line| Some(line.seq) == fire.cause);
+    let is_deadline = |line: &&Line<'_>| line.verb == "fire" && line.word(0).starts_with('d');
+    for fire in lines.iter().filter(is_deadline).filter(is_own) {
+        let Some(until) = fire.key("deadline").and_then(|at| at.parse::<Time>().ok()) else {
+            continue;
+        };
+        let is_limit =
+            |line: &&Line<'_>| [FIRST, HEAD, WRITE].iter().any(|span| line.at + *span == until);
+        if !own.iter().any(is_limit) {
+            return Err(format!(
+                "line #{:04}: the deadline of `{peer}` was at {until}, and no phase could end \
+                 there: there are {} s, {} s and {} s, each from the beginning of its phase on",
+                fire.seq,
+                FIRST.as_secs(),
+                HEAD.as_secs(),
+                WRITE.as_secs()
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), String> {
     let peer = client.name;
     let mut notes = own.iter().filter(|line| line.verb == "note");
@@ -115,9 +142,16 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
             "line #{seq:04}: `{peer}` is `{is}` at {at}, and `{right}` {when} is right; {why}"
         ));
     }
-    match notes.next() {
-        None => Ok(()),
-        Some(line) => Err(format!(
+    let goes_on = own.iter().find(|line| line.verb == "block" && line.seq > seq);
+    match (notes.next(), goes_on) {
+        (None, None) => Ok(()),
+        (None, Some(line)) => Err(format!(
+            "line #{:04}: the task `{}` goes on, and `{peer}` was `{is}` in line #{seq:04}; a guard \
+             interrupts its own task, and no task that this one has spawned",
+            line.seq,
+            line.name()
+        )),
+        (Some(line), _) => Err(format!(
             "line #{:04}: `{peer}` is `{}`, and was `{is}` in line #{seq:04}; a request gets one \
              answer",
             line.seq,
@@ -136,6 +170,9 @@ fn why(expected: &Expected, is: &str, at: Time) -> String {
     }
     let Some((phase, span, from)) = expected.passed else {
         return match (is, expected.head.is_some_and(|head| at > head)) {
+            ("answered 200", false) => {
+                "its head had not ended yet: that is when `line` returns false, and not before"
+            }
             ("closed", true) => {
                 "the deadline of an earlier phase was still armed while it took \
                                  its answer; arm it for each phase"

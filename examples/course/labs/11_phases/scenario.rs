@@ -45,10 +45,10 @@ pub fn of(seed: u64) -> Vec<Client> {
             client("deaf", 20, vec![20; 20], NEVER),
         ],
         1 => vec![
-            client("quick", 1, vec![5; 15], 1),
+            client("quick", 1, [0, 0, 0, 0, 1].repeat(95), 1),
             client("patient", 48, vec![60, 1, 37], 38),
             client("silent", 60, vec![10], 10),
-            client("trickle", 45, vec![9; 40], 38),
+            client("trickle", 45, vec![1; 200], 38),
             client("greedy", 3, vec![2, 40, 2], 70),
             client("deaf", 45, vec![1, 1, 200], 45),
             client("instant", 0, vec![0], 0),
