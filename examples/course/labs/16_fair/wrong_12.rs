@@ -1,4 +1,4 @@
-// says: line #0028: the timer of `ticker` was due at 0.009000 and fired at 0.016000, because `pump` did 2 items in its run of #0021 without yielding
+// says: line #0294: the timer of `ticker` was due at 0.313000 and fired at 0.320000, because `pump` did 2 items in its run of #0287 without yielding
 // demand: Each timer of `ticker` fires at most 5 ms late.
 //! Yours: the task `pump`.
 

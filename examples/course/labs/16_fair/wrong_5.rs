@@ -1,4 +1,4 @@
-// says: line #0021: the timer of `ticker` was due at 0.009000 and fired at 0.020000, because `pump` did 5 items in its run of #0013 without yielding
+// says: line #0141: the timer of `ticker` was due at 0.313000 and fired at 0.320000, because `pump` did 5 items in its run of #0133 without yielding
 // demand: Each timer of `ticker` fires at most 5 ms late.
 //! Yours: the task `pump`.
 
