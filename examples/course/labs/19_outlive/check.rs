@@ -1,6 +1,7 @@
 //! A job that is abandoned, its orphan, and only then the end of the caller.
 
 use testing::trace::{Line, trace};
+use traps::Time;
 
 use super::scenario::{self, Scenario};
 use crate::work::Work;
@@ -103,12 +104,13 @@ fn gives_up_in_time(
 
 /// The caller has waited for the thread itself, not for a time.
 fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>, end: &Line<'_>) -> Result<(), String> {
-    let is_later = |line: &&Line<'_>| line.seq > abandon.seq && line.seq < end.seq;
     let is_sleep = |line: &&Line<'_>| {
         // In a race the wait is an `await` line.
-        ["block", "await"].contains(&line.verb) && line.word(0) == "sleep"
+        let is_sleep = ["block", "await"].contains(&line.verb) && line.word(0) == "sleep";
+        let until = line.key("until").and_then(|until| until.parse::<Time>().ok());
+        is_sleep && line.seq < end.seq && until.is_some_and(|until| until > abandon.at)
     };
-    if let Some(sleep) = lines.iter().filter(is_later).find(is_sleep) {
+    if let Some(sleep) = lines.iter().find(is_sleep) {
         return Err(format!(
             "line #{:04}: the task `{}` sleeps until {} while the thread works, which is a guess; \
              the work may take longer, so wait for what the thread does last",
@@ -117,7 +119,9 @@ fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>, end: &Line<'_>) -> Result
             sleep.key("until").unwrap_or("never")
         ));
     }
-    let is_timeout = |line: &&Line<'_>| line.verb == "trap" && line.word(0) == "set_timeout";
+    let is_timeout = |line: &&Line<'_>| {
+        line.verb == "arm" || (line.verb == "trap" && line.word(0) == "set_timeout")
+    };
     match lines.iter().filter(is_timeout).nth(1) {
         Some(timeout) => Err(format!(
             "line #{:04}: this timeout limits the wait for the thread to {}, which is a guess; the \

@@ -1,5 +1,5 @@
-// says: line #0029: `caller` has returned at 60.000000, and the thread of o1, abandoned in #0018, still works: no `orphan o1` is before this line; wait for what the thread does last
-// demand: The caller outlives the thread.
+// says: line #0011: the task `minute` sleeps until 60.000000 while the thread works, which is a guess; the work may take longer, so wait for what the thread does last
+// demand: No guess.
 //! A helper task that was spawned before the job sleeps for a minute, which must be enough.
 
 use std::time::Duration;
