@@ -78,7 +78,7 @@ fn is_ended_by_deadline(
     let name = client.name();
     let of = CONNECTIONS.iter().find(|(each, _)| *each == name);
     let task = of.map_or("", |(_, task)| task);
-    let limit = scenario.limit.as_secs();
+    let limit = scenario.limit.as_secs_f64();
     let Some((fire, set)) = fired(lines, task) else {
         return Err(format!(
             "line #{:04}: `{name}` is cut off, but no deadline of `{task}` fired before; a client \
@@ -164,7 +164,7 @@ fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String
         );
     };
     let (seq, timer, took) = (fire.seq, fire.word(0), fire.at.since(set.at));
-    let limit = scenario.limit.as_secs();
+    let limit = scenario.limit.as_secs_f64();
     if took < scenario.limit {
         return format!(
             "line #{seq:04}: {timer} fires {} s after it was set in #{:04}, and the honest client \
@@ -172,7 +172,7 @@ fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String
             took.as_secs_f64(),
             set.seq,
             end.detail(),
-            2 * scenario.piece.as_millis() as u64 / 1000
+            2.0 * scenario.piece.as_secs_f64()
         );
     }
     let is_note = |line: &&Line<'_>| line.name() == "conn-2" && line.verb == "note";
@@ -198,7 +198,7 @@ fn honest_cut(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String
 
 /// The reason why the loris was not ended.
 fn still_there(scenario: &Scenario, lines: &[Line<'_>], end: &Line<'_>) -> String {
-    let limit = scenario.limit.as_secs();
+    let limit = scenario.limit.as_secs_f64();
     let held = format!("the loris held its connection until {}", end.at);
     if let Some((fire, _)) = fired(lines, "conn-1") {
         return format!(

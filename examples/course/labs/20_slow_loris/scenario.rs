@@ -31,20 +31,20 @@ const LONG: &str =
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Scenario {
     let (limit, every, count, answer) = match seed {
-        0 => (10, 1000, 2, 3),
-        1 => (16, 700, 4, 40),
+        0 => (10_000_000, 1000, 2, 3),
+        1 => (16_300_003, 700, 4, 40),
         _ => {
-            let limit = 8 + draw(seed, 1, 20);
-            (limit, 300 + draw(seed, 2, 1500), 40 + draw(seed, 3, 10), 2 * limit)
+            let limit = 8_000_000 + draw(seed, 1, 20_000_000);
+            (limit, 300 + draw(seed, 2, 1500), 40 + draw(seed, 3, 10), limit / 500_000)
         }
     };
     Scenario {
-        limit: Duration::from_secs(limit),
+        limit: Duration::from_micros(limit),
         every: Duration::from_millis(every),
         first: (seed > 0).then_some("one cup"),
         requests: REQUESTS.into_iter().cycle().take(count as usize).collect(),
-        bytes: (limit * 3000 / every) as usize,
-        piece: Duration::from_millis(limit * 300),
+        bytes: (limit * 3 / 1000 / every) as usize,
+        piece: Duration::from_micros(limit * 3 / 10),
         answer: Duration::from_secs(answer),
     }
 }

@@ -1,4 +1,4 @@
-// says: line #0202: the request of `loris` is ended 10 s after the server began to wait for its first byte; a request may take 16 s
+// says: line #0202: the request of `loris` is ended 10 s after the server began to wait for its first byte; a request may take 16.300003 s
 // demand: The limit is exact.
 //! The limit of the page in place of that which `serve` was given.
 

@@ -1,4 +1,4 @@
-// says: line #0104: d2 was set in #0074, at 9.600000, and fires while `serve` answers `one tea`; the limit of 16 s ends with the last byte of the request, so disarm the deadline before the answer
+// says: line #0104: d2 was set in #0074, at 9.780000, and fires while `serve` answers `one tea`; the limit of 16.300003 s ends with the last byte of the request, so disarm the deadline before the answer
 // demand: The honest client is served.
 //! The answer has a limit, too: that of a request.
 

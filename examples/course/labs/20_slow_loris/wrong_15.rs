@@ -1,4 +1,4 @@
-// says: line #0640: the loris held its connection until 127.950000, and no deadline was in force since its first request: each request has a limit
+// says: line #0647: the loris held its connection until 128.650000, and no deadline was in force since its first request: each request has a limit
 // demand: The limit is exact.
 //! Only the first request has a limit: a client that has sent one is no loris.
 

@@ -1,4 +1,4 @@
-// says: line #0657: the honest client is cut off in its request for six eggs, and no deadline had fired: `serve` ended its connection; it is to answer until the client closes
+// says: line #0664: the honest client is cut off in its request for six eggs, and no deadline had fired: `serve` ended its connection; it is to answer until the client closes
 // demand: The honest client is served.
 //! A connection that makes many requests is closed, as some servers do.
 

@@ -1,4 +1,4 @@
-// says: line #0066: d2 was set in #0025, at 0.000000, and fires while `serve` answers `one tea`; the limit of 16 s ends with the last byte of the request, so disarm the deadline before the answer
+// says: line #0066: d2 was set in #0025, at 0.000000, and fires while `serve` answers `one tea`; the limit of 16.300003 s ends with the last byte of the request, so disarm the deadline before the answer
 // demand: The honest client is served.
 //! The deadline of a request goes on while the request is answered.
 
