@@ -40,7 +40,19 @@ pub fn check(work: &Work) -> Result<(), String> {
             close.seq
         ));
     }
-    by_no_clock(lines, close)
+    by_no_clock(lines, close)?;
+    let failed = lines
+        .iter()
+        .filter(|line| line.verb == "note")
+        .find_map(|line| Some((line.seq, line.detail().strip_prefix("the server failed: ")?)));
+    match failed {
+        Some((seq, error)) => Err(format!(
+            "line #{seq:04}: `serve` returns the error `{error}`; the beginning of the shutdown, \
+             in #{:04}, must end the wait for the next order",
+            close.seq
+        )),
+        None => Ok(()),
+    }
 }
 
 /// No order is refused before the shutdown.

@@ -26,8 +26,8 @@ pub fn of(seed: u64) -> Scenario {
         // In the others the next order comes a microsecond after the signal. Here it is the first.
         1 => (1_600_000, 700_000, 1_599_999, 12, vec![]),
         _ => {
-            let (first, every) = (100 + draw(seed, 1, 900), 100 + draw(seed, 2, 200));
-            let count = 30 + draw(seed, 3, 10);
+            let (first, every) = (100 + draw(seed, 1, 900), 10 + draw(seed, 2, 10));
+            let count = 300 + draw(seed, 3, 100);
             let takes = (0..count).map(|nth| 1 + draw(seed, 10 + nth, 9)).collect();
             let sigterm = 1000 * (first + count * every) - 1;
             (1000 * first, 1000 * every, sigterm, 10 + draw(seed, 4, 5), takes)

@@ -1,4 +1,4 @@
-// says: line #0040: order 3 is refused at 0.778000, and the shutdown begins only at 4.977999, in #0053; the server is to take each order until then
+// says: line #0040: order 3 is refused at 0.558000, and the shutdown begins only at 3.907999, in #0048; the server is to take each order until then
 // demand: Orders are taken until the shutdown.
 //! The orders of the page are counted: two, and then no more.
 

@@ -1,4 +1,4 @@
-// says: line #0527: order 14, sent at 2.098000 in #0206, begins only at 5.138000, in the drain; an order is begun as soon as it has come
+// says: line #4109: order 12, sent at 0.648000 in #0155, begins only at 4.548000, in the drain; an order is begun as soon as it has come
 // demand: None begins later.
 //! A server with eight places: an order waits until one of them is free.
 

@@ -1,5 +1,5 @@
-// says: line #0681: order 1 begins at 1.600000, and the shutdown has begun at 1.599999, in #0656; the beginning of the shutdown must end the wait for the next order
-// demand: None begins later.
+// says: line #0674: `serve` returns the error `cancelled: shutdown`; the beginning of the shutdown, in #0656, must end the wait for the next order
+// demand: The drain ends by itself.
 //! A task of its own looks whether the shutdown has begun, and says so to the server.
 
 use std::rc::Rc;

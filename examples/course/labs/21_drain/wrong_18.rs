@@ -1,5 +1,5 @@
-// says: line #0025: order 1 begins at 1.600000, and the shutdown has begun at 1.599999, in #0012; the beginning of the shutdown must end the wait for the next order
-// demand: None begins later.
+// says: line #0023: `serve` returns the error `cancelled: shutdown`; the beginning of the shutdown, in #0012, must end the wait for the next order
+// demand: The drain ends by itself.
 //! The server waits for its first order, whenever that comes, and then begins to look.
 
 use traps::channel::mpsc::Receiver;
