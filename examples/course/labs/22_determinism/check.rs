@@ -69,14 +69,14 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
             exit.seq
         ));
     }
-    if spawned == customers {
-        return Ok(());
+    match spawned.iter().zip(&customers).find(|(is, right)| is != right) {
+        None => Ok(()),
+        Some((is, right)) => Err(format!(
+            "the runs agree, but the customers are spawned in another order than that of their \
+             names: `{is}` where `{right}` is next; an order that a hash or a list decides changes \
+             with the hash or the list"
+        )),
     }
-    Err(format!(
-        "the runs agree, but the customers are spawned in another order than that of their names: \
-         {}; an order that a hash or a list decides changes with the hash or the list",
-        customers.join(", ")
-    ))
 }
 
 /// Each fruit is noted once, in the order of the names, with the number of its sales.

@@ -12,17 +12,20 @@ const CUSTOMERS: [&str; 14] = [
     "paul", "carla",
 ];
 
-const FRUITS: [&str; 6] = ["plums", "figs", "pears", "quinces", "cherries", "apples"];
+/// The last two share three letters and five with others.
+const FRUITS: [&str; 8] =
+    ["plums", "figs", "pears", "quinces", "cherries", "apples", "peaches", "cherry"];
 
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Orders {
     if seed == 0 {
         return [0, 1, 4, 2, 0, 1, 1, 3].into_iter().enumerate().map(order).collect();
     }
-    let count = CUSTOMERS.len();
-    // Each fruit is ordered, and the customers after the first six choose.
+    // The names of the guests share all letters but the last.
+    let count = CUSTOMERS.len() + 200;
+    // Each fruit is ordered, and the customers after the first eight choose.
     let fruits =
-        (0..count).map(|nth| if nth < 6 { nth } else { draw(seed, nth as u64, 6) as usize });
+        (0..count).map(|nth| if nth < 8 { nth } else { draw(seed, nth as u64, 8) as usize });
     let mut orders: Orders = fruits.enumerate().map(order).collect();
     orders.rotate_left(draw(seed, 2, count as u64) as usize);
     orders
@@ -30,5 +33,6 @@ pub fn of(seed: u64) -> Orders {
 
 /// The order of the customer with that place in the list.
 fn order((customer, fruit): (usize, usize)) -> (&'static str, &'static str) {
-    (CUSTOMERS[customer], FRUITS[fruit])
+    let guest = || &*Box::leak(format!("guest-{customer}").into_boxed_str());
+    (CUSTOMERS.get(customer).copied().unwrap_or_else(guest), FRUITS[fruit])
 }

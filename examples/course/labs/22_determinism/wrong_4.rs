@@ -1,4 +1,4 @@
-// says: the runs agree, but the customers are spawned in another order than that of their names: al, bob, eve, kim, lisa, maria, oscar, sophie; an order that a hash or a list decides changes with the hash or the list
+// says: the runs agree, but the customers are spawned in another order than that of their names: `bob` where `al` is next; an order that a hash or a list decides changes with the hash or the list
 // demand: In the order of the names.
 //! A hash that is the same in each run is still an order that nobody can predict.
 

@@ -1,4 +1,4 @@
-// says: the runs agree, but the customers are spawned in another order than that of their names: al, bob, eve, kim, lisa, maria, oscar, sophie; an order that a hash or a list decides changes with the hash or the list
+// says: the runs agree, but the customers are spawned in another order than that of their names: `lisa` where `al` is next; an order that a hash or a list decides changes with the hash or the list
 // demand: In the order of the names.
 //! The customers are served in the order in which they came.
 
