@@ -34,7 +34,7 @@ pub fn of(seed: u64) -> Scenario {
         0 => (10_000_000, 1000, 2, 3),
         1 => (16_300_003, 700, 4, 40),
         _ => {
-            let limit = 8_000_000 + draw(seed, 1, 20_000_000);
+            let limit = 8_000_000 + draw(seed, 1, 100_000_000);
             (limit, 300 + draw(seed, 2, 1500), 40 + draw(seed, 3, 10), limit / 500_000)
         }
     };

@@ -1,0 +1,44 @@
+// says: line #0426: the request of `loris` is ended 60 s after the server began to wait for its first byte; a request may take 60.038851 s
+// demand: The limit is exact.
+//! A server with a largest limit, a minute.
+
+use std::io;
+use std::time::Duration;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::{ConnectionDeadline, connection_deadline};
+
+use super::given::answer;
+
+pub async fn serve(mut stream: PipeEnd, limit: Duration) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    while let Some(request) = next_request(&deadline, &mut stream, limit).await? {
+        answer(&mut stream, &request).await?;
+    }
+    Ok(())
+}
+
+async fn next_request(
+    deadline: &ConnectionDeadline,
+    stream: &mut PipeEnd,
+    limit: Duration,
+) -> io::Result<Option<String>> {
+    let limit = limit.min(Duration::from_secs(60));
+    deadline.guard(limit, read_line(stream)).await
+}
+
+/// Reads the bytes up to the end of a line. Returns None if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with(char::from(10)) {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}
