@@ -35,7 +35,9 @@ impl Drop for Sender {
     fn drop(&mut self) {
         let mut shared = self.0.borrow_mut();
         shared.is_closed = true;
-        _ = shared.waker.take().map(Waker::wake);
+        if let Some(waker) = shared.waker.take() {
+            waker.wake();
+        }
     }
 }
 

@@ -146,8 +146,8 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     match (notes.next(), goes_on) {
         (None, None) => Ok(()),
         (None, Some(line)) => Err(format!(
-            "line #{:04}: the task `{}` goes on, and `{peer}` was `{is}` in line #{seq:04}; a guard \
-             interrupts its own task, and no task that this one has spawned",
+            "line #{:04}: the task `{}` goes on, and `{peer}` was `{is}` in line #{seq:04}; a \
+             guard interrupts its own task, and no task that this one has spawned",
             line.seq,
             line.name()
         )),

@@ -17,7 +17,7 @@ pub async fn shop(orders: Orders) -> Result<(), Error> {
     // The shop has 16 counters.
     for some in orders.chunks(16) {
         let mut customers = Vec::new();
-        for (name, fruit) in some.to_vec() {
+        for (name, fruit) in some.iter().copied() {
             let sold = sold.clone();
             let serve = async move {
                 sleep(MS * fruit.len() as u32).await?;
