@@ -95,9 +95,10 @@ async fn sent(parts: &'static [&'static str]) -> BufReader<PipeEnd> {
     let (near, mut far) = duplex(1024);
     let peer = async move {
         for part in parts {
-            far.write_all(part.as_bytes()).await.unwrap();
-            op(1).await.unwrap();
+            far.write_all(part.as_bytes()).await?;
+            op(1).await?;
         }
+        io::Result::Ok(())
     };
     spawn("peer", peer).detached().await;
     BufReader::new(near)

@@ -250,7 +250,11 @@ fn each_signal_that_is_sent_arrives_as_itself() {
             // `read` waits without another process, so the shell runs its trap at once.
             let name = &signal.to_string()["SIG".len()..];
             let script = format!("trap 'exit 7' {name}; echo ready; read line; exit 8");
-            let mut process = Process::spawn(&mut shell(&script))?;
+            // A shell cannot trap a signal that it inherits as ignored, as from `nohup`.
+            let mut command = Command::new("env");
+            command.args(["--default-signal", "sh", "-c", &script]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut process = Process::spawn(&mut command)?;
             let _open = process.stdin.take();
             process.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).await?;
             process.send(signal)?;

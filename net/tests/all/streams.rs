@@ -413,7 +413,7 @@ fn a_server_serves_so_many_at_a_time_in_order_and_survives_those_that_fail() {
     let (sim, options) = terminated(100);
     let notes = Notes::default();
     let served = server(&[13, 5, 4, 3, 2, 1], 2, notes.clone());
-    Setup::new().sim(sim).options(options).run(served).output.unwrap();
+    Setup::new().sim(sim).options(options).panics_allowed().run(served).output.unwrap();
     // 5 is followed at 5 ms by 4, that at 9 ms by 3, that at 12 ms by 2; 13 ends at 13 ms.
     let wanted =
         ["5 inside=1", "4 inside=1", "3 inside=1", "13 inside=1", "2 inside=1", "1 inside=0"];
