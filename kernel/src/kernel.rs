@@ -4,7 +4,9 @@
 //! log, and a phase that fails does not skip the next one. Together they take no longer than the
 //! drain and one grace period.
 
+#[cfg(unix)]
 use std::fs::File;
+#[cfg(unix)]
 use std::io::BufWriter;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
@@ -87,9 +89,11 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Panics
     ///
-    /// Panics in the same cases as [`Kernel::new`].
+    /// Panics in the same cases as [`Kernel::new`], and if the options have a file for the trace:
+    /// call [`Kernel::trace_to`] instead.
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
+        assert!(options.trace.is_none(), "rule: `Options::trace` is for `kernel::main`");
         let core = Core::new(machine, options);
         let clock = core.sched.machine.thread_clock();
         let services = All {
@@ -393,13 +397,6 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn start(&mut self) -> Result<(), RunError> {
-        if let Some(path) = self.core.options.trace.take() {
-            let file = File::create(&path).map_err(|error| {
-                let text = format!("cannot create the trace {}: {error}", path.display());
-                RunError::Machine(io::Error::new(error.kind(), text))
-            })?;
-            self.trace_to(BufWriter::new(file));
-        }
         let Kernel { core, services, .. } = self;
         // A replay has no time, and no thread that could watch it.
         let watched = !(M::IS_TAPED && tape::answers());
@@ -813,11 +810,21 @@ impl<M: Machine> Kernel<M> {
 /// Panics in the same cases as [`run`].
 #[cfg(unix)]
 #[track_caller]
-pub fn main<F: Future<Output: Termination>>(options: Options, program: F) -> ExitCode {
+pub fn main<F: Future<Output: Termination>>(mut options: Options, program: F) -> ExitCode {
+    let trace = options.trace.take();
     let mut kernel = match Real::new() {
         Ok(real) => Kernel::with_options(real, options),
         Err(error) => return failure(RunError::Machine(error)),
     };
+    if let Some(path) = trace {
+        match File::create(&path) {
+            Ok(file) => kernel.trace_to(BufWriter::new(file)),
+            Err(error) => {
+                eprintln!("Error: cannot create the trace {}: {error}", path.display());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
     let output = kernel.run(program);
     let signal = kernel.services.shutdown.signal.filter(|_| kernel.core.main_was_cut);
     let ended = kernel.shutdown();

@@ -60,7 +60,7 @@ macro_rules! options {
             $($(#[$doc])* pub $name: $type,)*
             /// The signals that begin a shutdown. Default: none.
             pub shutdown_on: SignalSet,
-            /// The file that the first run creates for the trace. Default: none.
+            /// The file that `kernel::main` creates for the trace. Default: none.
             pub trace: Option<PathBuf>,
         }
 
@@ -177,9 +177,8 @@ impl Options {
         self
     }
 
-    /// Makes the first run create the file `path`, and write the trace into it, as
-    /// [`Kernel::trace_to`](crate::Kernel::trace_to) does. If the file cannot be created, the run
-    /// fails with [`RunError::Machine`].
+    /// Makes [`main`](crate::main()) create the file `path`, and write the trace into it. A program
+    /// that makes its kernel itself calls [`Kernel::trace_to`](crate::Kernel::trace_to).
     #[must_use]
     pub fn trace(mut self, path: impl Into<PathBuf>) -> Options {
         self.trace = Some(path.into());
