@@ -505,7 +505,7 @@ fn halves_have_the_traits_of_futures_in_their_direction() {
 fn each_example_answers_help_and_refuses_an_option_that_it_does_not_have() {
     for (folder, package, examples) in [
         ("examples/tls", "trapline-example-tls", 4),
-        ("examples/hyper", "trapline-example-hyper", 2),
+        ("examples/hyper", "trapline-example-hyper", 3),
     ] {
         assert_eq!(answer_help_and_refuse_what_is_wrong(folder, Some(package)), examples);
     }
