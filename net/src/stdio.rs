@@ -227,7 +227,8 @@ fn write_for_tasks(lane: &'static Lane) {
         drop(output);
         let mut state = lane.lock();
         state.is_busy = false;
-        state.error = written.err();
+        // Keep the error of an earlier write until a task has taken it.
+        state.error = state.error.take().or(written.err());
         Lane::wake(state);
     }
 }
