@@ -26,7 +26,10 @@ static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
 /// The tool. It is also the guard of the programs that are run here.
 pub fn course() -> Command {
-    built("course", &COURSE)
+    let mut tool = built("course", &COURSE);
+    // The first build of a lab would print its crates among what a test compares.
+    tool.env("CARGO_TERM_QUIET", "true");
+    tool
 }
 
 /// The verdict of `check` about a variant: `solution`, `skeleton`, `wrong_1`.
