@@ -40,6 +40,7 @@ enum Route {
     KernelEvents,
     KernelWhy,
     KernelMetrics,
+    KernelDump,
 }
 
 #[derive(clap::Args)]
@@ -83,7 +84,8 @@ impl App {
             .get("/kernel", Route::Kernel)
             .get("/kernel/events", Route::KernelEvents)
             .get("/kernel/why", Route::KernelWhy)
-            .get("/kernel/metrics", Route::KernelMetrics);
+            .get("/kernel/metrics", Route::KernelMetrics)
+            .post("/kernel/dump", Route::KernelDump);
         // As many threads as the gate admits requests, so that no admitted request waits for a
         // thread.
         let behind = threads("gate", gate.limit());
@@ -120,7 +122,11 @@ impl Handler for App {
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
-            Route::Kernel | Route::KernelEvents | Route::KernelWhy | Route::KernelMetrics
+            Route::Kernel
+            | Route::KernelEvents
+            | Route::KernelWhy
+            | Route::KernelMetrics
+            | Route::KernelDump
                 if !self.kernel_page =>
             {
                 Ok(Response::new(404).with_text("Start the server with --kernel-page\n"))
@@ -129,6 +135,7 @@ impl Handler for App {
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
             Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
             Route::KernelMetrics => Box::pin(kernel_page::metrics()).await,
+            Route::KernelDump => Ok(kernel_page::dump(request)),
             Route::File => match &self.files {
                 Some(files) => {
                     let name = request.raw_param("name").unwrap_or_default().to_owned();

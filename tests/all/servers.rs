@@ -1340,18 +1340,27 @@ fn more_connections_than_descriptors_are_left_have_a_line_at_the_start() {
 }
 
 #[test]
-fn a_recorded_server_dumps_its_log_at_a_slow_request_and_at_a_signal() {
+fn a_recorded_server_dumps_its_log_at_a_slow_request_a_signal_and_a_button() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flight");
     drop(fs::remove_dir_all(&folder));
     fs::create_dir(&folder).unwrap();
     let mut command = Command::new(build("http"));
-    command.current_dir(&folder).args(["--flight", "64k", "--slow", "5ms"]).args(PATIENT);
-    let server = start_by(&mut command, PathBuf::new());
+    command.current_dir(&folder).args(["--flight", "64k", "--slow", "5ms", "--kernel-page"]);
+    let server = start_by(command.args(PATIENT), PathBuf::new());
     // The second slow request comes within a minute of the first.
     for _ in 0..2 {
         let answer =
             server.ask("GET /sleep?ms=20 HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    // The button of the page. A page of another site cannot press it, and the second press comes
+    // within a minute of the first.
+    for (origin, status) in [("evil", 403), ("a", 202), ("a", 202)] {
+        let answer = server.ask(&format!(
+            "POST /kernel/dump HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\
+             Origin: http://{origin}\r\nContent-Length: 0\r\n\r\n"
+        ));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
     server.process.send("USR1");
     server.ask("GET / HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n");
@@ -1368,5 +1377,5 @@ fn a_recorded_server_dumps_its_log_at_a_slow_request_and_at_a_signal() {
         })
         .collect();
     causes.sort();
-    assert_eq!(causes, ["SIGUSR1", "slow"]);
+    assert_eq!(causes, ["SIGUSR1", "page", "slow"]);
 }

@@ -52,16 +52,24 @@ pub(crate) fn record<M: Machine>(kernel: &mut Kernel<M>, bytes: usize) {
     kernel.on_signal(Signal::User1, move |_| flight.dump("SIGUSR1"));
 }
 
-/// Makes a dump of the recorder of this thread's kernel, if there is one. Each cause gets at most
-/// one a minute; the time is compared first, because a dump copies up to a quarter of the ring.
-pub fn dump(cause: &str) {
+/// Returns whether the kernel of this thread has a recorder.
+#[must_use]
+pub fn is_on() -> bool {
+    HERE.with_borrow(Option::is_some)
+}
+
+/// Makes a dump of the recorder of this thread's kernel, at most one a minute for each cause.
+/// Returns whether it did. The time is compared first, because a dump copies up to a quarter of the
+/// ring.
+pub fn dump(cause: &str) -> bool {
     HERE.with_borrow_mut(|here| {
-        if let Some((flight, last)) = here
-            && last.is_due(cause)
-        {
+        let Some((flight, last)) = here else { return false };
+        let is_due = last.is_due(cause);
+        if is_due {
             flight.dump(cause);
         }
-    });
+        is_due
+    })
 }
 
 fn write(dump: &Dump) {

@@ -117,6 +117,10 @@ pub async fn page() -> io::Result<Response> {
         .replace("/* page.css */", include_str!("kernel_page/page.css"))
         .replace("/* present.css */", include_str!("../../trace/timeline/present.css"))
         .replace("/* scripts */", &scripts.concat());
+    let page = match common::flight::is_on() {
+        true => page.replace("id=\"dump\" hidden", "id=\"dump\""),
+        false => page,
+    };
     Ok(Response::new(200).header("Content-Type", "text/html; charset=utf-8")?.with_text(page))
 }
 
@@ -195,6 +199,25 @@ pub async fn metrics() -> io::Result<Response> {
     hide_own().await;
     let text = BOARD.with_borrow(|board| metrics::text(board, &worker(), thread_ran()));
     Ok(Response::new(200).header("Content-Type", metrics::TYPE)?.with_text(text))
+}
+
+/// Makes a dump of the flight recorder of this worker. A page of another site must not ask: a
+/// browser sends the site that a request comes from as its `Origin`, and a page cannot change it.
+pub fn dump(head: &RequestHead) -> Response {
+    let text = |name| str::from_utf8(head.header(name)?).ok();
+    let from = text("Origin").and_then(|site| site.split_once("://"));
+    if from.is_none_or(|(_, host)| text("Host") != Some(host)) {
+        let says = "Only the page /kernel of this server may ask for a dump\n";
+        return Response::new(403).with_text(says);
+    }
+    if !common::flight::is_on() {
+        return Response::new(409).with_text("Start the server with --flight 16m\n");
+    }
+    let says = match common::flight::dump("page") {
+        true => "A dump is being written; standard error reports its file\n",
+        false => "The last dump is less than a minute old\n",
+    };
+    Response::new(202).with_text(says)
 }
 
 /// Returns the number of this worker's thread. Workers share the port, and each has its own kernel.

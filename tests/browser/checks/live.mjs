@@ -3,14 +3,15 @@
 
 import { spawn } from "node:child_process";
 import net from "node:net";
+import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { sameFacts } from "../world.mjs";
 
 export const needs = ["http"];
 
 export default async function live(tab, world) {
-  const server = spawn(world.paths.http, ["--addr", "127.0.0.1:0", "--kernel-page"],
-    { stdio: ["ignore", "pipe", "pipe"] });
+  const server = spawn(path.resolve(world.paths.http), ["--addr", "127.0.0.1:0", "--kernel-page", "--flight", "64k"],
+    { cwd: world.scratch, stdio: ["ignore", "pipe", "pipe"] });
   process.on("exit", () => server.kill("SIGKILL"));
   const sleepers = [];
   let goesOn = true;
@@ -27,10 +28,11 @@ export default async function live(tab, world) {
     };
     // If the server ends, the page says so.
     work().catch(() => {});
-    for (const width of [1280, 400]) {
+    for (const [width, dump] of [[1280, "A dump is being written; standard error reports its file"],
+      [400, "The last dump is less than a minute old"]]) {
       await tab.size(width, 800);
       await tab.open(`${address}/kernel`);
-      sameFacts(await tab.call(inPage), { width, ...FACTS }, `the live page at ${width} px`);
+      sameFacts(await tab.call(inPage), { width, dump, ...FACTS }, `the live page at ${width} px`);
     }
   } finally {
     goesOn = false;
@@ -158,6 +160,12 @@ async function inPage() {
   const main = guides.indexOf("main");
   facts.tree = main >= 0 && guides.slice(main + 1).some((it) => /^[├└]─ ▾ conn-\* \(\d+\)/.test(it) || /^[├└]─ ▸ conn-\* \(\d+\)/.test(it));
   facts["sideways as tree"] = root.scrollWidth - root.clientWidth;
+
+  // The button for a dump.
+  const state = document.getElementById("state"), was = state.textContent;
+  document.getElementById("dump").click();
+  await until(() => state.textContent !== was);
+  facts.dump = state.textContent;
 
   // Locks and lints, of which this server has none: as the feed would tell of them.
   const line = (seq, task, op) => ` 1.000000       1  #${String(seq).padStart(4, "0")} ${task} t block    ${op} k=${seq} at=a.rs:1`;

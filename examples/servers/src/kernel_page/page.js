@@ -190,6 +190,15 @@ function pause() {
   at("pause").ariaPressed = String(paused());
 }
 
+async function dump() {
+  try {
+    const answer = await fetch("/kernel/dump", { method: "POST" });
+    set(at("state"), (await answer.text()).trimEnd());
+  } catch {
+    set(at("state"), "the server is gone");
+  }
+}
+
 function shape(name) {
   view.shape = name;
   for (const button of document.querySelectorAll("[data-view]")) button.ariaPressed = String(button.dataset.view === name);
@@ -197,6 +206,7 @@ function shape(name) {
 }
 
 at("pause").addEventListener("click", pause);
+at("dump").addEventListener("click", dump);
 at("filter").addEventListener("input", ({ target }) => { view.filter = target.value.trim(); show(); });
 at("fold").addEventListener("change", ({ target }) => { view.fold = target.checked; show(); });
 at("log").addEventListener("toggle", show);
