@@ -26,14 +26,14 @@ use crate::core::dispatch::OVER;
 use crate::core::sched::Sched;
 use crate::core::timers::{ServiceTimer, lives};
 use crate::core::turn::{Failure, Running};
-use crate::core::{Core, MainPoll};
+use crate::core::{Core, MainPoll, Services};
 use crate::log::flight::{Flight, Recorder};
 use crate::log::lines::{announce, emit};
 use crate::log::{Activation, KERNEL, Teed, Writer};
-use crate::machine::{JobView, Machine};
+use crate::machine::{Arrivals, JobView, Machine, WaitLimit};
 #[cfg(unix)]
 use crate::machine::{Real, number};
-use crate::options::{Options, RunError};
+use crate::options::{HALT_PAUSE, Options, RunError};
 use crate::parts::sweep::{Injected, TrapSeen};
 use crate::services::All;
 use crate::services::remote::Remote;
@@ -301,10 +301,9 @@ impl<M: Machine> Kernel<M> {
     ///   period. Then a line names the jobs that still run. Does not wait for scripted jobs of a
     ///   simulated machine.
     ///
-    /// Each further signal ends the present phase, but not the halt. Together the phases take no
-    /// longer than the drain and one grace period. If a phase fails, the next ones still take
-    /// place. If there is no task to end, the shutdown has only the line of the halt. The kernel
-    /// cannot run again.
+    /// Each further signal ends the present phase. Together the phases take no longer than the drain
+    /// and one grace period. If a phase fails, the next ones still take place. If there is no task
+    /// to end, the shutdown has only the line of the halt. The kernel cannot run again.
     ///
     /// # Errors
     ///
@@ -960,8 +959,7 @@ impl<M: Machine> Kernel<M> {
         ended
     }
 
-    /// Waits for the worker threads for the rest of the grace period, and reports the remaining
-    /// jobs.
+    /// Waits for the jobs on threads, and reports the jobs that still run.
     fn halt(&mut self) {
         let Kernel { core, services, .. } = self;
         services.shutdown.stage = Stage::Halted;
@@ -973,12 +971,8 @@ impl<M: Machine> Kernel<M> {
         core.serve(services);
         services.threads.drop_queued(core);
         core.serve(services);
-        let on_threads = services.threads.tokens.on_threads > 0;
-        let rest = services.shutdown.until.since(core.sched.now);
-        services.threads.pool.wait_for_workers(if on_threads { rest } else { Duration::ZERO });
-        core.sched.now = core.sched.machine.now();
-        core.run_wakeup(services);
-        core.serve(services);
+        self.wait_for_jobs();
+        let Kernel { core, services, .. } = self;
         let threads = services.threads.tokens.on_threads as u64;
         if threads > 0 {
             let jobs = services.threads.tokens.jobs.keys().map(|job| format!("o{job}"));
@@ -995,5 +989,29 @@ impl<M: Machine> Kernel<M> {
             threads,
         };
         announce!(self.core.sched, KERNEL, event);
+    }
+
+    /// Waits for the jobs on threads, for the rest of the grace period or until the next signal.
+    fn wait_for_jobs(&mut self) {
+        let Kernel { core, services, .. } = self;
+        let mut rest = services.shutdown.until.since(core.sched.now);
+        while services.threads.tokens.on_threads > 0
+            && !rest.is_zero()
+            && !services.shutdown.overdue
+        {
+            // The pool waits, and the machine is only asked for signals: the wait of a failed
+            // machine returns at once, and the clock of a simulated one stands still.
+            let pause = rest.min(HALT_PAUSE);
+            services.threads.pool.wait_for_workers(pause);
+            rest -= pause;
+            let mut arrivals = Arrivals::default();
+            let _ = core.sched.machine.wait(WaitLimit::Now, &mut arrivals);
+            core.sched.now = core.sched.machine.now();
+            for signal in arrivals.signals {
+                services.signal(core, signal);
+            }
+            core.run_wakeup(services);
+            core.serve(services);
+        }
     }
 }

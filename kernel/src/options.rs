@@ -145,9 +145,8 @@ impl Options {
     }
 
     /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Each
-    /// further signal ends the present phase of the shutdown, but not the halt, which waits for
-    /// jobs on threads, such as the look-up of a name, for at most [`Options::grace`]. From the
-    /// first run on, these signals no longer end the process.
+    /// further signal ends the present phase of the shutdown. From the first run on, these signals
+    /// no longer end the process.
     ///
     /// The shutdown cancels main like any other task, as soon as no task has a
     /// [hold](traps::shutdown::hold): main's next trap returns the interrupt. But if main has asked
@@ -341,6 +340,9 @@ pub(crate) const MOST_THREADS: usize = 1 << 16;
 
 /// The pause between a failed attempt to start a thread and the next attempt.
 pub(crate) const THREAD_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which a halt that waits for jobs looks for a signal again.
+pub(crate) const HALT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The stack size of a worker thread, in bytes.
 pub(crate) const WORKER_STACK: usize = 2 << 20;

@@ -15,6 +15,8 @@ use traps::{Signal, run_in_thread, shield, sleep, spawn};
 const PROGRAM: &str = "TRAPLINE_TEST_PROGRAM";
 /// What the kernel reports about a main that it has dropped.
 const OVERDUE: &str = "Error: main was cancelled, did not end, and was dropped";
+/// What it reports about a job that it has not waited for.
+const CUT_OFF: &str = "Error: the shutdown cut off work in progress: jobs=1";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Runs this program, which prints `line` before each of its waits.
@@ -39,6 +41,16 @@ async fn program(name: &str) -> io::Result<()> {
                 println!("line");
                 let _ = sleep(DAY).await;
             }
+        }
+        "abandons a job" => {
+            let job = || {
+                println!("line");
+                std::thread::sleep(DAY);
+            };
+            let ended = run_in_thread(job).await;
+            // Main ends now, so the next signal comes while the halt waits for the job.
+            println!("line");
+            Ok(ended?)
         }
         "leaves a hold" => {
             let works = async {
@@ -98,6 +110,7 @@ fn main() -> ExitCode {
         ("sleeps", 1, 130, "", "exit     cancelled"),
         ("asks", 1, 0, "", "exit     ok"),
         ("swallows", 2, 130, OVERDUE, "exit     dropped"),
+        ("abandons a job", 2, 130, CUT_OFF, "exit     cancelled"),
     ];
     for (name, interrupts, code, printed, line) in cases {
         let ended = run(name, interrupts, trace);

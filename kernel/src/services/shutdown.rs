@@ -33,7 +33,7 @@ pub(crate) struct Shutdown {
     pub(crate) until: Time,
     /// The log line of the present phase.
     line: Seq,
-    /// Whether the grace period is over.
+    /// Whether the grace period is over: by its limit, or by a further signal.
     pub(crate) overdue: bool,
     /// The number of holds that were left when the drain ended.
     pub(crate) cut_off: u64,
@@ -72,12 +72,7 @@ impl Shutdown {
                 self.begin(core, &signal.to_string());
             }
             Stage::Drain => self.over = self.over.or(Some(After::Signal)),
-            Stage::Cleanup => {
-                self.overdue = true;
-                // The halt does not wait for jobs.
-                self.until = core.sched.now;
-            }
-            Stage::Halted => {}
+            Stage::Cleanup | Stage::Halted => self.overdue = true,
         }
     }
 
