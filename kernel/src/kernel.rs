@@ -298,8 +298,8 @@ impl<M: Machine> Kernel<M> {
     /// - *cleanup*: waits until these tasks have ended, at most [`Options::grace`]. Tasks that they
     ///   spawn are cancelled and waited for too. Then drops the remaining futures, newest first.
     /// - *halt*: waits for jobs on threads, abandoned ones included, for the rest of the grace
-    ///   period. Then a line names the jobs that still run. Does not wait for scripted jobs of a
-    ///   simulated machine.
+    ///   period. Then a line names the jobs that still run. Does not wait for the look-up of a name,
+    ///   nor for scripted jobs of a simulated machine.
     ///
     /// Each further signal ends the present phase. Together the phases take no longer than the drain
     /// and one grace period. If a phase fails, the next ones still take place. If there is no task
@@ -885,7 +885,7 @@ impl<M: Machine> Kernel<M> {
     #[cfg(unix)]
     fn cut_off(&self) -> Option<String> {
         let shutdown = &self.services.shutdown;
-        let jobs = self.services.threads.tokens.on_threads as u64;
+        let jobs = self.services.threads.tokens.needed() as u64;
         let left = [("holds", shutdown.cut_off), ("tasks", shutdown.dropped), ("jobs", jobs)];
         let left = left.iter().filter(|(_, count)| *count > 0);
         let left: Vec<String> = left.map(|(name, count)| format!("{name}={count}")).collect();
@@ -995,9 +995,7 @@ impl<M: Machine> Kernel<M> {
     fn wait_for_jobs(&mut self) {
         let Kernel { core, services, .. } = self;
         let mut rest = services.shutdown.until.since(core.sched.now);
-        while services.threads.tokens.on_threads > 0
-            && !rest.is_zero()
-            && !services.shutdown.overdue
+        while services.threads.tokens.needed() > 0 && !rest.is_zero() && !services.shutdown.overdue
         {
             // The pool waits, and the machine is only asked for signals: the wait of a failed
             // machine returns at once, and the clock of a simulated one stands still.

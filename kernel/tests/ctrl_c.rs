@@ -9,8 +9,9 @@ use std::{env, fs, io};
 
 use kernel::Options;
 use testing::child;
+use traps::internal::ask_in_thread;
 use traps::shutdown::{begun, hold};
-use traps::{Signal, run_in_thread, shield, sleep, spawn};
+use traps::{Signal, ignore_after, run_in_thread, shield, sleep, spawn};
 
 const PROGRAM: &str = "TRAPLINE_TEST_PROGRAM";
 /// What the kernel reports about a main that it has dropped.
@@ -51,6 +52,19 @@ async fn program(name: &str) -> io::Result<()> {
             // Main ends now, so the next signal comes while the halt waits for the job.
             println!("line");
             Ok(ended?)
+        }
+        "asks the system" => {
+            let question = || {
+                println!("line");
+                std::thread::sleep(DAY);
+            };
+            Ok(ask_in_thread(question).await?)
+        }
+        "asks too long" => {
+            let question = ask_in_thread(|| std::thread::sleep(DAY));
+            let late = ignore_after(Duration::from_millis(1), question);
+            assert!(late.await?.is_none());
+            Ok(())
         }
         "leaves a hold" => {
             let works = async {
@@ -111,6 +125,8 @@ fn main() -> ExitCode {
         ("asks", 1, 0, "", "exit     ok"),
         ("swallows", 2, 130, OVERDUE, "exit     dropped"),
         ("abandons a job", 2, 130, CUT_OFF, "exit     cancelled"),
+        ("asks the system", 1, 130, "", "exit     cancelled"),
+        ("asks too long", 0, 0, "", "exit     ok"),
     ];
     for (name, interrupts, code, printed, line) in cases {
         let ended = run(name, interrupts, trace);

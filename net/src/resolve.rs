@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
 use traps::Interruptible;
+use traps::internal::ask_in_thread;
 
 use crate::record;
 
@@ -73,7 +74,7 @@ pub fn resolve<A: ToAddress>(
         && let Some((host, port)) = host_and_port(&name)
     {
         let host = host.to_owned();
-        Some(traps::run_in_thread(move || match traps::is_replaying() {
+        Some(ask_in_thread(move || match traps::is_replaying() {
             false => (host, port).to_socket_addrs().map(Vec::from_iter),
             // The record has the addresses.
             true => Ok(Vec::new()),

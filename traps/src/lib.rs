@@ -107,6 +107,7 @@ pub mod internal {
     pub use crate::parts::{deadlines, fd, liberty, signals, tape};
     pub use crate::signal::keep_statuses;
     pub use crate::task::{any_locals, body_without_handle, drop_locals, inherit_locals};
+    pub use crate::threads::ask_in_thread;
     pub use crate::verbs::{budget_from, sleep_from, spend_budget, take_budget, take_pending_from};
 }
 pub mod io;

@@ -128,6 +128,18 @@ where
     RunInThread::new(move || Some(Ok(closure())), None, Location::caller())
 }
 
+/// Runs `closure` like [`run_in_thread`], for a question to the system, such as the look-up of a
+/// name: it changes nothing, and only its caller needs the answer. So a shutdown does not wait for
+/// it, and does not count it as work that was cut off.
+#[track_caller]
+pub fn ask_in_thread<F, T>(closure: F) -> RunInThread<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    RunInThread { is_question: true, ..run_in_thread(closure) }
+}
+
 /// The future of [`run_in_thread`].
 #[must_use = "a trap that is not awaited is never made"]
 pub struct RunInThread<T> {
@@ -135,6 +147,8 @@ pub struct RunInThread<T> {
     /// Whether the job was handed over to the kernel. From then on it belongs to the task that
     /// polled the future first.
     is_submitted: bool,
+    /// Whether [`ask_in_thread`] has made the job.
+    is_question: bool,
     limiter: Option<Rc<LimiterCore>>,
     call: Call,
 }
@@ -147,7 +161,8 @@ impl<T: Send + 'static> RunInThread<T> {
         F: FnOnce() -> Option<Result<T, String>> + Send + 'static,
     {
         let job = Arc::new(SharedJob { state: Mutex::new(JobState::Waiting(closure)) });
-        RunInThread { job, is_submitted: false, limiter, call: Call::from(site) }
+        let call = Call::from(site);
+        RunInThread { job, is_submitted: false, is_question: false, limiter, call }
     }
 }
 
@@ -161,7 +176,7 @@ impl<T: 'static> Future for RunInThread<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { job, is_submitted, limiter, call } = &mut *self;
+        let RunInThread { job, is_submitted, is_question, limiter, call } = &mut *self;
         if !*is_submitted {
             if is_in_job() {
                 return Poll::Ready(Err(Error::WouldNest));
@@ -182,7 +197,7 @@ impl<T: 'static> Future for RunInThread<T> {
         });
         let Poll::Ready(reply) = polled else {
             if !mem::replace(is_submitted, true) {
-                submit(number, call, job.clone(), limiter.clone());
+                submit(number, call, job.clone(), *is_question, limiter.clone());
             }
             return Poll::Pending;
         };
@@ -204,12 +219,14 @@ fn submit<T: 'static>(
     job: u64,
     call: &Call,
     work: Arc<dyn TypedWork<T>>,
+    is_question: bool,
     limiter: Option<Rc<LimiterCore>>,
 ) {
     let (Some(ticket), Some(task)) = (call.ticket(), gate::task()) else { return };
     let until = in_force(call.site()).map_or(Time::NEVER, |found| found.deadline);
     let work: Arc<dyn Work> = work;
-    let job = NewJob { job, ticket, task, site: call.site(), work, limiter, until };
+    let site = call.site();
+    let job = NewJob { job, ticket, task, site, work, is_question, limiter, until };
     gate::post(Post::Service(ServicePost::Submit(Box::new(job))));
 }
 

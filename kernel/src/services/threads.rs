@@ -125,7 +125,7 @@ impl Threads {
     /// Adds a job for a task, and starts it if its tokens are free. If the task's wait was refused,
     /// the job never runs.
     pub(crate) fn submit<M: Machine>(&mut self, core: &mut Core<M>, new: NewJob) {
-        let NewJob { job, ticket, task, site, work, limiter, until } = new;
+        let NewJob { job, ticket, task, site, work, is_question, limiter, until } = new;
         let (true, Some(index)) = (core.sched.is_parked(ticket), core.sched.find(task)) else {
             return drop_quietly(work);
         };
@@ -140,6 +140,7 @@ impl Threads {
             name: None,
             site,
             since: core.sched.now,
+            is_question,
             limiter,
             on_thread: false,
         };
@@ -621,6 +622,8 @@ pub(crate) struct Job {
     pub(crate) site: Site,
     /// The time at which the job was queued, or got its tokens.
     pub(crate) since: Time,
+    /// Whether only the caller needs the job, so that the halt does not wait for it.
+    pub(crate) is_question: bool,
     pub(crate) limiter: Option<Rc<LimiterCore>>,
     /// Whether the job was given to the pool, not to a script.
     pub(crate) on_thread: bool,
@@ -657,6 +660,11 @@ impl Tokens {
     /// Returns the number of running jobs whose caller has its reply already. O(jobs).
     pub(crate) fn abandoned(&self) -> usize {
         self.jobs.values().filter(|job| job.ticket.is_none()).count()
+    }
+
+    /// Returns the number of jobs on threads that the halt waits for. O(jobs).
+    pub(crate) fn needed(&self) -> usize {
+        self.jobs.values().filter(|job| job.on_thread && !job.is_question).count()
     }
 
     /// Adds a job, which waits for its tokens.

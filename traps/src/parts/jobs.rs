@@ -29,6 +29,8 @@ pub struct NewJob {
     pub site: Site,
     /// The job.
     pub work: Arc<dyn Work>,
+    /// Whether only the caller needs the job, so that a shutdown need not wait for it.
+    pub is_question: bool,
     /// The limiter whose limit also applies to the job.
     pub limiter: Option<Rc<LimiterCore>>,
     /// The deadline in force at the call site.
