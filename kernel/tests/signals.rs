@@ -49,10 +49,10 @@ fn each_signal_ends_the_wait_for_it_and_no_other() {
     let _alone = alone();
     let (ends, _) = on_real(async {
         let mut ends = Vec::new();
-        for signal in Signal::ALL {
+        for &signal in Signal::ALL {
             // Sending a signal takes a child process, whose end is a signal too.
             let is_other = |it: &Signal| ![signal, Signal::Child].contains(it);
-            let others: Vec<_> = Signal::ALL.into_iter().filter(is_other).collect();
+            let others: Vec<_> = Signal::ALL.iter().copied().filter(is_other).collect();
             let name = signal.to_string();
             let sent = async {
                 yield_now().await.unwrap();

@@ -78,7 +78,7 @@ impl Listener {
         // call. A read that fails means an empty pipe.
         let _ = self.receiver().read(&mut [0; 16]);
         let came = self.0.came.swap(0, Ordering::AcqRel);
-        Signal::ALL.into_iter().filter(move |signal| came & 1 << number(*signal) != 0)
+        Signal::ALL.iter().copied().filter(move |signal| came & 1 << number(*signal) != 0)
     }
 }
 
@@ -105,6 +105,7 @@ pub(crate) fn number(signal: Signal) -> i32 {
         Signal::Terminate => libc::SIGTERM,
         Signal::Child => libc::SIGCHLD,
         Signal::Window => libc::SIGWINCH,
+        _ => unreachable!("rule: {signal} has a number"),
     }
 }
 

@@ -131,8 +131,8 @@ fn get_arrivals(answer: &mut Answer<'_>) -> Arrivals {
     let before = u64::from(tape::serial());
     while !answer.is_empty() {
         let word = answer.word();
-        if let Some(signal) = Signal::ALL.into_iter().find(|signal| signal.to_string() == word) {
-            arrivals.signals.push(signal);
+        if let Some(signal) = Signal::ALL.iter().find(|signal| signal.to_string() == word) {
+            arrivals.signals.push(*signal);
             continue;
         }
         let (index, serial, seen) = (word.parse::<u32>(), answer.number(), answer.word());

@@ -286,6 +286,7 @@ impl Process {
             Signal::Terminate => rustix::process::Signal::TERM,
             Signal::Child => rustix::process::Signal::CHILD,
             Signal::Window => rustix::process::Signal::WINCH,
+            _ => unreachable!("rule: {signal} has a number"),
         };
         record::call("signal", || child.signal(signal))
     }

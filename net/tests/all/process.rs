@@ -246,7 +246,7 @@ fn it_is_asked_to_end_or_made_to() {
 fn each_signal_that_is_sent_arrives_as_itself() {
     let codes = run(async {
         let mut codes = Vec::new();
-        for signal in Signal::ALL {
+        for &signal in Signal::ALL {
             // `read` waits without another process, so the shell runs its trap at once.
             let name = &signal.to_string()["SIG".len()..];
             let script = format!("trap 'exit 7' {name}; echo ready; read line; exit 8");

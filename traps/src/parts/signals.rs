@@ -7,12 +7,14 @@ use std::{fmt, io};
 
 use crate::core::table::{Label, Queue};
 
-/// A signal that a task can wait for. Other signals keep their effect on the process.
+/// A signal that a task can wait for. Other signals keep their effect on the process. A later
+/// release may add signals.
 ///
 /// ```
 /// assert_eq!(traps::Signal::Terminate.to_string(), "SIGTERM");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Signal {
     /// `SIGHUP`
     Hangup,
@@ -35,7 +37,7 @@ pub enum Signal {
 
 impl Signal {
     /// All signals, in the order of their numbers on Linux.
-    pub const ALL: [Signal; 8] = [
+    pub const ALL: &'static [Signal] = &[
         Signal::Hangup,
         Signal::Interrupt,
         Signal::Quit,
@@ -101,7 +103,7 @@ impl SignalSet {
 
     /// Iterates over the signals of the set, the lowest number first.
     pub fn iter(self) -> impl Iterator<Item = Signal> {
-        Signal::ALL.into_iter().filter(move |signal| self.contains(*signal))
+        Signal::ALL.iter().copied().filter(move |signal| self.contains(*signal))
     }
 
     /// Takes the lowest-numbered signal that is also in `wanted`.
