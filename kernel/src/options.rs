@@ -153,6 +153,8 @@ impl Options {
     /// about the shutdown before, the drain lasts until main has ended, up to its limit. Main asks
     /// by [`has_begun`](traps::shutdown::has_begun), [`begun`](traps::shutdown::begun) or
     /// [`until_begun`](traps::shutdown::until_begun), and the accept loop of a server asks for it.
+    /// The calls and the holds of other tasks do not count for main: when they have ended, main is
+    /// cancelled. If main has work to do after it has joined them, main takes a hold, too.
     ///
     /// ```
     /// use std::time::Duration;

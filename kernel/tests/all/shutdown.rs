@@ -364,6 +364,29 @@ fn f20_a_main_that_joins_a_task_with_a_hold_gets_its_output() {
 }
 
 #[test]
+fn f20_a_main_that_works_on_after_its_members_takes_a_hold_too() {
+    for holds in [false, true] {
+        let mut kernel = Traced::new(terminated_at(&[5]), options());
+        let ended = kernel.go(async {
+            let _hold = holds.then(hold);
+            let mut members = TaskGroup::new();
+            for _ in 0..2 {
+                let member = async {
+                    let _hold = hold();
+                    assert!(until_begun(sleep(secs(60))).await.is_none());
+                    Ok::<_, Error>(sleep(secs(1)).await?)
+                };
+                members.spawn("member", member).await;
+            }
+            members.join().await.unwrap();
+            (clock().await, sleep(secs(1)).await.is_ok())
+        });
+        assert_eq!(ended, (at(15), holds), "the members finish in both cases");
+        kernel.end();
+    }
+}
+
+#[test]
 fn f20_each_further_signal_ends_a_phase() {
     for (holds, signals) in [(false, &[5, 7][..]), (true, &[5, 6, 7][..])] {
         let mut kernel = Traced::new(terminated_at(signals), options());
