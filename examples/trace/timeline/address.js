@@ -1,10 +1,10 @@
 // The address names what is shown: `#0567` a line, `?state` the panel of the state, `?task=3` the
 // life of a task, `?present` the present mode, with `&by=run` how it plays, and `&of=0018-0046` a part
-// of the log. A click adds an
-// entry to the history of the browser, and a step replaces the last entry.
+// of the log. A reader may leave the line out: `#present`. A click adds an entry to the history of the
+// browser, and a step replaces the last entry.
 
 const addressing = (() => {
-  const FORM = /^#(\d+)(?:\?(.*))?$/;
+  const FORM = /^#(?:(\d+)(?:\?(.*))?|\??((?:state|present|task=).*))$/;
   // Browsers limit the rate of new addresses.
   const PAUSE_MS = 300;
   const digits = (n) => String(seqOf[n]).padStart(4, "0");
@@ -43,9 +43,10 @@ const addressing = (() => {
   function read() {
     if (location.hash === written) return;
     written = location.hash;
-    const about = trace.about === null ? "" : `#${digits(trace.about)}`;
-    const [, seq, words] = FORM.exec(written || about) ?? [];
-    if (seq === undefined) return written === "" ? clear() : missing(written);
+    const about = trace.about ?? -1, parts = FORM.exec(written || (about < 0 ? "" : `#${digits(about)}`));
+    if (!parts || !count) return written === "" ? clear() : missing(written);
+    // Without a number, it is the line that a dump is about, or else the first line.
+    const [, seq = digits(about < 0 ? trace.begins : about), afterLine, alone] = parts, words = afterLine ?? alone;
     const n = placeOf(Number(seq));
     const wanted = new URLSearchParams(words), ends = (wanted.get("of") ?? "").split("-").filter(Boolean);
     for (const each of [seq, ...ends]) if (placeOf(Number(each)) < 0) return missing(`#${each}`);

@@ -29,8 +29,15 @@ export default async function address(tab, world) {
   // The same line, by an address that only a reader would write.
   await tab.open("about:blank");
   await tab.open(`${small}#20?state`);
-  const own = await tab.call(ownForm);
+  const own = await tab.call(ownForm, "#0020?state");
   must(own === "#0020?state", `#20?state becomes ${own}`);
+  // Without a line, the first.
+  for (const [given, opens] of [["#present", "#0001?present"], ["#?state", "#0001?state"], ["#task=2", "#0001?task=2"]]) {
+    await tab.open("about:blank");
+    await tab.open(`${small}${given}`);
+    const own = await tab.call(ownForm, opens);
+    must(own === opens, `${given} becomes ${own}`);
+  }
   await dump(tab, world);
   return "3 logs";
 }
@@ -180,8 +187,8 @@ async function lookAround() {
   return facts;
 }
 
-async function ownForm() {
+async function ownForm(wanted) {
   await opened;
-  for (let n = 0; location.hash !== "#0020?state" && n < 100; n++) await new Promise((then) => setTimeout(then, 10));
+  for (let n = 0; location.hash !== wanted && n < 100; n++) await new Promise((then) => setTimeout(then, 10));
   return location.hash;
 }
