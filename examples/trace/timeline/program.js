@@ -3,13 +3,19 @@
 const AROUND = 3;
 
 // Returns the place of a log line in the program. The line itself has it, or the wait that it ends. A
-// task that is spawned, and a deadlock, have theirs in a line that follows. Other lines have none: the
-// statement before them is not what they are about.
+// task that is spawned, and a deadlock, have theirs in a line that follows. A wait for a waker has that
+// of the spawn of its task, as in the kernel's table of tasks; a long run has the place where it began.
+// Other lines have none: the statement before them is not what they are about.
 function siteOf(n) {
   const it = readLine(line(n));
   let from = n;
   if (it.verb === "warn" && it.word(0) === "deadlock") from = nextOf(it.task, "block", n);
   else if (it.verb === "trap" && it.word(0) === "spawn") from = nextOf(Number(it.outcome), "spawn", n);
+  else if (it.verb === "block" && it.word(0) === "waker") from = nextOf(it.task, "spawn", -1);
+  else if (it.verb === "longrun") {
+    const [, site] = /^[^@]*@(.+)$/.exec(it.key("from")) ?? [];
+    return site ? { site, from: n } : null;
+  }
   else if (it.key("at") === null) {
     if (["run", "fire"].includes(it.verb)) from = placeOf(it.cause ?? -1);
     if (from >= 0 && ["wake", "deliver"].includes(verbOf(from))) from = begun(from);
