@@ -62,10 +62,12 @@ const hall = (() => {
       list.replaceChildren(...nodes);
       return found;
     };
-    const fits = () => list.scrollHeight <= list.clientHeight + 1;
+    const fits = () => list.scrollHeight <= list.clientHeight;
     if (isNarrow()) return put(size > MOST_NARROW ? 2 : 0, MOST_NARROW);
     let found = [];
-    for (const level of size > MANY ? [1] : [0, 1]) {
+    list.classList.remove("tight");
+    for (const [level, isTight] of size > MANY ? [[1, false]] : [[0, false], [0, true], [1, false]]) {
+      list.classList.toggle("tight", isTight);
       found = put(level, Infinity);
       if (fits()) return found;
     }
