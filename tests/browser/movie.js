@@ -44,7 +44,7 @@ function movie(from, to, scheme) {
         locks: (locks.get(id) ?? []).join(", "), reason: words(reason),
       }));
     }
-    const circle = columnsAt.circleSaid(n);
+    const circle = columnsAt.stuckSaid(n);
     const clock = timePasses ? `${(at[n] / 1e6).toFixed(3)} s` : `turn ${turn[n]}`;
     return { cards, sizes, clock, isRed: Boolean(circle), sentence: words(prose.say(n)) + circle };
   }

@@ -99,6 +99,7 @@ function card(task, step) {
     box("div", "top", box("b", "", who(id)), tag && box("b", "tag", tag)),
     told && box("div", "told", told),
     doing === DOING.PARKED || hasMoved ? "" : small(`since ${states.text(value).split("=")[1]}`),
+    doing === DOING.PARKED && isOnWaker(value) ? box("div", "wait", "a waker") : "",
     ...inside(0, theirs, step), ...goneFrom(id, hasMoved, step));
   it.dataset.key = `t${id}`;
   return it;

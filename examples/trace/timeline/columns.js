@@ -59,8 +59,12 @@ const columnsAt = (() => {
 
   const rank = ({ sort }) => SORTS.indexOf(sort);
 
-  // Returns the wait that describes a task: of several, the first sort, and how many more.
-  function mainWait(waits = []) {
+  // Returns the wait that describes a parked task: of several, the first sort, and how many more. A task
+  // whose future was dropped waits for nothing until its end.
+  function mainWait(waits = [], parked) {
+    if (!waits.length && isOnWaker(parked)) {
+      return { sort: "other", one: ["a waker"], many: "a waker each", n: -1, since: states.number(parked) };
+    }
     if (!waits.length) return { sort: "other", one: ["nothing any more"], many: "", n: -1, since: Infinity };
     const [first] = waits.sort((a, b) => rank(a) - rank(b)), more = waits.length - 1;
     if (!more) return first;
@@ -86,10 +90,12 @@ const columnsAt = (() => {
     return { from: Math.max(...waits), to: Math.min(...ends, Infinity), waits: [...waits] };
   });
   const circleClosedAt = (n) => circles.find(({ from }) => from === n);
-  // What is said behind the sentence about a line that closes a circle.
-  const circleSaid = (n) => {
+  // What is said after the sentence about a line that closes a circle, and about the line of a hang.
+  const stuckSaid = (n) => {
     const circle = circleClosedAt(n);
-    return circle ? ` This closes a circle of ${circle.waits.length}: none of them can continue.` : "";
+    const closes = circle ? ` This closes a circle of ${circle.waits.length}: none of them can continue.` : "";
+    const hangs = ` A hang: every task waits, ${trace.hung ? "because of a" : "and"} `;
+    return trace.hang === n ? `${closes}${hangs}${hangWords()}.` : closes;
   };
   // The present circle of a wait. Each of its tasks waits for the next, and the last for the first.
   const circleOf = (wait, n) => circles.find(({ from, to, waits }) => n >= from && n < to && waits.includes(wait));
@@ -138,8 +144,8 @@ const columnsAt = (() => {
 
   function waitingCards(parked, isAlone, isHot, n, clock, level, most) {
     const groups = new Map(), waits = waitsNow(n);
-    for (const { id } of parked.sort(byId)) {
-      const kind = cast.kind(id), wait = mainWait(waits.get(id)), alone = level === 0 || isAlone(id);
+    for (const { id, value } of parked.sort(byId)) {
+      const kind = cast.kind(id), wait = mainWait(waits.get(id), value), alone = level === 0 || isAlone(id);
       const words = ["lock", "other"].includes(wait.sort) ? [wait.many].flat().join() : "";
       const key = alone ? `t${id}` : `w${wait.sort} ${kind} ${words}`;
       if (!groups.has(key)) groups.set(key, { key, kind, ids: [], wait, since: Infinity, until: Infinity, last: 0 });
@@ -214,5 +220,5 @@ const columnsAt = (() => {
       waiting: (level, most) => waitingCards(tasks.parked, isAlone, isHot, n, clock, level, most),
     };
   }
-  return Object.assign(columnsAt, { lasting, circleClosedAt, circleSaid });
+  return Object.assign(columnsAt, { lasting, circleClosedAt, stuckSaid });
 })();

@@ -54,6 +54,9 @@ function locks() {
   }
 }
 
+const hangWords = () =>
+  (trace.hung ? `deadlock of ${trace.hung} task${trace.hung === 1 ? "" : "s"}` : "nothing wakes a task");
+
 // Draws the moment when no task could continue.
 function hang() {
   if (trace.hang === null) return;
@@ -68,8 +71,7 @@ function hang() {
   pen.stroke();
   pen.setLineDash([]);
   pen.font = SMALL;
-  const tasks = trace.hung;
-  const text = tasks ? `hang: deadlock of ${tasks} task${tasks === 1 ? "" : "s"}` : "hang: nothing wakes a task";
+  const text = `hang: ${hangWords()}`;
   const wide = pen.measureText(text).width, from = Math.min(a + 5, width - wide - 8);
   pen.fillStyle = colors.paper;
   pen.fillRect(from - 3, TOP + 2, wide + 6, 14);

@@ -40,6 +40,11 @@ function tasksNow() {
   return found;
 }
 
+// Whether a parked task waits for a waker, by its row. Such a wait has no ticket, and no row.
+function isOnWaker(value) {
+  const n = states.line(value);
+  return verbOf(n) === "block" && readLine(line(n)).word(0) === "waker";
+}
 const doingOf = (value) => states.start(value).split(" ", 1)[0];
 const byPlace = (a, b) => a.value - b.value;
 const byId = (a, b) => a.id - b.id;

@@ -142,10 +142,10 @@ const hall = (() => {
 
   // The sentence, as large as its room allows, and the line of the program.
   function sentence(n) {
-    const circle = columnsAt.circleSaid(n), site = siteOf(n)?.site ?? "";
+    const stuck = columnsAt.stuckSaid(n), site = siteOf(n)?.site ?? "";
     say.replaceChildren();
-    append(say, [...prose.say(n), circle]);
-    say.classList.toggle("red", Boolean(circle));
+    append(say, [...prose.say(n), stuck]);
+    say.classList.toggle("red", Boolean(stuck));
     const [, file, number] = /^(.*):(\d+)$/.exec(site) ?? [], text = trace.sources?.[file]?.split("\n")[number - 1];
     code.replaceChildren(...(text ? [box("small", "", `${file.split("/").pop()}:${number}`), text.trim()] : []));
     lineBox.textContent = line(n).trim().replace(/\s+/g, " ");

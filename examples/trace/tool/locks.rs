@@ -102,7 +102,8 @@ pub struct Deadlock {
     pub words: String,
 }
 
-/// The deadlocks of a trace; without circles if there is none.
+/// The deadlocks of a trace; without circles if there is none. A dump that was written because the
+/// run hangs ends before its tasks are dropped.
 pub fn deadlock(trace: &Trace) -> Deadlock {
     let (mut now, mut hang) = (Now::before(trace), None);
     trace.each(|place, line| {
@@ -123,6 +124,8 @@ pub fn deadlock(trace: &Trace) -> Deadlock {
         let when = format!(" from {} s on, over now:\n", from.at);
         words += &past.replacen(":\n", &when, 1);
     }
+    let is_dumped = trace.whole.cause() == Some("hang");
+    let hang = hang.or_else(|| trace.cause_of_dump().filter(|_| is_dumped));
     let at = hang.unwrap_or(trace.len() - 1);
     Deadlock { at, is_hang: hang.is_some(), tasks, circles, words }
 }

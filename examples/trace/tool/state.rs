@@ -257,7 +257,8 @@ impl Page<'_> {
     /// A task, its scopes, its pending interrupts, and its waits.
     fn task(&mut self, id: u64, task: &Task) {
         let state = self.state;
-        let waker = if task.is_on_a_waker { ", waits for a waker" } else { "" };
+        let waits = task.is_on_a_waker && task.doing == Doing::Parked;
+        let waker = if waits { ", waits for a waker" } else { "" };
         let text = format!("{id} {}  since {}{waker}, {}", task.name, task.since, line(task.from));
         self.row(&Key::Task(id), text);
         for number in &task.scopes {

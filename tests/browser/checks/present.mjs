@@ -9,7 +9,8 @@ import path from "node:path";
 
 export const needs = ["trace", "philosophers"];
 
-const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "http_two_requests", "phases"];
+const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "http_two_requests", "phases",
+  "play/lost-wake-up", "x10_a_timeout_ends_a_wait_on_a_bare_waker"];
 
 export default async function present(tab, world) {
   const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world)];
@@ -32,10 +33,12 @@ function strange(world) {
 async function check(tab, world, log) {
   const wanted = await world.all(log, "state", "--raw");
   await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
-  const { facts, columns } = await tab.call(inPage);
+  const { facts, columns } = await tab.call(inPage), hangs = log.text.includes(" its_run_failed");
+  const isCircle = log.name === "philosophers", onWakers = await wakers(world, log);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
-    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: log.name === "philosophers", "a closed circle": log.name === "philosophers",
+    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: hangs, "a closed circle": isCircle,
+    "a hang": hangs, "missing in a circle": "",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
     const seq = log.seqs[n], text = wanted.get(seq);
@@ -44,10 +47,17 @@ async function check(tab, world, log) {
     const state = { running: row("cpu"), ready: [...row("ready"), ...row("next")], waiting: parked };
     const byNumber = (ids) => [...ids].sort((a, b) => a - b).join(" ");
     sameFacts({ ...found, waiting: byNumber(found.waiting) },
-      { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked) },
+      { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked), wakers: onWakers(seq) },
       `${log.name}: the cards at #${seq}`);
   }
   return columns.length;
+}
+
+// Returns what tells the tasks that wait for a waker at a line, as `trace state` has them.
+async function wakers(world, log) {
+  if (!/ block +waker/.test(log.text)) return () => "";
+  const states = await world.all(log, "state");
+  return (seq) => [...states.get(seq).matchAll(/(\d+) \S+ +since [^\n]*, waits for a waker/g)].map(([, id]) => id).join(" ");
 }
 
 async function motion(tab, world) {
@@ -71,7 +81,8 @@ async function movesInPage() {
 async function inPage() {
   await opened;
   const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
-  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "a closed circle": false, "small sentences": "" };
+  const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "a closed circle": false, "small sentences": "",
+    "a hang": false, "missing in a circle": "" };
   const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
   const settle = () => document.getAnimations().forEach((it) => it.finish());
   const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
@@ -81,11 +92,17 @@ async function inPage() {
   const every = Math.ceil(count / 60), columns = [];
   let smallest = Infinity, others = 0;
   for (let n = 0; n < count; n++) {
-    if (n % every && !columnsAt.circleClosedAt(n)) continue;
+    if (n % every && !columnsAt.stuckSaid(n) && verbOf(n) !== "block") continue;
     presenting.goTo(n);
     settle();
     const [running, ready, waiting] = lists.map(idsOf);
-    columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting });
+    const onWaker = [...lists[2].querySelectorAll("[data-ids]")].filter((card) => card.querySelector(".for")?.textContent === "a waker");
+    columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting, wakers: onWaker.map((card) => card.dataset.ids).join(" ") });
+    if (columnsAt.circleClosedAt(n) || (n === trace.hang && trace.hung)) {
+      const missing = trace.hung - lists[2].querySelectorAll(".red").length, isDrawn = lists[2].querySelector(".ring");
+      if (missing || !isDrawn) facts["missing in a circle"] ||= `${missing} cards at line ${n + 1}`;
+    }
+    facts["a hang"] ||= /A hang: every task waits, (and nothing wakes|because of a deadlock)/.test(say.textContent);
     facts.red ||= say.classList.contains("red");
     facts["a closed circle"] ||= lists[2].querySelector(".ring") !== null;
     for (const list of lists) {
