@@ -5,7 +5,7 @@ use std::rc::Rc;
 use kernel::Options;
 use net::{BufReader, Connection, Stream, TcpListener, TcpStream, serve};
 use traps::channel::broadcast;
-use traps::{Either, race};
+use traps::{Either, race, yield_now};
 
 /// Clients at a time; others wait until one leaves.
 const CLIENTS: u32 = 100;
@@ -24,6 +24,7 @@ async fn client(mut stream: Connection<TcpStream>, room: Room) -> io::Result<()>
     let speak = async {
         while let Some(line) = lines.next().await? {
             room.send(format!("{}\n", String::from_utf8_lossy(line)).into())?;
+            yield_now().await?; // the other clients take this line now
         }
         Ok(())
     };

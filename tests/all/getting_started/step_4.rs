@@ -7,7 +7,7 @@ use kernel::Options;
 use net::{BufReader, Connection, Split, Stream, TcpListener, TcpStream, serve};
 use traps::channel::broadcast;
 use traps::shutdown::until_begun;
-use traps::{Either, Signal, race, timeout_after};
+use traps::{Either, Signal, race, timeout_after, yield_now};
 
 /// Clients at a time; others wait until one leaves.
 const CLIENTS: u32 = 100;
@@ -31,6 +31,7 @@ async fn client(stream: &mut impl Split, room: Room) -> io::Result<()> {
             // The client has left, or the shutdown has begun.
             let Some(Some(line)) = next.transpose()? else { return Ok(()) };
             room.send(format!("{}\n", String::from_utf8_lossy(line)).into())?;
+            yield_now().await?; // the other clients take this line now
         }
     };
     let hear = async {

@@ -7,7 +7,7 @@ use kernel::Options;
 use net::{BufReader, Connection, Split, Stream, TcpListener, TcpStream, serve};
 use traps::channel::broadcast;
 use traps::shutdown::until_begun;
-use traps::{Either, Signal, race, timeout_after};
+use traps::{Either, Signal, race, timeout_after, yield_now};
 
 /// Clients at a time; others wait until one leaves.
 const CLIENTS: u32 = 100;
@@ -31,6 +31,7 @@ async fn client(stream: &mut impl Split, room: Room) -> io::Result<()> {
             // The client has left, or the shutdown has begun.
             let Some(Some(line)) = next.transpose()? else { return Ok(()) };
             room.send(format!("{}\n", String::from_utf8_lossy(line)).into())?;
+            yield_now().await?; // the other clients take this line now
         }
     };
     let hear = async {
@@ -81,12 +82,13 @@ mod tests {
                 tasks.push(spawn(name, serve).await);
                 ends.push(ours);
             }
-            traps::yield_now().await?; // both have subscribed
-            ends[0].write_all(b"hello\r\n").await?;
+            yield_now().await?; // both have subscribed
+            let many = KEPT + 1; // more lines at once than the channel keeps
+            ends[0].write_all(&b"hello\r\n".repeat(many)).await?;
             for end in &mut ends {
-                let mut heard = [0; 6];
+                let mut heard = vec![0; 6 * many];
                 end.read_exact(&mut heard).await?;
-                assert_eq!(&heard, b"hello\n");
+                assert_eq!(heard, b"hello\n".repeat(many));
             }
             for task in &mut tasks {
                 let ended = task.join().await?;
