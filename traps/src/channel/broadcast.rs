@@ -3,7 +3,9 @@
 //!
 //! A send never waits. The channel keeps only the newest items, so a slow receiver misses the
 //! oldest ones. It then gets [`Error::Lagged`] with the number of missed items, and continues with
-//! the oldest item that is kept.
+//! the oldest item that is kept. If a task sends more items in one run than the channel
+//! keeps, every receiver misses some, because no other task runs in between. Such a task calls
+//! [`yield_now`](crate::yield_now) after each send.
 //!
 //! ```
 //! use traps::channel::broadcast;
