@@ -298,12 +298,12 @@ impl<M: Machine> Kernel<M> {
     /// - *cleanup*: waits until these tasks have ended, at most [`Options::grace`]. Tasks that they
     ///   spawn are cancelled and waited for too. Then drops the remaining futures, newest first.
     /// - *halt*: waits for jobs on threads, abandoned ones included, for the rest of the grace
-    ///   period. Then a line names the jobs that still run. Does not wait for the look-up of a name,
-    ///   nor for scripted jobs of a simulated machine.
+    ///   period. Then a line names the jobs that still run. Does not wait for the look-up of a
+    ///   name, nor for scripted jobs of a simulated machine.
     ///
-    /// Each further signal ends the present phase. Together the phases take no longer than the drain
-    /// and one grace period. If a phase fails, the next ones still take place. If there is no task
-    /// to end, the shutdown has only the line of the halt. The kernel cannot run again.
+    /// Each further signal ends the present phase. Together the phases take no longer than the
+    /// drain and one grace period. If a phase fails, the next ones still take place. If there is no
+    /// task to end, the shutdown has only the line of the halt. The kernel cannot run again.
     ///
     /// # Errors
     ///
@@ -781,9 +781,10 @@ impl<M: Machine> Kernel<M> {
 /// their numbers, and the exit code is 1.
 ///
 /// If a signal of [`Options::shutdown_on`] has cancelled the program, the exit code is 128 plus the
-/// number of the signal, as in a shell: 130 for Ctrl-C. Then the output of the program is dropped
-/// unprinted, so a program prints errors of its clean-up itself. If the shutdown has cancelled
-/// other tasks only, the exit code is that of the program's output.
+/// number of the signal, as in a shell: 130 for Ctrl-C, even if work was cut off. Then the output
+/// of the program is dropped unprinted, so a program prints errors of its clean-up itself. If the
+/// shutdown has cancelled other tasks only, the exit code is that of the program's output: 0 for a
+/// server whose accept loop has returned.
 ///
 /// ```no_run
 /// use std::process::ExitCode;

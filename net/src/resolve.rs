@@ -58,6 +58,8 @@ impl<A: ToAddress + ?Sized> ToAddress for &A {
 /// If `address` is an address already, such as a [`SocketAddr`] or `[::1]:80`, returns it.
 ///
 /// Blocks the task while a worker thread asks the system. An address costs no trap and no thread.
+/// An interrupt ends the wait, but not the thread. If no name server answers, the thread often
+/// continues for ten seconds or more. A shutdown does not wait for it.
 ///
 /// # Errors
 ///

@@ -3,8 +3,8 @@
 //! A shutdown has phases. *Close*: the kernel sets a flag and wakes the tasks that wait for it.
 //! *Drain*: the kernel runs until every [`Hold`] is dropped, or the time for this is over. If the
 //! main task itself has asked about the shutdown by a function of this module, the drain also waits
-//! for the end of main. Then the kernel cancels the remaining tasks, waits for them, and drops those
-//! that are left.
+//! for the end of main. Then the kernel cancels the remaining tasks, waits for them, and drops
+//! those that are left.
 //!
 //! A well-behaved server ends its accept loop by [`until_begun`], and each of its connections takes
 //! a [`hold`]. The wait for the next request ends when the shutdown begins: either by
