@@ -49,6 +49,55 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
 /// returns the number of bytes from `a` to `b` and from `b` to `a`. *Blocks*. If both directions
 /// can continue, `a` to `b` is served first.
 ///
+/// # An idle timeout
+///
+/// A proxy ends a connection if no bytes move for some time. The task wakes only when bytes can
+/// move, so each poll sets the deadline again:
+///
+/// ```
+/// # use std::{io, time::Duration};
+/// use std::future::poll_fn;
+/// use std::pin::pin;
+/// use net::{Split, copy_bidirectional};
+/// use traps::connection_deadline;
+///
+/// /// Copies both ways. Fails with `TimedOut` if no bytes have moved for `idle`.
+/// async fn relay(a: &mut impl Split, b: &mut impl Split, idle: Duration) -> io::Result<()> {
+///     let deadline = connection_deadline().await;
+///     let mut copy = pin!(copy_bidirectional(a, b));
+///     let moves = poll_fn(|cx| {
+///         let copied = copy.as_mut().poll(cx);
+///         if copied.is_pending() {
+///             deadline.arm(idle);
+///         }
+///         copied
+///     });
+///     deadline.guard(idle, moves).await?;
+///     Ok(())
+/// }
+/// # use net::{Stream, pipe::duplex};
+/// # let ran = testing::run(async {
+/// #     let (mut client, mut a) = duplex(64);
+/// #     let (mut server, mut b) = duplex(64);
+/// #     let idle = Duration::from_secs(60);
+/// #     let relay = traps::spawn("relay", async move { relay(&mut a, &mut b, idle).await }).await;
+/// #     for _ in 0..4 {
+/// #         traps::sleep(idle * 3 / 4).await?;
+/// #         server.write_all(b"x").await?; // one direction is enough
+/// #         client.read_exact(&mut [0]).await?;
+/// #     }
+/// #     let ended = relay.await?;
+/// #     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+/// #     Ok::<(), traps::Error>(())
+/// # });
+/// # ran.output.unwrap();
+/// # assert_eq!(ran.took.as_secs(), 4 * 60);
+/// ```
+///
+/// The task must wait for nothing else, also not outside of `relay`: each wake polls `relay`, which
+/// sets the deadline again. [`until_begun`](traps::shutdown::until_begun) around it is right for a
+/// server that is to end at a shutdown, because its wake ends the wait.
+///
 /// # Errors
 ///
 /// Returns the error of [`copy`] in the direction that failed first. The other direction is
