@@ -6,6 +6,7 @@ mod redis;
 mod tokio;
 mod tower;
 mod websocket;
+mod websocket_chat;
 
 use std::time::Duration;
 
