@@ -17,9 +17,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -97,12 +97,20 @@ impl Scratch {
         unreachable!("some number is free")
     }
 
-    /// Puts a copy of a program and an empty folder `work` into it.
+    /// Puts the program and an empty folder `work` into it. The program stays there even if another
+    /// build replaces the original, because the compiler then makes a new file.
     pub fn furnish(&self, program: &Path) -> io::Result<(PathBuf, PathBuf)> {
-        let (copy, work) = (self.0.join("program"), self.0.join("work"));
-        fs::copy(program, &copy)?;
+        let (own, work) = (self.0.join("program"), self.0.join("work"));
+        // The copy of a debug build would take longer than its run. Only a program on another file
+        // system needs one.
+        if fs::hard_link(fs::canonicalize(program)?, &own).is_err() {
+            fs::copy(program, &own)?;
+        } else if own.metadata()?.mode() & 0o100 == 0 {
+            // An earlier run has taken this right from its file, which is the same one.
+            fs::set_permissions(&own, Permissions::from_mode(0o755))?;
+        }
         fs::create_dir(&work)?;
-        Ok((copy, work))
+        Ok((own, work))
     }
 }
 
@@ -173,7 +181,7 @@ pub fn guard(order: &Order) -> Result<ExitCode, String> {
 }
 
 /// Runs a student's own program on the terminal: without limits, and until Ctrl-C, but in a scratch
-/// folder, and without leaving anything. `taken` is kept until the program has been copied.
+/// folder, and without leaving anything. `taken` is kept until the program is there.
 pub fn attended(program: &Path, seed: u64, taken: File) -> io::Result<ExitCode> {
     processes::adopt()?;
     let scratch = Scratch::new()?;
