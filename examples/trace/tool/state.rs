@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use testing::trace::Line;
 use testing::trace::state::{
     DIRECTIONS, Descriptor, Doing, In, Key, Primitive, State, Task, TimerName,
 };
-use testing::trace::{Flight, Line};
 use traps::Time;
 
 use super::chain;
@@ -407,15 +407,11 @@ const EVERY: usize = 1024;
 impl<'t> Walk<'t> {
     /// Begins at the first line of a trace, which must have one.
     pub fn new(trace: &'t Trace) -> Walk<'t> {
-        let mut first = State::default();
-        if let Some(Flight { from, .. }) = trace.whole.flight() {
-            first.head_until(from);
-        }
-        let mut after = first.clone();
+        let mut after = State::default();
         after.line(&line_at(trace, 0));
         let every = EVERY.max(count(trace).div_ceil(KEPT));
-        let kept = vec![first.clone()];
-        Walk { trace, kept, every, place: 0, before: first, after }
+        let kept = vec![State::default()];
+        Walk { trace, kept, every, place: 0, before: State::default(), after }
     }
 
     /// The place of the line.

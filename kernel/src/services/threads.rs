@@ -145,16 +145,23 @@ impl Threads {
             on_thread: false,
         };
         self.tokens.add(job, queued);
-        // Earlier jobs hold every token that was free before. So this grants the new job, or none.
-        let granted = self.tokens.grant(core.sched.now);
+        // In the log, `queued=0` says that the new job has a token. So if no other job waits, take
+        // the token before the line. Otherwise the line counts the job as queued. If the others
+        // wait only at their limiters, the job starts at once, with a line of its own.
+        let is_alone = self.tokens.queued() == 1;
+        let first = if is_alone { self.tokens.grant(core.sched.now) } else { None };
         let (running, queued) = self.occupation();
-        emit!(core.sched, index, {
+        let cause = emit!(core.sched, index, {
             let limiter = named.map(Into::into);
             Event::Offload { job, running, queued, limiter }
         });
-        if let Some((job, parcel)) = granted {
-            self.start_job(core, job, parcel);
+        // Earlier jobs hold every token that was free before. So this grants the new job, or none.
+        let Some((_, parcel)) = first.or_else(|| self.tokens.grant(core.sched.now)) else { return };
+        if !is_alone {
+            let (running, queued) = self.occupation();
+            emit!(core.sched, index, Event::OffloadStarts { job, running, queued, cause });
         }
+        self.start_job(core, job, parcel);
     }
 
     /// Runs a job that has its tokens.

@@ -103,8 +103,7 @@ impl Checker {
 
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        self.lives.is_head = self.flight.is_some_and(|flight| line.seq < flight.from);
-        if self.lives.is_head {
+        if self.flight.is_some_and(|flight| line.seq < flight.from) {
             return self.head(line);
         }
         let Checker { found, lives, queue, primitives, fields, spans, .. } = self;

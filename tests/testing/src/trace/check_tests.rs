@@ -367,11 +367,12 @@ fn a_job_has_one_life_and_its_counts_are_those_of_the_lines() {
     let whole = [
         "1 2 offload o1 running=1 queued=0",
         "1 2 offload o2 running=1 queued=1 limiter=disk",
-        "1 2 offload o3 running=2 queued=1",
+        "1 2 offload o3 running=1 queued=2",
+        "1 2 offload o3 starts running=2 queued=1 cause=#0006",
         "1 2 abandon o1",
         "2 1 done o3",
         "2 1 orphan o1",
-        "2 1 offload o2 starts running=1 queued=0 cause=#0009",
+        "2 1 offload o2 starts running=1 queued=0 cause=#0010",
         "2 1 done o2",
         "2 1 orphan o2",
         "2 0 halt tasks=2 tickets=0 timers=0 handles=0",
@@ -380,6 +381,7 @@ fn a_job_has_one_life_and_its_counts_are_those_of_the_lines() {
     assert_eq!(life(&["1 1 done o7"]), ["#4 job"]);
     assert_eq!(life(&["1 1 orphan o7"]), ["#4 job"]);
     assert_eq!(life(&["1 2 offload o1 running=1 queued=1"]), ["#4 job"]);
+    assert_eq!(life(&["1 2 offload o1 running=1 queued=0", whole[2]]), ["#5 job"]);
     assert_eq!(
         life(&["1 2 offload o1 running=1 queued=0", "1 1 done o1", "1 1 done o1"]),
         ["#6 job"]

@@ -116,7 +116,7 @@ fn ticket(number: u64) -> Life {
 type Step = (Life, &'static [State], State);
 
 /// Returns the step that a line makes in the life of a task, a ticket or a scope.
-fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
+fn step(line: &Line<'_>) -> Option<Step> {
     Some(match line.verb {
         "spawn" => (task(line), &[New], Open),
         "exit" => (task(line), &[Open], Ended),
@@ -124,7 +124,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         "wake" => (ticket(line.ticket?), &[Open], Ended),
         "deliver" | "withdraw" => (ticket(line.ticket.unwrap_or(0)), &[Open], Ended),
         "trap" => return scope_step(line),
-        _ => return machine_step(line, tokens),
+        _ => return machine_step(line),
     })
 }
 
@@ -145,7 +145,7 @@ fn scope_step(line: &Line<'_>) -> Option<Step> {
 }
 
 /// Returns the step of a registration, a timer or a job.
-fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
+fn machine_step(line: &Line<'_>) -> Option<Step> {
     let life = |kind| (kind, Name::of(line.word(0)));
     let is = |key, value| line.key(key) == Some(value);
     Some(match line.verb {
@@ -167,7 +167,7 @@ fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         "fire" => (life(Kind::Timer), &[Set, Armed], Ended),
         "offload" if line.word(1) == "starts" => (life(Kind::Job), &[Queued], Running),
         "offload" => {
-            let runs = line.number("running") == Some(tokens + 1);
+            let runs = line.key("queued") == Some("0");
             (life(Kind::Job), &[New], if runs { Running } else { Queued })
         }
         "done" => (life(Kind::Job), &[Running], Done),
@@ -196,21 +196,11 @@ pub(super) struct Lives {
     queued: u64,
     /// How many jobs have a token.
     running: u64,
-    /// Whether the next lines are the head of a dump.
-    pub(super) is_head: bool,
 }
 
 impl Lives {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
-        let tokens = match self.is_head {
-            false => self.running,
-            // The jobs that had a token then may have ended. If none waits, this one has one.
-            true => {
-                line.number("running").unwrap_or(0)
-                    - u64::from(line.verb == "offload" && line.key("queued") == Some("0"))
-            }
-        };
-        if let Some((life, from, to)) = step(line, tokens) {
+        if let Some((life, from, to)) = step(line) {
             let again = line.verb == "exit" && self.state(&life) == Ended;
             self.must_be(report, if again { "exit" } else { life.0.rule() }, &life, from);
             self.go(life, to);

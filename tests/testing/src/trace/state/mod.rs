@@ -101,10 +101,6 @@ pub struct State {
     places: u64,
     /// The first place of the next turn, once a task has run in this one.
     next_from: Option<u64>,
-    /// The number of jobs with a thread.
-    threads: u64,
-    /// The first line behind the head of a dump of the flight recorder.
-    flight: Option<Seq>,
     changed: Vec<Key>,
 }
 
@@ -135,12 +131,6 @@ impl State {
     #[must_use]
     pub fn changed(&self) -> &[Key] {
         &self.changed
-    }
-
-    /// Takes the lines before this one as the head of a dump of the flight recorder: as those that
-    /// were in force there, and not as all lines.
-    pub fn head_until(&mut self, from: Seq) {
-        self.flight = Some(from);
     }
 
     /// Follows the next line.

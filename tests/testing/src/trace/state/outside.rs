@@ -200,32 +200,24 @@ impl State {
         if line.word(1) == "starts" {
             self.set_job(job, line, JobDoing::Runs);
         } else {
-            // The new job is counted among the running or the waiting jobs. In the head of a dump,
-            // the jobs before it are not all there.
-            let runs = match self.flight.is_some_and(|from| line.seq < from) {
-                false => line.number("running").is_some_and(|running| running > self.threads),
-                true => line.key("queued") == Some("0"),
-            };
+            let runs = line.key("queued") == Some("0");
             let doing = if runs { JobDoing::Runs } else { JobDoing::Queued };
             let limiter = line.key("limiter").map(Box::from);
             let task = line.task;
             self.end_job(job);
             self.jobs.insert(job, Job { task, doing, since: line.at, seq: line.seq, limiter });
-            self.threads += u64::from(runs);
             self.changed.push(Key::Job(job));
         }
     }
 
     fn set_job(&mut self, number: u64, line: &Line<'_>, doing: JobDoing) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
-        self.threads += u64::from(job.doing == JobDoing::Queued && doing != JobDoing::Queued);
         (job.doing, job.since, job.seq) = (doing, line.at, line.seq);
         self.changed.push(Key::Job(number));
     }
 
     fn end_job(&mut self, number: u64) {
-        if let Some(job) = self.jobs.remove(&number) {
-            self.threads -= u64::from(job.doing != JobDoing::Queued);
+        if self.jobs.remove(&number).is_some() {
             self.changed.push(Key::Job(number));
         }
     }
