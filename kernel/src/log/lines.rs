@@ -363,12 +363,13 @@ impl<M: Machine> Sched<M> {
                 }
             }
             PermitEvent::Given(holder) => {
-                let holder = self.find(holder);
-                let from = holder.filter(|task| acting != Some(*task));
-                let from = from.map(|task| self.tasks.id(task));
+                // In the log a task that has ended holds nothing. A line without `from` would take a
+                // permit from the acting task, which may have its own.
+                let Some(holder) = self.find(holder) else { return };
+                let from = (acting != Some(holder)).then(|| self.tasks.id(holder));
                 emit_for!(self, who, Event::Give { kind, name, from });
-                if let Some(task) = holder.or(acting).filter(|_| self.log.flight.is_some()) {
-                    let held = &mut self.tasks[task].rare().held;
+                if self.log.flight.is_some() {
+                    let held = &mut self.tasks[holder].rare().held;
                     let place = held.iter().rposition(|(queue, _)| *queue == of);
                     place.map(|place| held.remove(place));
                 }

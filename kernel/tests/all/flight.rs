@@ -407,3 +407,34 @@ fn the_watchdog_dumps_a_kernel_that_is_stuck() {
     let dump = dump.unwrap().expect("the watchdog has made a dump");
     assert_eq!(cause_of(&dump), "watchdog: main run");
 }
+
+/// The permit of a task can outlive it. The task that drops the permit keeps its own.
+#[test]
+fn the_permit_of_an_ended_task_is_not_given_back_by_the_task_that_drops_it() {
+    let mut kernel = Kernel::new(Sim::new());
+    let flight = kernel.flight(16 << 10);
+    let dump = kernel.run(async move {
+        let pool = Semaphore::named("pool", 2);
+        let (theirs, slot) = (pool.clone(), Rc::new(RefCell::new(None)));
+        let gets = slot.clone();
+        let mut child = spawn("child", async move {
+            *gets.borrow_mut() = Some(theirs.acquire().await.unwrap());
+        })
+        .await;
+        let _own = pool.acquire().await.unwrap();
+        child.join().await.unwrap();
+        drop(slot.take());
+        for _ in 0..400 {
+            yield_now().await.unwrap();
+        }
+        flight.snapshot("test").to_string()
+    });
+    let dump = dump.unwrap();
+    let lines = trace(&dump).unwrap();
+    let mut state = State::default();
+    lines.iter().for_each(|line| state.line(line));
+    let text = state.text(View::Whole);
+    let held: Vec<_> = lines.iter().filter(|line| line.verb == "take").collect();
+    assert!(held.len() == 1 && held[0].task == 2 && held[0].seq < 100, "{held:?}");
+    assert!(text.contains("semaphore pool held-by=2"), "{text}");
+}
