@@ -370,7 +370,9 @@ impl<M: Machine> Sched<M> {
                 emit_for!(self, who, Event::Give { kind, name, from });
                 if self.log.flight.is_some() {
                     let held = &mut self.tasks[holder].rare().held;
-                    let place = held.iter().rposition(|(queue, _)| *queue == of);
+                    // Remove the oldest. If one of several permits is given back, a reader of the
+                    // log still shows the last `take`, so the head of a dump needs that line.
+                    let place = held.iter().position(|(queue, _)| *queue == of);
                     place.map(|place| held.remove(place));
                 }
             }

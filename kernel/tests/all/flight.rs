@@ -408,33 +408,35 @@ fn the_watchdog_dumps_a_kernel_that_is_stuck() {
     assert_eq!(cause_of(&dump), "watchdog: main run");
 }
 
-/// The permit of a task can outlive it. The task that drops the permit keeps its own.
+/// The permit of a task can outlive it. The task that drops the permit keeps its own, the last of two.
 #[test]
 fn the_permit_of_an_ended_task_is_not_given_back_by_the_task_that_drops_it() {
     let mut kernel = Kernel::new(Sim::new());
     let flight = kernel.flight(16 << 10);
     let dump = kernel.run(async move {
-        let pool = Semaphore::named("pool", 2);
+        let pool = Semaphore::named("pool", 3);
         let (theirs, slot) = (pool.clone(), Rc::new(RefCell::new(None)));
         let gets = slot.clone();
         let mut child = spawn("child", async move {
             *gets.borrow_mut() = Some(theirs.acquire().await.unwrap());
         })
         .await;
-        let _own = pool.acquire().await.unwrap();
+        let first = pool.acquire().await.unwrap();
+        let (_own, at) = (pool.acquire().await.unwrap(), line!());
         child.join().await.unwrap();
-        drop(slot.take());
+        drop((first, slot.take()));
         for _ in 0..400 {
             yield_now().await.unwrap();
         }
-        flight.snapshot("test").to_string()
+        (flight.snapshot("test").to_string(), at)
     });
-    let dump = dump.unwrap();
+    let (dump, at) = dump.unwrap();
     let lines = trace(&dump).unwrap();
     let mut state = State::default();
     lines.iter().for_each(|line| state.line(line));
     let text = state.text(View::Whole);
     let held: Vec<_> = lines.iter().filter(|line| line.verb == "take").collect();
     assert!(held.len() == 1 && held[0].task == 2 && held[0].seq < 100, "{held:?}");
+    assert!(held[0].key("at").unwrap().ends_with(&format!(":{at}")), "{held:?}");
     assert!(text.contains("semaphore pool held-by=2"), "{text}");
 }
