@@ -94,12 +94,12 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     const read = (place) => readLine(line(place));
 
     // Describes the operation of a line's wait, and, which takes a search, the place where the holder
-    // took the primitive.
-    function waitInWords(wait, hasSite = true) {
-      const take = hasSite && wait.key("held-by") === null ? takenDuring(wait) : null;
+    // took the primitive. With a place `now`, `wait` names the holder at that place, or none.
+    function waitInWords(wait, hasSite = true, now = -1) {
+      const take = hasSite && now < 0 && wait.key("held-by") === null ? takenDuring(wait) : null;
       const words = waitWords(wait, name) + (take ? `, held by ${tasksInWords(`${take.task}`, name)}` : "");
       const holder = wait.number("held-by");
-      const site = take ? take.key("at") : holder === null || !hasSite ? null : takenAt(wait, holder);
+      const site = take ? take.key("at") : holder === null || !hasSite ? null : takenAt(wait, holder, now < 0 ? find(wait.seq) : now);
       if (site !== null) return words + aside(`, who took it at ${site}`);
       const lost = notifiedBefore(wait);
       return lost?.key("woke") === "0" ? `${words}, ${lastNotified(lost.seq, lost.task, 0)}` : words;
@@ -136,8 +136,8 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       return null;
     }
 
-    function takenAt(wait, holder) {
-      for (let place = find(wait.seq) - 1; place >= 0; place--) {
+    function takenAt(wait, holder, end) {
+      for (let place = end; place >= 0; place--) {
         if (!line(place).includes(" take ")) continue;
         const it = readLine(line(place));
         if (it.verb === "take" && it.task === holder && it.op === wait.op) return it.key("at");
@@ -402,7 +402,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
     }
 
     // The awaited event of a line: as a text, and in parts without asides.
-    const wait = (text) => inFull(waitInWords(readLine(text)));
+    const wait = (text, now) => inFull(waitInWords(readLine(text), true, now));
     const waitInShort = (text) => inShort(waitInWords(readLine(text), false));
     return { why, say, wait, waitInShort };
   }

@@ -28,7 +28,7 @@ const openedAt = (text) => placeOf(Number(OPENED.exec(text)?.[1] ?? -1));
 
 function waitCard({ key, text, number }, step) {
   const n = openedAt(text);
-  const words = n < 0 ? text : prose.wait(waitLine(n, step.n));
+  const words = n < 0 ? text : prose.wait(waitLine(n, step.n), step.n);
   const hot = step.changed.has(key) ? " hot" : "";
   return box("div", `wait${hot}`, words, " ", small(`k=${number} ${placeText(n)}`));
 }

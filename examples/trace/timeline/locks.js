@@ -9,16 +9,40 @@ const inCircle = new Set(trace.circles.flat().map(([wait, holder]) => `${wait} $
 const isStuck = ({ wait, holder }) => inCircle.has(`${wait} ${holder}`);
 
 // Returns the line that began a wait with the holders of the primitive at a later line: a lock is
-// given to another task, and the head of a dump does not say so.
+// given to another task, and the head of a dump does not say so. A primitive with a name has the
+// holders of the state, none while it is handed over; another has those of the links.
 const linksOfWait = new Map(links.map(({ wait }) => [wait, []]));
 for (const link of links) linksOfWait.get(link.wait).push(link);
 function waitLine(wait, now) {
   const text = line(wait), [key, named] = / held-by=([\d,.]+)/.exec(text) ?? ["", ""];
-  if (wait >= now || !linksOfWait.has(wait)) return text;
-  const held = linksOfWait.get(wait).filter(({ from, to }) => from <= now && now < to).map(({ holder }) => holder);
-  if (named.replace(",..", "") === held.join(",")) return text;
-  const present = held.length ? ` held-by=${held.join(",")}` : "";
+  if (wait >= now) return text;
+  const held = holdersAt(now, readLine(text).op) ?? linkedAt(now, wait);
+  if (held === null || named.replace(",..", "") === held.join(",")) return text;
+  const present = held.length ? ` held-by=${held.slice(0, 4).join(",")}${held.length > 4 ? ",.." : ""}` : "";
   return key ? text.replace(key, present) : text.replace(/ k=/, `${present} k=`);
+}
+
+// A link that is open at the end of the log lasts to its last line.
+function linkedAt(now, wait) {
+  const isOpen = ({ from, to }) => from <= now && (now < to || to === count - 1);
+  return linksOfWait.get(wait)?.filter(isOpen).map(({ holder }) => holder) ?? null;
+}
+
+// The holders of a primitive at a line, or null if no task of the log took it by its name.
+let everTaken = null, lockHolders = { n: -1 };
+function holdersAt(n, words) {
+  everTaken ??= new Set(Array.from({ length: count }, (_, n) => n).filter((n) => verbOf(n) === "take")
+    .map((n) => readLine(line(n)).op));
+  if (!everTaken.has(words)) return null;
+  if (lockHolders.n !== n) {
+    states.go(n);
+    lockHolders = { n, of: new Map() };
+    for (const key of states.table("h").keys()) {
+      const [task, words] = holderOf(key);
+      lockHolders.of.set(words, [...lockHolders.of.get(words) ?? [], Number(task)].sort((a, b) => a - b));
+    }
+  }
+  return lockHolders.of.get(words) ?? [];
 }
 
 // Draws as many locks as a reader can tell apart.

@@ -13,7 +13,7 @@ function doing(lane, n) {
   if (state === READY) return { state, since, text: `ready for ${long}` };
   const open = openWaits(lane, n);
   if (!open.length) open.push(since);
-  const words = open.slice(0, 3).map((block) => prose.wait(waitLine(block, n)));
+  const words = open.slice(0, 3).map((block) => prose.wait(waitLine(block, n), n));
   if (open.length > 3) words.push(`any of ${open.length - 3} other waits`);
   const sites = open.map((block) => readLine(line(block)).key("at")).filter(Boolean);
   const where = sites.filter((site, nth) => site !== sites[nth - 1]).slice(0, 3).join(", ");

@@ -13,7 +13,8 @@ const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "h
   "play/lost-wake-up", "x10_a_timeout_ends_a_wait_on_a_bare_waker"];
 
 export default async function present(tab, world) {
-  const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world)];
+  const handed = new Log(path.join(root, "examples/trace/tests/handed.trace"));
+  const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world), handed];
   await tab.size(1280, 800);
   let lines = 0;
   for (const log of logs) lines += await check(tab, world, log);
@@ -34,10 +35,10 @@ async function check(tab, world, log) {
   const wanted = await world.all(log, "state", "--raw");
   await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
   const { facts, columns } = await tab.call(inPage), hangs = log.text.includes(" its_run_failed");
-  const isCircle = log.name === "philosophers", onWakers = await wakers(world, log);
+  const isCircle = ["philosophers", "handed"].includes(log.name), told = await waitsTold(world, log);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
-    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: hangs, "a closed circle": isCircle,
+    "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: hangs || isCircle, "a closed circle": isCircle,
     "a hang": hangs, "missing in a circle": "",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
@@ -47,17 +48,25 @@ async function check(tab, world, log) {
     const state = { running: row("cpu"), ready: [...row("ready"), ...row("next")], waiting: parked };
     const byNumber = (ids) => [...ids].sort((a, b) => a - b).join(" ");
     sameFacts({ ...found, waiting: byNumber(found.waiting) },
-      { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked), wakers: onWakers(seq) },
+      { running: state.running.join(" "), ready: state.ready.join(" "), waiting: byNumber(parked), ...told(seq) },
       `${log.name}: the cards at #${seq}`);
   }
   return columns.length;
 }
 
-// Returns what tells the tasks that wait for a waker at a line, as `trace state` has them.
-async function wakers(world, log) {
-  if (!/ block +waker/.test(log.text)) return () => "";
+// Returns a function of a line: the tasks that wait for a waker, and those whose only wait is for a lock
+// with one holder, each with the holder, as `trace state` has them.
+async function waitsTold(world, log) {
   const states = await world.all(log, "state");
-  return (seq) => [...states.get(seq).matchAll(/(\d+) \S+ +since [^\n]*, waits for a waker/g)].map(([, id]) => id).join(" ");
+  return (seq) => {
+    const wakers = [], holders = [];
+    for (const [, id, first, waits] of states.get(seq).matchAll(/(\d+) \S+ +since ([^\n]*)\n((?: +\*? +k=[^\n]*\n)*)/g)) {
+      if (first.includes(", waits for a waker")) wakers.push(id);
+      const rows = waits.split("\n").filter(Boolean), holder = /#\d+, held by \d+ ([^ ,]+)$/.exec(rows[0] ?? "");
+      if (rows.length === 1 && holder) holders.push(`${id} ${holder[1]}`);
+    }
+    return { wakers: wakers.join(" "), holders: holders.sort().join() };
+  };
 }
 
 async function motion(tab, world) {
@@ -92,12 +101,14 @@ async function inPage() {
   const every = Math.ceil(count / 60), columns = [];
   let smallest = Infinity, others = 0;
   for (let n = 0; n < count; n++) {
-    if (n % every && !columnsAt.stuckSaid(n) && verbOf(n) !== "block") continue;
+    if (n % every && !columnsAt.stuckSaid(n) && !["block", "give", "take"].includes(verbOf(n))) continue;
     presenting.goTo(n);
     settle();
     const [running, ready, waiting] = lists.map(idsOf);
     const onWaker = [...lists[2].querySelectorAll("[data-ids]")].filter((card) => card.querySelector(".for")?.textContent === "a waker");
-    columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting, wakers: onWaker.map((card) => card.dataset.ids).join(" ") });
+    columns.push({ n, running: running.join(" "), ready: ready.join(" "), waiting, wakers: onWaker.map((card) => card.dataset.ids).join(" "),
+      holders: [...lists[2].querySelectorAll("[data-ids]")].map((card) => [card.dataset.ids, / held by (\S+)$/.exec(card.querySelector(".for")?.textContent)?.[1]])
+        .filter(([, holder]) => holder).map((each) => each.join(" ")).sort().join() });
     if (columnsAt.circleClosedAt(n) || (n === trace.hang && trace.hung)) {
       const missing = trace.hung - lists[2].querySelectorAll(".red").length, isDrawn = lists[2].querySelector(".ring");
       if (missing || !isDrawn) facts["missing in a circle"] ||= `${missing} cards at line ${n + 1}`;
