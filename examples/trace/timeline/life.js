@@ -81,6 +81,8 @@ function lifeRow({ name, color, lengths }) {
   const row = (cells) => box("tr", "", ...cells.map((cell) => box("td", "", cell)));
   if (!known.length) return row([name, times, "?", "?", "?", "?", "?", ""]);
   const upTo = (share) => {
+    // The known lengths are those of long runs only, and say nothing about most of them.
+    if (known.length < lengths.length) return "?";
     const isTooFew = share > 0.5 && known.length < LEAST_VALUES;
     return isTooFew ? "" : lifeText(known[Math.ceil(share * known.length) - 1]);
   };

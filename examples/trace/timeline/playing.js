@@ -257,6 +257,8 @@ const presenting = (() => {
     root.focus();
   });
   part("unit").querySelector('[value="time"]').disabled = !timePasses;
+  // A slide is no place for the lanes.
+  part("leave").hidden = parent !== window;
   document.getElementById("show").addEventListener("click", () => open());
   new ResizeObserver(() => {
     if (!it.open) return;

@@ -131,7 +131,7 @@ const hall = (() => {
 
   function idle(n) {
     const isKernel = taskOf[n] === 0, [next] = timersNow().sort(byDue);
-    const timer = isKernel && next ? box("small", "", `The next timer: ${seconds(next.due)} s`) : null;
+    const timer = isKernel && next ? box("small", "", `The next timer: ${seconds(next.due)}\u00a0s`) : null;
     const words = isKernel && verbOf(n) === "halt" ? "The kernel has ended." : isKernel ? "The kernel works." : "No task.";
     return box("div", "nobody", words, timer);
   }
