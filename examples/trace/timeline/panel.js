@@ -56,6 +56,21 @@ function effects(n) {
   }
   const found = [];
   for (let m = effectLists.first[n]; m >= 0; m = effectLists.next[m]) found.push(m);
+  return [...found, ...woken(n)];
+}
+
+// Returns the wakes of a `notify` or `give` line, whose cause is the run of that line.
+function woken(n) {
+  const verb = verbOf(n), it = readLine(line(n)), found = [];
+  const most = verb === "notify" ? it.number("woke") : verb === "give" ? Infinity : 0;
+  for (let m = n + 1; m < count && found.length < most; m++) {
+    const isWake = verbOf(m) === "wake" && behind[m] === behind[n], ends = taskOf[m] === it.task;
+    if (ends && ["block", "exit"].includes(verbOf(m))) break;
+    if (!isWake && !(ends && verbOf(m) === "give")) continue;
+    if (readLine(line(m)).op !== it.op) continue;
+    if (!isWake) break;
+    found.push(m);
+  }
   return found;
 }
 

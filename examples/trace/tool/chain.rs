@@ -108,6 +108,14 @@ fn woken(trace: &Trace, place: usize) -> Vec<usize> {
     rest.filter(is_woken).take(most).collect()
 }
 
+/// All lines that this line caused, as places in the trace: its [`effects`], and the wakes of a
+/// `notify` or `give` line.
+pub fn caused(trace: &Trace, place: usize) -> Vec<usize> {
+    let mut found = effects(trace, place);
+    found.extend(woken(trace, place));
+    found
+}
+
 /// The answer to `effects`: the line in a clause, and then each line that it caused. With `lines`,
 /// the lines of the log themselves.
 pub fn tell_effects(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {

@@ -3,7 +3,7 @@
 //! A key goes to a line, opens a prompt, or shows a list. Wrong input and a search that finds
 //! nothing leave the line as it is, with a sentence at the bottom of the screen.
 
-use super::chain::{effects, tell};
+use super::chain::{caused, tell};
 use super::model::Trace;
 use super::query::Query;
 use super::select::Select;
@@ -259,11 +259,11 @@ impl<'t> Debugger<'t> {
     }
 
     fn effects(&mut self) {
-        let effects = effects(self.trace, self.place());
-        match effects[..] {
+        let caused = caused(self.trace, self.place());
+        match caused[..] {
             [] => self.say("no line has this line as its cause"),
             [place] => self.jump(place),
-            _ => self.mode = Mode::Choose(effects, 0),
+            _ => self.mode = Mode::Choose(caused, 0),
         }
     }
 

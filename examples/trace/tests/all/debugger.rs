@@ -1,7 +1,7 @@
 //! The session of `step`, key by key.
 
 use support::golden;
-use trace_tool::chain::effects;
+use trace_tool::chain::caused;
 use trace_tool::debugger::{Debugger, Key};
 use trace_tool::model::Trace;
 use trace_tool::state;
@@ -109,8 +109,22 @@ fn a_line_is_reached_by_its_number_or_time_and_a_wrong_one_can_be_edited() {
 }
 
 #[test]
+fn e_goes_from_a_notify_and_a_give_line_to_the_wake_that_follows() {
+    let notifies = golden("c11_a_pending_outer_timeout_leaves_the_inner_block");
+    let gives = include_str!("../handed.trace").to_owned();
+    for (text, verb) in [(notifies, "notify"), (gives, "give")] {
+        let trace = Trace::read(text.into_bytes(), |_| {}).unwrap();
+        let is = |place: usize, verb: &str| trace.verb(place) == verb;
+        let woke = |place: &usize| is(*place, verb) && is(place + 1, "wake");
+        let place = (0..trace.len() - 1).find(woke).expect("it wakes a task");
+        let mut session = Session::at(&trace, trace.seq(place));
+        assert_eq!(session.keys("e").1.place(), place + 1, "{verb}: {}", session.foot());
+    }
+}
+
+#[test]
 fn enter_goes_to_the_cause_and_e_to_the_effects() {
-    for name in ["nested", "echo_two_clients"] {
+    for name in ["nested", "echo_two_clients", "producer"] {
         let trace = trace(name);
         let mut several = 0;
         for place in 0..trace.len() {
@@ -127,7 +141,7 @@ fn enter_goes_to_the_cause_and_e_to_the_effects() {
                     assert!(foot.contains("cause"), "#{seq:04}: {foot}");
                 }
             }
-            let effects = effects(&trace, place);
+            let effects = caused(&trace, place);
             let mut session = Session::at(&trace, seq);
             session.keys("e");
             if let [first, .., last] = effects[..] {
