@@ -119,12 +119,26 @@ function paint() {
   }
   if (view.chosen >= 0) causes(view.chosen);
   clear.forEach(lengths);
+  veil();
   pen.restore();
   for (let r = first; r <= last; r++) label(r);
   strip();
   ruler();
   drawRange();
   overview.paint();
+}
+
+// Fades what is before the first line of a dump: of the lines there, its head has only those that were in force.
+function veil() {
+  const edge = trace.begins ? Math.min(px(x(trace.begins)), width) : left;
+  if (edge <= left) return;
+  pen.fillStyle = colors.paper;
+  pen.globalAlpha = 0.75;
+  pen.fillRect(left, TOP, edge - left, height - TOP);
+  pen.globalAlpha = 1;
+  pen.fillStyle = colors.faint;
+  pen.textAlign = "right";
+  pen.fillText(whole(`before ${firstOfDump()}: only what was still in force`, edge - left - 16), edge - 8, TOP + 9);
 }
 
 // Draws a row. Returns whether it shows each event.

@@ -16,7 +16,8 @@ for (const lane of lanes) {
   if (end >= 0 && from.length) stateBefore[to[from.length - 1]] = counted(from.length - 1);
 }
 
-// Returns the flow of these places, which are the lines of the changes, in order.
+// Returns the flow of these places, which are the lines of the changes, in order. The lines in the head
+// of a dump are few of those that were written, so the maxima begin with the state after them.
 function flowOf(places) {
   const counts = [RUN, READY, BLOCKED].map(() => new Int32Array(places.length));
   const now = [0, 0, 0, 0], most = [0, 0, 0];
@@ -24,11 +25,12 @@ function flowOf(places) {
   for (let p = 0; p < places.length; p++) {
     now[stateBefore[places[p]]]--;
     now[stateAfter[places[p]]]++;
+    const isHead = p + 1 < places.length && places[p + 1] <= trace.begins;
     for (let s = 0; s < NOT; s++) {
       counts[s][p] = now[s];
-      most[s] = Math.max(most[s], now[s]);
+      if (!isHead) most[s] = Math.max(most[s], now[s]);
     }
-    alive = Math.max(alive, now[RUN] + now[READY] + now[BLOCKED]);
+    if (!isHead) alive = Math.max(alive, now[RUN] + now[READY] + now[BLOCKED]);
   }
   return { places, counts, most, alive, sums: null, axis: "" };
 }
@@ -71,10 +73,10 @@ function sumUp(flow) {
   });
 }
 
-// The three integrals from the beginning to a value of the axis.
-function integral(flow, value) {
+// The three integrals from the beginning to a value of the axis. Those of a dump begin behind its head.
+function integral(flow, exact) {
   sumUp(flow);
-  const { places, counts, sums } = flow, of = axes[view.axis].of;
+  const { places, counts, sums } = flow, of = axes[view.axis].of, value = Math.max(exact, of[trace.begins] ?? 0);
   const p = firstOf(places, (n) => of[n] > value) - 1;
   if (p < 0) return [0, 0, 0];
   const more = Math.min(value, of[count - 1]) - of[places[p]];

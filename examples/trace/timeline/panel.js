@@ -36,7 +36,8 @@ const unknownAt = (n) => (n >= trace.begins ? ""
   : ` The state here is unknown: the dump has all lines from ${firstOfDump()} on, ` +
     "and of those before only what was in force there.");
 // What is said about a line that comes from a line that the log does not have.
-const behindIs = () => (trace.begins === 0 ? "The trace does not say what is behind that."
+const behindIs = () => (trace.selected ? "The selection does not have what is behind that."
+  : trace.begins === 0 ? "The trace does not say what is behind that."
   : `What is behind that was before ${firstOfDump()}, where the dump begins.`);
 
 // Returns the lines that a line caused, in order. The lists are made when they are first needed:

@@ -42,6 +42,11 @@ pub fn lanes(trace: &Trace, width: usize, out: &mut dyn Write) -> io::Result<()>
     let names = names.min(WIDEST);
     let columns = width.saturating_sub(names + 2).max(10);
     out.write_all(b"# runs  + ready  . blocked  x ended, a column a turn\n")?;
+    let begin = trace.begin();
+    if begin > 0 {
+        let first = trace.seq(begin);
+        writeln!(out, "The dump begins at #{first:04}; what was before is in its first turn.")?;
+    }
     let (mut turns, mut lanes) = (Vec::new(), BTreeMap::<u64, Lane>::new());
     let mut flush = |turns: &mut Vec<u64>, lanes: &mut BTreeMap<u64, Lane>| {
         let mut ruler: String =
@@ -62,7 +67,6 @@ pub fn lanes(trace: &Trace, width: usize, out: &mut dyn Write) -> io::Result<()>
         turns.clear();
         io::Result::Ok(())
     };
-    let begin = trace.begin();
     for place in 0..trace.len() {
         // The lines of the head of a dump are older than its first turn.
         let turn = trace.turn(place.max(begin));

@@ -363,8 +363,8 @@ impl<M: Machine> Sched<M> {
                 }
             }
             PermitEvent::Given(holder) => {
-                // In the log a task that has ended holds nothing. A line without `from` would take a
-                // permit from the acting task, which may have its own.
+                // In the log a task that has ended holds nothing. A line without `from` would take
+                // a permit from the acting task, which may have its own.
                 let Some(holder) = self.find(holder) else { return };
                 let from = (acting != Some(holder)).then(|| self.tasks.id(holder));
                 emit_for!(self, who, Event::Give { kind, name, from });

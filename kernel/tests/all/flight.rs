@@ -408,7 +408,8 @@ fn the_watchdog_dumps_a_kernel_that_is_stuck() {
     assert_eq!(cause_of(&dump), "watchdog: main run");
 }
 
-/// The permit of a task can outlive it. The task that drops the permit keeps its own, the last of two.
+/// The permit of a task can outlive it. The task that drops the permit keeps its own: the last of
+/// two.
 #[test]
 fn the_permit_of_an_ended_task_is_not_given_back_by_the_task_that_drops_it() {
     let mut kernel = Kernel::new(Sim::new());

@@ -2,6 +2,7 @@
 // chosen and in view, a line that does not exist is reported, Back shows what was shown before, and
 // zooming never ends where there is no event.
 
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { Log, golden, must, root, sameFacts } from "../world.mjs";
 
@@ -39,6 +40,7 @@ export default async function address(tab, world) {
     must(own === opens, `${given} becomes ${own}`);
   }
   await dump(tab, world);
+  await selection(tab, world);
   return "3 logs";
 }
 
@@ -54,9 +56,26 @@ async function dump(tab, world) {
   const wanted = await Promise.all(log.seqs.map(says));
   sameFacts(facts, {
     "opened at": "#0502", "the first line in view": "499", "the state of the head": 0, "says so": true,
-    sentences: wanted.join("\n"), "the holder of y": "mutex y, held by task 3 `a`",
-    "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.",
+    sentences: wanted.join("\n"), "the holder of y": "mutex y, held by task 3 `a`, who took it at a.rs:7",
+    "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.", "a hang": true,
+    "counted before it": "0 0 0",
   }, log.name);
+}
+
+// A selection leaves lines out on purpose, of a dump too.
+async function selection(tab, world) {
+  const file = path.join(world.scratch, "address_selected.trace");
+  writeFileSync(file, await world.trace("select", "verb=block", path.join(root, "examples/trace/tests/cut.trace")));
+  await tab.open(await world.timeline("address", new Log(file)));
+  const told = await tab.call(causeOfLast);
+  must(told === "The selection does not have what is behind that.", `a selection says: ${told}`);
+}
+
+async function causeOfLast() {
+  await opened;
+  timeline.presenting.open({ n: count - 1 });
+  timeline.presenting.key("Enter");
+  return document.querySelector(`#present [data-part="told"]`).textContent;
 }
 
 async function ofDump() {
@@ -65,6 +84,8 @@ async function ofDump() {
   for (let n = 0; !location.hash && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
   facts["opened at"] = location.hash;
   facts["the first line in view"] = String(seqOf[firstOf(axes[view.axis].of, (each) => each >= view.from)]);
+  const [before, first] = [0, 1].map((nth) => integral(everything, nth * axes[view.axis].of[placeOf(500)]));
+  facts["counted before it"] = first.map((sum, s) => sum - before[s]).join(" ");
   timeline.openPanel(placeOf(45));
   facts["the state of the head"] = document.querySelectorAll("#climb .card").length;
   facts["says so"] = document.getElementById("say").textContent.includes("The state here is unknown");
@@ -75,6 +96,8 @@ async function ofDump() {
   facts.sentences = Array.from(seqOf, (_, n) => timeline.prose.why(n).sentence).join("\n");
   timeline.presenting.open({ n: 0 });
   facts["the first moment"] = String(seqOf[timeline.presenting.now.now]);
+  timeline.presenting.goTo(placeOf(502));
+  facts["a hang"] = said("say").textContent.includes("A hang: every task waits");
   timeline.presenting.goTo(placeOf(500) - 1);
   timeline.presenting.key("Enter");
   facts["no cause"] = said("told").textContent;

@@ -252,6 +252,7 @@ fn each_command_reads_a_dump_as_a_part_of_the_whole_log() {
     }
     // The lines of the head are an hour older, and the lanes do not begin there.
     let lanes = print(&["lanes"], &dump);
+    assert!(lanes.contains(&format!("\nThe dump begins at #{from:04}; ")), "{lanes}");
     let turns = lanes.lines().find(|row| row.starts_with("turn ")).unwrap();
     assert!(turns.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() > 100, "{turns}");
 }
