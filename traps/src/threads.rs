@@ -233,7 +233,7 @@ fn submit<T: 'static>(
 /// A limit on the number of threads that one class of jobs has at a time, so that a slow class
 /// leaves threads for the others. Further jobs wait in the limiter's own queue, first in, first
 /// out, and not in that of the pool. The queue has no bound. To refuse work instead of queueing it,
-/// put a [`AdmissionLimit`](crate::admission::AdmissionLimit) in front.
+/// put an [`AdmissionLimit`](crate::admission::AdmissionLimit) in front.
 ///
 /// A job takes one token of the limiter and one of the pool. It keeps both until its thread has
 /// finished, even if the caller stopped waiting before. Clones share one limiter.

@@ -20,7 +20,7 @@ pub enum Signal {
     Hangup,
     /// `SIGINT`, Ctrl-C.
     Interrupt,
-    /// `SIGQUIT`, Ctrl-\. Without a wait for it, it ends the process with a core dump.
+    /// `SIGQUIT`, `Ctrl-\`. Without a wait for it, it ends the process with a core dump.
     Quit,
     /// `SIGUSR1`
     User1,
