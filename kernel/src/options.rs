@@ -146,7 +146,9 @@ impl Options {
 
     /// Makes the kernel begin a shutdown when one of `signals` arrives, in the same turn. Each
     /// further signal ends the present phase of the shutdown. From the first run on, these signals
-    /// no longer end the process.
+    /// no longer end the process. The kernel takes a signal between two runs of tasks. So if a task
+    /// computes forever, these signals have no effect, but `SIGQUIT`, `Ctrl-\`, ends the process if
+    /// it is not among them.
     ///
     /// The shutdown cancels main like any other task, as soon as no task has a
     /// [hold](traps::shutdown::hold): main's next trap returns the interrupt. But if main has asked
