@@ -103,6 +103,9 @@ use crate::stream::Stream;
 /// Pipelined requests are answered in order, and their responses are gathered into one write. While
 /// the connection waits for a request it owns no buffer.
 ///
+/// The connection does not notice the shutdown of the kernel. A program with its own accept loop
+/// calls [`Config::drain`] when the shutdown begins, as [`serve`](super::serve) does.
+///
 /// # Errors
 ///
 /// Returns an error if the stream fails, for example `ConnectionReset`, or if an interrupt from
