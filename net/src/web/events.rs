@@ -97,7 +97,8 @@ impl<'e> Event<'e> {
 ///
 /// A shutdown waits for the response, until its drain is over. To end the response as soon as the
 /// shutdown begins, wait inside [`until_begun`](traps::shutdown::until_begun), and then
-/// [finish](Events::finish).
+/// [finish](Events::finish). A client that does not read its events can then delay the shutdown by
+/// two and a half seconds; see [`Config::drain`](crate::http::Config::drain).
 ///
 /// ```
 /// use std::io;
