@@ -46,6 +46,10 @@ pub use simulated::Simulated;
 /// [pid](Process::id) before you drop it. If the process does not end at once, a short-lived thread
 /// waits for it. If no thread can start, the drop itself waits.
 ///
+/// A process in a group of its own does not get the Ctrl-C of the terminal. If it reads from the
+/// terminal, the system stops it, and a stopped process does not handle `SIGTERM`. So start it with
+/// `Command::stdin(Stdio::null())`, too.
+///
 /// ```no_run
 /// use std::process::{Command, Stdio};
 /// use std::time::Duration;
