@@ -17,11 +17,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use net::interop::{Compat, KernelTimer, ThreadBound, TwoWay};
+use net::serve;
 use serving::server::{self, Place, Server};
 use tower::Service;
-use traps::shutdown::{hold, until_begun};
-use traps::{Either, race, sleep, spawn};
+use traps::shutdown::until_begun;
+use traps::{Either, race, sleep};
 
+/// Clients at a time; others wait until one leaves.
+const CLIENTS: u32 = 1000;
 /// How long a client may take for the header section of a request.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long a shutdown waits for the request in progress and its response.
@@ -54,8 +57,6 @@ async fn slow() -> Result<String, StatusCode> {
 }
 
 pub async fn connection(stream: impl TwoWay, router: Router) -> hyper::Result<()> {
-    // A shutdown waits for the response in progress.
-    let _hold = hold();
     let service =
         service_fn(move |request: Request<Incoming>| router.clone().call(request.map(Body::new)));
     let mut builder = Builder::new();
@@ -75,16 +76,9 @@ pub async fn connection(stream: impl TwoWay, router: Router) -> hyper::Result<()
 async fn main_task(place: Place) -> io::Result<()> {
     let mut listener = place.listen()?;
     let router = router();
-    while let Some(stream) = listener.accept_until_shutdown().await? {
-        let router = router.clone();
-        let conn = async {
-            if let Err(error) = connection(stream, router).await {
-                log::info!("a connection failed: {error}");
-            }
-        };
-        spawn("conn", conn).detached().await;
-    }
-    Ok(())
+    let handle = |stream| connection(stream, router.clone());
+    // `serve` gives each connection a hold, so a shutdown waits for it.
+    serve(async || listener.accept_peer_until_shutdown().await, CLIENTS, handle).await
 }
 
 fn main() -> ExitCode {

@@ -11,12 +11,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use net::TcpStream;
-use net::interop::{Compat, KernelTimer};
+use net::interop::{Compat, KernelTimer, TwoWay};
+use net::serve;
 use serving::server::{self, Place, Server};
-use traps::shutdown::{hold, until_begun};
-use traps::{Either, Interrupt, clock, race, sleep, spawn};
+use traps::shutdown::until_begun;
+use traps::{Either, Interrupt, clock, race, sleep};
 
+/// Clients at a time; others wait until one leaves.
+const CLIENTS: u32 = 1000;
 /// A peer that is slower with the head of a request is disconnected.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long a shutdown waits for the request in progress and its response.
@@ -35,9 +37,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Int
     Ok(Response::new(text.into()))
 }
 
-pub async fn connection(stream: TcpStream) -> hyper::Result<()> {
-    // A shutdown waits for the response in progress.
-    let _hold = hold();
+pub async fn connection(stream: impl TwoWay) -> hyper::Result<()> {
     let mut builder = Builder::new();
     builder.timer(KernelTimer).header_read_timeout(HEAD);
     let mut served = pin!(builder.serve_connection(Compat::new(stream), service_fn(answer)));
@@ -54,15 +54,8 @@ pub async fn connection(stream: TcpStream) -> hyper::Result<()> {
 
 async fn main_task(place: Place) -> io::Result<()> {
     let mut listener = place.listen()?;
-    while let Some(stream) = listener.accept_until_shutdown().await? {
-        let conn = async {
-            if let Err(error) = connection(stream).await {
-                log::info!("a connection failed: {error}");
-            }
-        };
-        spawn("conn", conn).detached().await;
-    }
-    Ok(())
+    // `serve` gives each connection a hold, so a shutdown waits for it.
+    serve(async || listener.accept_peer_until_shutdown().await, CLIENTS, connection).await
 }
 
 fn main() -> ExitCode {
