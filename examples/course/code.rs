@@ -38,9 +38,25 @@ fn copy(tokens: TokenStream, source: &str, code: &mut [u8]) {
 
 /// Returns the number of the first line that has the identifier `word`.
 pub fn line_of(source: &str, word: &str) -> Option<usize> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let code = code(source);
     let mut lines = code.lines();
     let at = lines.position(|line| line.split(|c| !is_word(c)).any(|each| each == word))?;
     Some(at + 1)
+}
+
+/// Returns the first line that takes code from another file, as `mod NAME;` or `include!` does.
+pub fn line_of_other_file(source: &str) -> Option<usize> {
+    let code = code(source);
+    let has_no_body = |at: usize| {
+        let (before, after) = (&code[..at], &code[at + "mod".len()..]);
+        let ends = after.find([';', '{']).is_some_and(|end| after[end..].starts_with(';'));
+        ends && !before.ends_with(is_word) && after.starts_with(char::is_whitespace)
+    };
+    let mut mods = code.match_indices("mod").map(|(at, _)| at).filter(|at| has_no_body(*at));
+    let line = mods.next().map(|at| code[..at].matches('\n').count() + 1);
+    line.into_iter().chain(line_of(source, "include")).min()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }

@@ -182,9 +182,30 @@ fn judge_program(
     log: String,
 ) -> Result<Judgement, String> {
     let work = Work { source: source.to_owned(), seed, log, golden: lab.text("golden.trace") };
+    if let (Kind::Program | Kind::Step(_), Err(why)) = (lab.kind, is_alone(&work)) {
+        return Ok(Err(why));
+    }
     match judge(ended, &work, !matches!(lab.kind, Kind::Step(..FIRST_OF_VERSION_3))) {
         Ok(()) => own(lab, &work),
         wrong => Ok(wrong),
+    }
+}
+
+/// A lab looks for words in `src/lab.rs` alone, and a program that knows the scenario can print the
+/// log of a right one.
+fn is_alone(work: &Work) -> Judgement {
+    if let Some(number) = work.line_of_other_file() {
+        return Err(format!(
+            "line {number} of src/lab.rs takes code from another file; `check` judges src/lab.rs \
+             alone, so write all of your code there"
+        ));
+    }
+    match work.line_of("scenario") {
+        None => Ok(()),
+        Some(number) => Err(format!(
+            "line {number} of src/lab.rs uses `scenario`; your code must be right without a look \
+             at what `check` draws"
+        )),
     }
 }
 

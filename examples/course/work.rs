@@ -32,6 +32,11 @@ impl Work {
         code::line_of(&self.source, word)
     }
 
+    /// The number of the first line of the source that takes code from another file.
+    pub fn line_of_other_file(&self) -> Option<usize> {
+        code::line_of_other_file(&self.source)
+    }
+
     /// Returns the text after each `KEY:` of an answer, or the keys without text.
     pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
         let find = |key: &str| {

@@ -189,3 +189,17 @@ fn f<'a>(my_thread: &'a str) {
     assert_eq!(code.len(), source.len());
     assert!(!code.contains("No") && !code.contains("///"), "{code}");
 }
+
+#[test]
+fn code_from_another_file_is_found() {
+    let line =
+        |source: &str| Work { source: source.to_owned(), ..Work::default() }.line_of_other_file();
+    assert_eq!(
+        line("//! mod a;\nmod inline { fn f() {} }\nfn g(mymod: u8) {\n    mymod;\n}\n"),
+        None
+    );
+    assert_eq!(line("fn f() {}\n#[path = \"/tmp/a.rs\"]\nmod a;\n"), Some(3));
+    assert_eq!(line("fn f() {}\npub mod\n  a ;\nmod r#a;\n"), Some(2));
+    assert_eq!(line("macro_rules! m { ($n:ident) => { mod $n; } }\n"), Some(1));
+    assert_eq!(line("\ninclude!(\"/tmp/a.rs\");\nmod a;\n"), Some(2));
+}
