@@ -20,8 +20,9 @@ struct Timer {
 #[derive(Default)]
 struct Timers {
     all: Vec<Timer>,
-    /// The timers that were cleared when they were gone already, and how many had been set then.
-    cleared_again: Vec<(&'static str, usize)>,
+    /// The timers that were cleared when they were gone already: the name, the line of the output,
+    /// and how many timers had been set then.
+    cleared_again: Vec<(&'static str, usize, usize)>,
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
@@ -41,7 +42,8 @@ pub fn check(work: &Work) -> Result<(), String> {
             ));
         };
         let later: Vec<&str> = work.log.lines().skip(at + 1).collect();
-        timers.call(*call, got, &later).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
+        let line = at + 1;
+        timers.call(*call, got, line, &later).map_err(|wrong| format!("line {line}: {wrong}"))?;
     }
     Ok(())
 }
@@ -51,6 +53,7 @@ fn head(call: Call) -> String {
     match call {
         Call::Set(at, name) => format!("set {at:?} {name}"),
         Call::Clear(name) => format!("clear {name}"),
+        Call::ClearFirst(name) => format!("clear the first {name}"),
         Call::Next => "next = ".to_owned(),
         Call::Pop(now) => format!("pop {now:?} = "),
     }
@@ -58,12 +61,13 @@ fn head(call: Call) -> String {
 
 impl Timers {
     /// Compares a call with what the program got for it.
-    fn call(&mut self, call: Call, got: &str, later: &[&str]) -> Result<(), String> {
+    fn call(&mut self, call: Call, got: &str, line: usize, later: &[&str]) -> Result<(), String> {
         match call {
             Call::Set(at, name) => {
                 self.all.push(Timer { at, name, gone: None, is_used: false });
             }
-            Call::Clear(name) => self.clear(name),
+            Call::Clear(name) => self.clear(name, line, false),
+            Call::ClearFirst(name) => self.clear(name, line, true),
             Call::Next => self.next(got)?,
             Call::Pop(now) => {
                 let due = self.soonest().filter(|timer| timer.at <= now);
@@ -78,17 +82,15 @@ impl Timers {
         Ok(())
     }
 
-    /// Uses the key of the timer with this name that was set last.
-    fn clear(&mut self, name: &'static str) {
+    /// Uses the key of a timer with this name: of the first that is left, or of the last.
+    fn clear(&mut self, name: &'static str, line: usize, is_first: bool) {
         let set = self.all.len();
-        let Some(timer) = self.all.iter_mut().rfind(|timer| timer.name == name && !timer.is_used)
-        else {
-            return;
-        };
+        let mut left = self.all.iter_mut().filter(|timer| timer.name == name && !timer.is_used);
+        let Some(timer) = (if is_first { left.next() } else { left.next_back() }) else { return };
         timer.is_used = true;
         match timer.gone {
             None => timer.gone = Some("clear"),
-            Some(_) => self.cleared_again.push((name, set)),
+            Some(_) => self.cleared_again.push((name, line, set)),
         }
     }
 
@@ -127,9 +129,9 @@ impl Timers {
     /// The sentence for a timer that was removed by a `clear` of a timer that was gone.
     fn stale(&self, timer: &Timer) -> Option<String> {
         let set = self.all.iter().position(|each| each.name == timer.name)?;
-        let (stale, _) = self.cleared_again.iter().rfind(|(_, before)| set < *before)?;
+        let (stale, line, _) = self.cleared_again.iter().rfind(|(.., before)| set < *before)?;
         Some(format!(
-            "`{}` is lost: `clear {stale}` came after `{stale}` was gone, so it must remove \
+            "`{}` is lost: line {line} cleared a `{stale}` that was gone, so it must remove \
              nothing; two timers must not have the same key",
             timer.name
         ))

@@ -20,9 +20,11 @@ impl Breakfast {
             }
             Call::Clear(name) => {
                 println!("clear {name}");
-                let last = self.keys.iter().rposition(|(each, _)| *each == name);
-                let (_, key) = self.keys.remove(last.expect("each timer is cleared once"));
-                self.timers.clear(key);
+                self.clear(self.keys.iter().rposition(|(each, _)| *each == name));
+            }
+            Call::ClearFirst(name) => {
+                println!("clear the first {name}");
+                self.clear(self.keys.iter().position(|(each, _)| *each == name));
             }
             Call::Next => {
                 let next = self.timers.next().map(|Time(at)| format!("{at:?}"));
@@ -32,6 +34,12 @@ impl Breakfast {
                 println!("pop {now:?} = {}", self.timers.pop(Time(now)).unwrap_or("none"));
             }
         }
+    }
+
+    /// Clears the timer whose key is at that place.
+    fn clear(&mut self, place: Option<usize>) {
+        let (_, key) = self.keys.remove(place.expect("each timer is cleared once"));
+        self.timers.clear(key);
     }
 }
 

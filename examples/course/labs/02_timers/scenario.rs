@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// A call of the timers. Of several timers with a name, `Clear` means the one that was set last.
+/// A call of the timers. Of several timers with a name, `Clear` means the one that was set last, and
+/// `ClearFirst` the one that was set first. Each means a timer whose key was not used yet.
 #[derive(Clone, Copy)]
 pub enum Call {
     Set(Duration, &'static str),
     Clear(&'static str),
+    ClearFirst(&'static str),
     Next,
     Pop(Duration),
 }
 
-use Call::{Clear, Next, Pop, Set};
+use Call::{Clear, ClearFirst, Next, Pop, Set};
 
 const NAMES: [&str; 20] = [
     "tea", "egg", "toast", "milk", "butter", "jam", "ham", "cheese", "rye", "oat", "fig", "plum",
@@ -83,6 +85,12 @@ fn fixed() -> Vec<Call> {
     // The later of two times that differ by a nanosecond is set first.
     calls.extend([Set(year + 2 * NANO, "rice"), Set(year + NANO, "nut"), Next]);
     calls.extend([Pop(year + NANO), Next, Pop(year + 2 * NANO), Next]);
+    // As floating-point numbers, these two times are equal.
+    calls.extend([Set(year + 4 * NANO, "date"), Set(year + 3 * NANO, "salt"), Next]);
+    calls.extend([Pop(year + 4 * NANO), Pop(year + 4 * NANO)]);
+    // The last of 257 timers is equal to the first, whose key was kept.
+    calls.extend([Set(year, "corn"), Pop(year)].repeat(256));
+    calls.extend([Set(year, "corn"), ClearFirst("corn"), Next, Pop(year)]);
     calls
 }
 

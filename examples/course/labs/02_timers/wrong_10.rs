@@ -1,4 +1,4 @@
-// says: line 33: `oat` is lost: `clear rye` came after `rye` was gone, so it must remove nothing; two timers must not have the same key
+// says: line 33: `oat` is lost: line 32 cleared a `rye` that was gone, so it must remove nothing; two timers must not have the same key
 // demand: A key clears its timer, and no other.
 //! Yours: the timers, the soonest first.
 

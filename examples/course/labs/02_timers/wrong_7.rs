@@ -1,4 +1,4 @@
-// says: line 8: `toast` is lost: `clear tea` came after `tea` was gone, so it must remove nothing; two timers must not have the same key
+// says: line 8: `toast` is lost: line 5 cleared a `tea` that was gone, so it must remove nothing; two timers must not have the same key
 // demand: A key clears its timer, and no other.
 //! Yours: the timers, in slots.
 
