@@ -43,7 +43,7 @@ pub fn of(seed: u64) -> Scenario {
             .into_iter()
             .chain([None, Some(20 * 365 * DAY), Some(0), None])
             .map(|at| at.map(ms))
-            .chain([Some(ms(20 * 365 * DAY) + Duration::from_nanos(1))])
+            .chain([Some(ms(20 * 365 * DAY) + Duration::from_nanos(1)), Some(ms(20 * 365 * DAY))])
             .collect(),
         },
         _ => {
