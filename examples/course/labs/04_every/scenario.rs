@@ -58,6 +58,12 @@ pub fn of(seed: u64) -> Vec<Scenario> {
             period: us(20 * 365 * DAY) + Duration::from_nanos(1),
             work: vec![us(1_000); 2],
         });
+        // A beat ends when the next is due, and another a nanosecond before.
+        drummers.push(Scenario {
+            start: us(1_000),
+            period: us(2_000),
+            work: vec![us(2_000), us(2_000) - Duration::from_nanos(1), us(1_000)],
+        });
     }
     drummers
 }
