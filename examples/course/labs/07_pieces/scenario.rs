@@ -26,6 +26,8 @@ pub fn of(seed: u64) -> Vec<Piece> {
             (700, "."),
             (700, "no"),
         ],
+        // After many false alarms, the message has one character.
+        3 => vec![(0, ""), (500, "."), (500, ".")],
         _ => drawn(seed),
     };
     let piece = |(millis, text)| Piece { at: Duration::from_millis(millis), text };
@@ -34,7 +36,12 @@ pub fn of(seed: u64) -> Vec<Piece> {
 
 /// Times at which the wire is ready and no piece comes.
 pub fn false_alarms(seed: u64) -> Vec<Duration> {
-    if seed == 0 { Vec::new() } else { [130, 350].map(Duration::from_millis).to_vec() }
+    let millis = match seed {
+        0 => vec![],
+        3 => (1..=20).map(|nth| 20 * nth).collect(),
+        _ => vec![130, 350],
+    };
+    millis.into_iter().map(Duration::from_millis).collect()
 }
 
 fn drawn(seed: u64) -> Vec<(u64, &'static str)> {
