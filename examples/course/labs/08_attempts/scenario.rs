@@ -45,7 +45,7 @@ pub fn of(seed: u64) -> Vec<Call> {
             call(9250, [Value(ms(1700)), Value(ms(30)), slow], 5),
             call(4750, [slow, Value(ms(1100)), Value(ms(1400))], 7),
             call(3250, [slow, Fails(ms(400)), Value(ms(100))], 9),
-            call(1250, [Value(ms(900)), slow, slow], 40),
+            call(1250, [Value(ms(900)), slow, slow], 4_000_000_000),
             call(2250, [slow, slow, Value(ms(900))], 3),
             // The deadline of the caller is that of an attempt.
             call(1000, [slow, slow, slow], 11),
