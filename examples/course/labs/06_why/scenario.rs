@@ -26,7 +26,7 @@ pub fn of(seed: u64) -> Job {
         _ => {
             let mut job = drawn(seed, 1, 4);
             job.children.push(after_a_child());
-            // One scenario has a chain of more than 256 numbers, and takes five times as long.
+            // One scenario has a chain of 274 numbers, and takes five times as long.
             job.children.push(nested(if seed == 2 { 90 } else { 40 }));
             job
         }
