@@ -20,8 +20,9 @@ struct Beat {
 /// The log, as far as it was read.
 #[derive(Default)]
 struct Reader {
-    /// The time of the last line of the kernel.
+    /// The time of the last line of the kernel, and the number of the line in the output, from 1.
     now: Duration,
+    number: usize,
     /// How often `every` has slept since the last beat was over.
     sleeps: u32,
     /// How often it has read the clock since then.
@@ -47,12 +48,18 @@ fn drummer<'l>(
     let beats = beats(scenario);
     let mut reader = Reader { is_in_beat: true, ..Reader::default() };
     for (at, line) in lines {
-        reader.line(line, &beats).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
+        let number = at + 1;
+        reader.line(line, number, &beats).map_err(|wrong| format!("line {number}: {wrong}"))?;
     }
+    ended(scenario, &beats, &reader).map_err(|wrong| format!("line {}: {wrong}", reader.number))
+}
+
+/// Compares the end of a drummer's log.
+fn ended(scenario: &Scenario, beats: &[Beat], reader: &Reader) -> Result<(), String> {
     let last = beats.last().map_or(logged(scenario.start), |beat| beat.over);
     match (reader.beats, reader.now) {
         (count, _) if count < beats.len() => {
-            Err(format!("there were {count} beats; expected {}", beats.len()))
+            Err(format!("the log ends after {count} beats; expected {}", beats.len()))
         }
         (0, now) if now != last => Err(format!(
             "`every` was asked for no beat at {}, and was over at {}; there is nothing to wait for",
@@ -91,9 +98,9 @@ fn shown(time: Duration) -> String {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str, beats: &[Beat]) -> Result<(), String> {
+    fn line(&mut self, line: &str, number: usize, beats: &[Beat]) -> Result<(), String> {
         if let Some(now) = time(line) {
-            self.now = now;
+            (self.now, self.number) = (now, number);
             let is_sleep = line.split_whitespace().skip(3).take(2).eq(["block", "sleep"]);
             self.sleeps += u32::from(is_sleep && !self.is_in_beat);
             let is_read = line.split_whitespace().skip(3).take(2).eq(["trap", "clock"]);

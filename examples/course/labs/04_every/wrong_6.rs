@@ -1,4 +1,4 @@
-// says: the last beat was over at 0.737, and `every` at 0.807; after the last beat there is nothing to wait for
+// says: line 92: the last beat was over at 0.737, and `every` at 0.807; after the last beat there is nothing to wait for
 // demand: `every` does as many beats as asked, and ends with the last.
 //! Yours: a verb.
 
