@@ -1,4 +1,4 @@
-// says: job 2 begins at 0.300000, and not at 0; spawn all jobs before you wait for one of them
+// says: line 20: job 2 begins at 0.300000, and not at 0; spawn all jobs before you wait for one of them
 // demand: All jobs begin at 0 s.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: task 1 has no job, and waits by `sleep`; wait for the end of a job by `join`
+// says: line 9: task 1 has no job, and waits by `sleep`; wait for the end of a job by `join`
 // demand: The other tasks wait by `join` only.
 //! Yours: jobs side by side.
 

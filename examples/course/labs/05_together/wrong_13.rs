@@ -1,4 +1,4 @@
-// says: `all` returned 128 outputs for 300 jobs
+// says: line 3148: `all` returned 128 outputs for 300 jobs
 // demand: The outputs are `[30, 10, 20]`.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: the outputs are [10240], and not [4000000000]: each output belongs at the place of its job, whichever job ends or is joined first
+// says: line 77: the outputs are [10240], and not [4000000000]: each output belongs at the place of its job, whichever job ends or is joined first
 // demand: The outputs are `[30, 10, 20]`.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: job 1 runs in task 1, which is main; to await a future runs it in the task that awaits it, and this task does nothing else in the meantime
+// says: line 3: job 1 runs in task 1, which is main; to await a future runs it in the task that awaits it, and this task does nothing else in the meantime
 // demand: Each job has a task of its own.
 //! Yours: jobs side by side.
 

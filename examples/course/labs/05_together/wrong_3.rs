@@ -1,4 +1,4 @@
-// says: the outputs are [20, 10, 30], and not [30, 10, 20]: each output belongs at the place of its job, whichever job ends or is joined first
+// says: line 41: the outputs are [20, 10, 30], and not [30, 10, 20]: each output belongs at the place of its job, whichever job ends or is joined first
 // demand: The outputs are `[30, 10, 20]`.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: `all` was over at 1.300000, and the longest job at 0.300000
+// says: line 43: `all` was over at 1.300000, and the longest job at 0.300000
 // demand: The end is at 0.3 s.
 //! Yours: jobs side by side.
 

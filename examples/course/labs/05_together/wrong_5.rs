@@ -1,4 +1,4 @@
-// says: `all` was over at 0.300000, when 2 of the 3 jobs had ended; join each task
+// says: line 35: `all` was over at 0.300000, when 2 of the 3 jobs had ended; join each task
 // demand: The end is at 0.3 s.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: the outputs are [1, 7, 5, 7], and not [7, 1, 5, 7]: each output belongs at the place of its job, whichever job ends or is joined first
+// says: line 52: the outputs are [1, 7, 5, 7], and not [7, 1, 5, 7]: each output belongs at the place of its job, whichever job ends or is joined first
 // demand: The outputs are `[30, 10, 20]`.
 //! Yours: jobs side by side.
 

@@ -1,4 +1,4 @@
-// says: jobs 1 and 2 both run in task 2; give each job a task of its own
+// says: line 23: jobs 1 and 2 both run in task 2; give each job a task of its own
 // demand: Each job has a task of its own.
 //! Yours: jobs side by side.
 

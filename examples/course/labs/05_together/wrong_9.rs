@@ -1,4 +1,4 @@
-// says: `all` was over at 0.300000, and task 2 has not ended
+// says: line 43: `all` was over at 0.300000, and task 2, spawned in line 4, has not ended
 // demand: The end is at 0.3 s.
 //! Yours: jobs side by side.
 
