@@ -28,11 +28,11 @@ pub fn check(work: &Work) -> Result<(), String> {
     let last = pieces[end].at;
     times.extend(scenario::false_alarms(work.seed).into_iter().filter(|at| *at < last));
     let right = times.iter().filter(|at| !at.is_zero()).count();
-    let registered = lines.iter().filter(|line| line.verb == "register").count();
-    if registered > 1 {
+    if let Some(second) = lines.iter().filter(|line| line.verb == "register").nth(1) {
         return Err(format!(
-            "{registered} lines `register`, and one is enough: each `Io` is registered for itself, \
-             so wait with the `io` of the wire"
+            "line #{:04} is a second line `register`, and one is enough: each `Io` is registered \
+             for itself, so wait with the `io` of the wire",
+            second.seq
         ));
     }
     match lines.iter().filter(is_wait).count() {
@@ -124,7 +124,7 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
     let last = lines.iter().rfind(|line| is_read(line) && line.seq < said.seq);
     let last = last.map_or("", |line| line.detail());
     let Some(message) = said.detail().strip_prefix("message ") else {
-        return Err(format!("`message` returned an {}", said.detail()));
+        return Err(format!("line #{:04}: `message` returned an {}", said.seq, said.detail()));
     };
     if message != right {
         let why = if last == "read: not yet" && right.starts_with(message) {
@@ -137,7 +137,10 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
             ""
         };
         let (message, right) = (short(message), short(&right));
-        return Err(format!("the message is `{message}`, and not `{right}`{why}"));
+        return Err(format!(
+            "line #{:04}: the message is `{message}`, and not `{right}`{why}",
+            said.seq
+        ));
     }
     let mut reads = lines.iter().filter(|line| is_read(line) && line.word(0) == "read");
     if let Some(extra) = reads.nth(pieces.len()) {
@@ -153,6 +156,9 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
     if said.at.to_string() == whole {
         Ok(())
     } else {
-        Err(format!("the message is there at {}, and its last piece at {whole}", said.at))
+        Err(format!(
+            "line #{:04}: the message is there at {}, and its last piece at {whole}",
+            said.seq, said.at
+        ))
     }
 }

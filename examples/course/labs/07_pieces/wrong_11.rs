@@ -1,4 +1,4 @@
-// says: the message is `the v1.2 is`, and not `the v1.2 is out.`: it ends with the first piece that ends with a full stop, and not before
+// says: line #0034: the message is `the v1.2 is`, and not `the v1.2 is out.`: it ends with the first piece that ends with a full stop, and not before
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

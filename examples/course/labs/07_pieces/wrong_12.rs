@@ -1,4 +1,4 @@
-// says: the message is `.. yes and and.. ,   ... .5 and no..  and and`, and not `.. yes and and.. ,   ...  and and.. .. ..  3.`: it ends with the first piece that ends with a full stop, and not before
+// says: line #0580: the message is `.. yes and and.. ,   ... .5 and no..  and and`, and not `.. yes and and.. ,   ...  and and.. .. ..  3.`: it ends with the first piece that ends with a full stop, and not before
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

@@ -1,4 +1,4 @@
-// says: the message is ``, and not `.`: `None` is no end, it means not yet
+// says: line #0058: the message is ``, and not `.`: `None` is no end, it means not yet
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

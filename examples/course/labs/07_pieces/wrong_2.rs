@@ -1,4 +1,4 @@
-// says: 2 lines `register`, and one is enough: each `Io` is registered for itself, so wait with the `io` of the wire
+// says: line #0021 is a second line `register`, and one is enough: each `Io` is registered for itself, so wait with the `io` of the wire
 // demand: There is one `register` line.
 //! Yours: a message that comes in pieces.
 

@@ -1,4 +1,4 @@
-// says: the message is `he`, and not `hello.`: `None` is no end, it means not yet
+// says: line #0011: the message is `he`, and not `hello.`: `None` is no end, it means not yet
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

@@ -1,4 +1,4 @@
-// says: the message is `the v1.2 is out.no`, and not `the v1.2 is out.`: what comes after its full stop is the next message
+// says: line #0042: the message is `the v1.2 is out.no`, and not `the v1.2 is out.`: what comes after its full stop is the next message
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 
