@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// A call of the timers. Of several timers with a name, `Clear` means the one that was set last, and
-/// `ClearFirst` the one that was set first. Each means a timer whose key was not used yet.
+/// A call of the timers. Of several timers with a name, `Clear` uses the key of the last, and
+/// `ClearFirst` the key of the first. No key is used twice.
 #[derive(Clone, Copy)]
 pub enum Call {
     Set(Duration, &'static str),

@@ -67,7 +67,8 @@ fn call<'l>(jobs: &[Job], lines: impl Iterator<Item = (usize, &'l str)>) -> Resu
     };
     if run.ended < jobs.len() {
         return Err(format!(
-            "line {number}: `all` was over at {at}, when {} of the {} jobs had ended; join each task",
+            "line {number}: `all` was over at {at}, when {} of the {} jobs had ended; join each \
+             task",
             run.ended,
             jobs.len()
         ));

@@ -39,7 +39,10 @@ pub fn check(work: &Work) -> Result<(), String> {
         compare(notes, &right)
             .and_then(|()| one_after_the_other(&lines, notes))
             .and_then(|()| interrupt_of_the_last(&lines, notes, right.end))
-            .map_err(|wrong| format!("call {}: {wrong}", nth + 1))?;
+            .map_err(|(line, wrong)| match line {
+                Some(seq) => format!("call {}, line #{seq:04}: {wrong}", nth + 1),
+                None => format!("call {}: {wrong}", nth + 1),
+            })?;
         start = right.at;
     }
     Ok(())
@@ -73,26 +76,36 @@ fn right(call: &Call, start: Duration) -> Right {
     }
 }
 
+/// A fault of a call: the number of its line in the log, if there is one, and the sentence.
+type Fault = (Option<u64>, String);
+
 /// Compares the notes of a call with what it should do.
-fn compare(notes: &[&Line<'_>], right: &Right) -> Result<(), String> {
+fn compare(notes: &[&Line<'_>], right: &Right) -> Result<(), Fault> {
     let begun: Vec<&&Line<'_>> = notes.iter().filter(|note| note.word(0) == "attempt").collect();
     let result = notes.iter().find(|note| ["value", "no"].contains(&note.word(0)));
     for (nth, note) in begun.iter().enumerate() {
         let n = nth + 1;
+        let fault = |wrong| Err((Some(note.seq), wrong));
         let Some(at) = right.attempts.get(nth) else {
-            return Err(one_more(n, note, right));
+            return fault(one_more(n, note, right));
         };
         if note.word(1) != n.to_string() {
-            return Err(format!("`fetch({})` at {}; expected `fetch({n})`", note.word(1), note.at));
+            return fault(format!(
+                "`fetch({})` at {}; expected `fetch({n})`",
+                note.word(1),
+                note.at
+            ));
         }
         if u128::from(note.at.as_micros()) != at.as_micros() {
-            return Err(format!("attempt {n} begins at {}, and not at {}", note.at, shown(*at)));
+            return fault(format!("attempt {n} begins at {}, and not at {}", note.at, shown(*at)));
         }
     }
     match (result, begun.len()) {
-        (_, 0) => Err("it makes no attempt".to_owned()),
-        (None, _) => Err("`attempts` has not returned".to_owned()),
-        (Some(result), count) => compare_end(result, count, right),
+        (_, 0) => Err((None, "it makes no attempt".to_owned())),
+        (None, _) => Err((None, "`attempts` has not returned".to_owned())),
+        (Some(result), count) => {
+            compare_end(result, count, right).map_err(|wrong| (Some(result.seq), wrong))
+        }
     }
 }
 
@@ -140,7 +153,7 @@ fn compare_end(result: &Line<'_>, count: usize, right: &Right) -> Result<(), Str
 }
 
 /// An attempt is over before the next one, or the call, also if it has a task of its own.
-fn one_after_the_other(lines: &[Line<'_>], notes: &[&Line<'_>]) -> Result<(), String> {
+fn one_after_the_other(lines: &[Line<'_>], notes: &[&Line<'_>]) -> Result<(), Fault> {
     let is_step = |note: &&&Line<'_>| ["attempt", "value", "no"].contains(&note.word(0));
     let steps: Vec<&&Line<'_>> = notes.iter().filter(is_step).collect();
     for pair in steps.windows(2) {
@@ -149,51 +162,52 @@ fn one_after_the_other(lines: &[Line<'_>], notes: &[&Line<'_>]) -> Result<(), St
         if attempt.task != next.task
             && !lines.iter().any(|line| is_exit(line) && line.seq < next.seq)
         {
-            return Err(format!(
+            let wrong = format!(
                 "{} goes on in task {} at {}, when its time is up; the timeout ends only waits of \
                  your task",
                 attempt.detail(),
                 attempt.task,
                 next.at
-            ));
+            );
+            return Err((Some(next.seq), wrong));
         }
     }
     Ok(())
 }
 
 /// The interrupt that leaves the call is that of its last attempt.
-fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), String> {
-    let last = notes.iter().rfind(|note| note.word(0) == "attempt");
-    let Some(last) = last.filter(|_| !matches!(end, End::Value(_))) else { return Ok(()) };
-    // The caller's scope closes with the interrupt, just before the result is noted.
+fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> Result<(), Fault> {
+    let mut attempts = notes.iter().filter(|note| note.word(0) == "attempt");
+    let last = attempts.next_back().filter(|_| !matches!(end, End::Value(_)));
     let result = notes.iter().find(|note| note.word(0) == "no");
-    let close = lines.iter().rfind(|line| {
-        line.word(0) == "unset_timeout" && result.is_some_and(|result| line.seq < result.seq)
-    });
-    let scope = close.and_then(|close| close.words().find_map(|word| word.strip_prefix("scope=")));
-    let fired = lines.iter().find(|line| line.verb == "fire" && Some(line.word(0)) == scope);
-    match (scope, fired) {
-        (Some(scope), Some(fired)) if fired.seq < last.seq => Err(format!(
-            "it returns the interrupt of scope {scope}, which fired at {}, before {1}; return the \
-             interrupt of {1}",
-            fired.at,
-            last.detail()
-        )),
-        (Some(scope), _) if end == End::ThirdTimeout => {
-            let before =
-                notes.iter().rfind(|note| note.word(0) == "attempt" && note.seq < last.seq);
-            let is_set = |line: &&Line<'_>| {
-                line.word(0) == "set_timeout" && line.words().any(|word| word == scope)
-            };
-            match (before, lines.iter().find(is_set)) {
-                (Some(before), Some(set)) if set.seq < before.seq => Err(format!(
-                    "it returns the interrupt of scope {scope}, which was set before {}; give {1} \
-                     a timeout of its own, and return its interrupt",
-                    before.detail(),
-                    last.detail()
-                )),
-                _ => Ok(()),
-            }
+    let (Some(last), Some(result)) = (last, result) else { return Ok(()) };
+    // The caller's scope closes with the interrupt, just before the result is noted.
+    let is_close = |line: &&Line<'_>| line.word(0) == "unset_timeout" && line.seq < result.seq;
+    let Some(close) = lines.iter().rfind(is_close) else { return Ok(()) };
+    let Some(scope) = close.words().find_map(|word| word.strip_prefix("scope=")) else {
+        return Ok(());
+    };
+    let (line, last_attempt) = (Some(close.seq), last.detail());
+    let fired = lines.iter().find(|line| line.verb == "fire" && line.word(0) == scope);
+    if let Some(fired) = fired.filter(|fired| fired.seq < last.seq) {
+        let wrong = format!(
+            "it returns the interrupt of scope {scope}, which fired at {}, before {last_attempt}; \
+             return the interrupt of {last_attempt}",
+            fired.at
+        );
+        return Err((line, wrong));
+    }
+    let is_set =
+        |line: &&Line<'_>| line.word(0) == "set_timeout" && line.words().any(|word| word == scope);
+    let before = attempts.next_back().filter(|_| end == End::ThirdTimeout);
+    match (before, lines.iter().find(is_set)) {
+        (Some(before), Some(set)) if set.seq < before.seq => {
+            let wrong = format!(
+                "it returns the interrupt of scope {scope}, which is around {} too; return the \
+                 interrupt of a timeout around {last_attempt} alone",
+                before.detail()
+            );
+            Err((line, wrong))
         }
         _ => Ok(()),
     }

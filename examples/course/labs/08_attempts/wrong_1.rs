@@ -1,4 +1,4 @@
-// says: call 2: attempt 3 begins at 4.000000, although the deadline of the caller has passed; a `timeout-cancellation` is not yours: return it
+// says: call 2, line #0045: attempt 3 begins at 4.000000, although the deadline of the caller has passed; a `timeout-cancellation` is not yours: return it
 // demand: Every other interrupt is returned at once.
 //! Yours: three attempts, each with a timeout of its own.
 

@@ -1,4 +1,4 @@
-// says: call 7: attempt 2 begins at 10.330000, although the deadline of the caller has passed; a `timeout-cancellation` is not yours: return it
+// says: call 7, line #0149: attempt 2 begins at 10.330000, although the deadline of the caller has passed; a `timeout-cancellation` is not yours: return it
 // demand: Every other interrupt is returned at once.
 //! Yours: three attempts, each with a timeout of its own.
 

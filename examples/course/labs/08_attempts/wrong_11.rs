@@ -1,4 +1,4 @@
-// says: call 2: it returns the interrupt of scope s6, which fired at 3.500000, before attempt 2; return the interrupt of attempt 2
+// says: call 2, line #0044: it returns the interrupt of scope s6, which fired at 3.500000, before attempt 2; return the interrupt of attempt 2
 // demand: Every other interrupt is returned at once.
 //! Yours: three attempts, each with a timeout of its own.
 

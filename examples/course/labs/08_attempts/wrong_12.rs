@@ -1,4 +1,4 @@
-// says: call 1: attempt 1 goes on in task 2 at 1.000000, when its time is up; the timeout ends only waits of your task
+// says: call 1, line #0021: attempt 1 goes on in task 2 at 1.000000, when its time is up; the timeout ends only waits of your task
 // demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 

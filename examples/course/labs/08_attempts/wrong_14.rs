@@ -1,4 +1,4 @@
-// says: call 3: it returns the interrupt of scope s10, which was set before attempt 2; give attempt 3 a timeout of its own, and return its interrupt
+// says: call 3, line #0071: it returns the interrupt of scope s10, which is around attempt 2 too; return the interrupt of a timeout around attempt 3 alone
 // demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 

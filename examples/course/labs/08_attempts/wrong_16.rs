@@ -1,4 +1,4 @@
-// says: call 5: attempt 1 returned 4000000001, and the call ends with `value 10241`
+// says: call 5, line #0087: attempt 1 returned 4000000001, and the call ends with `value 10241`
 // demand: The value is that of the attempt.
 //! Yours: three attempts, each with a timeout of its own.
 

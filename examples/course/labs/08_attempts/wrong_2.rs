@@ -1,4 +1,4 @@
-// says: call 1: attempt 1 returned a value at 2.000000; each attempt must be under a timeout of 1 s of its own
+// says: call 1, line #0013: attempt 1 returned a value at 2.000000; each attempt must be under a timeout of 1 s of its own
 // demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 

@@ -1,4 +1,4 @@
-// says: call 1: attempt 1 timed out after 1 s, and the call ends with `no value: UncaughtTimeout`; your own timeout is handled where it belongs: try again
+// says: call 1, line #0013: attempt 1 timed out after 1 s, and the call ends with `no value: UncaughtTimeout`; your own timeout is handled where it belongs: try again
 // demand: Your own timeout is tried again.
 //! Yours: three attempts, each with a timeout of its own.
 

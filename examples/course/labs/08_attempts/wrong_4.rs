@@ -1,4 +1,4 @@
-// says: call 3: attempt 4 begins at 7.000000, and three attempts are the most; if the third times out, return its interrupt
+// says: call 3, line #0070: attempt 4 begins at 7.000000, and three attempts are the most; if the third times out, return its interrupt
 // demand: Three attempts are the most.
 //! Yours: three attempts, each with a timeout of its own.
 

@@ -1,4 +1,4 @@
-// says: call 3: attempt 3 returned a value at 8.000000; each attempt must be under a timeout of 1 s of its own
+// says: call 3, line #0066: attempt 3 returned a value at 8.000000; each attempt must be under a timeout of 1 s of its own
 // demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 

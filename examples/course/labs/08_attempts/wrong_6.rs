@@ -1,4 +1,4 @@
-// says: call 3: attempt 3 timed out, and the call ends with `value 0`; return the interrupt of attempt 3
+// says: call 3, line #0070: attempt 3 timed out, and the call ends with `value 0`; return the interrupt of attempt 3
 // demand: Three attempts are the most.
 //! Yours: three attempts, each with a timeout of its own.
 

@@ -1,4 +1,4 @@
-// says: call 4: attempt 3 begins at 6.180000, although attempt 2 failed by a timeout inside of `fetch`; an `uncaught-timeout` is not yours: return it
+// says: call 4, line #0076: attempt 3 begins at 6.180000, although attempt 2 failed by a timeout inside of `fetch`; an `uncaught-timeout` is not yours: return it
 // demand: Every other interrupt is returned at once.
 //! Yours: three attempts, each with a timeout of its own.
 

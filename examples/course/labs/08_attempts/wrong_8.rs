@@ -1,4 +1,4 @@
-// says: call 2: attempt 2 returned 7, and the call ends with `value 2`
+// says: call 2, line #0031: attempt 2 returned 7, and the call ends with `value 2`
 // demand: The value is that of the attempt.
 //! Yours: three attempts, each with a timeout of its own.
 

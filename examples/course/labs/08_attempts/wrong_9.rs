@@ -1,4 +1,4 @@
-// says: call 3: it returns the interrupt of scope s9, which fired at 5.000000, before attempt 3; return the interrupt of attempt 3
+// says: call 3, line #0069: it returns the interrupt of scope s9, which fired at 5.000000, before attempt 3; return the interrupt of attempt 3
 // demand: Three attempts are the most.
 //! Yours: three attempts, each with a timeout of its own.
 
