@@ -51,10 +51,11 @@ fn is_note(line: &Line<'_>, text: &str) -> bool {
     line.verb == "note" && line.detail() == text
 }
 
-/// The receiver asks nothing of the kernel.
+/// The receiver asks nothing of the kernel. Its task notes only the result.
 fn only_a_waker(receiving: &Receiving<'_>) -> Result<(), String> {
     let is_request = |line: &&&Line<'_>| match line.verb {
         "block" => line.word(0) != "waker",
+        "note" => !["value", "closed"].contains(&line.word(0)),
         verb => verb == "trap",
     };
     match receiving.own.iter().find(is_request) {
@@ -64,7 +65,7 @@ fn only_a_waker(receiving: &Receiving<'_>) -> Result<(), String> {
              keeps its waker, and is polled when the sender has called it",
             line.seq,
             receiving.task,
-            line.word(0)
+            if line.verb == "note" { line.verb } else { line.word(0) }
         )),
     }
 }

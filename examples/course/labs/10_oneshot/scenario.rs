@@ -18,7 +18,7 @@ pub fn of(seed: u64) -> Vec<Channel> {
     let (wakes, times, values) = match seed {
         0 => (vec![10], [20, 30, 40, 50], [1, 2, 4, 5]),
         // Two or three at a time.
-        1 => ((0..80).map(|nth| 5 + nth * 2 / 5).collect(), [37, 14, 25, 3], [u32::MAX, 0, 7, 0]),
+        1 => ((0..80).map(|nth| 5 + nth * 2 / 5).collect(), [37, 38, 25, 3], [u32::MAX, 0, 7, 0]),
         _ => {
             let times = [1, 2, 3, 4].map(|nth| 10 + draw(seed, nth, 50));
             let wakes = (0..=draw(seed, 5, 3)).map(|nth| 1 + draw(seed, 6 + nth, 9));
@@ -27,12 +27,14 @@ pub fn of(seed: u64) -> Vec<Channel> {
             (wakes.collect(), times, values.map(|value| value as u32))
         }
     };
+    // On the page, only `parked` is woken without a reason.
+    let others = if seed > 0 { wakes.clone() } else { Vec::new() };
     let channel = |task, at, value| Channel { task, wakes: Vec::new(), at, value };
     let mut channels = vec![
         channel("early", 0, Some(values[0])),
         channel("gone", 0, None),
         Channel { wakes, ..channel("parked", times[0], Some(values[1])) },
-        channel("closed", times[1], None),
+        Channel { wakes: others, ..channel("closed", times[1], None) },
         channel("heir", times[2], Some(values[2])),
         channel("nobody", times[3], Some(values[3])),
     ];

@@ -1,4 +1,4 @@
-// says: line #0356: `closed` gets `value 0`, and `closed` is right: `main` did `drop the sender of closed` in line #0348; each channel has a value of its own, or none
+// says: line #0717: `closed` gets `value 110`, and `closed` is right: `main` did `drop the sender of closed` in line #0709; each channel has a value of its own, or none
 // demand: Each task gets what is right.
 //! Yours: a channel for one value.
 
