@@ -75,7 +75,8 @@ pub fn check(work: &Work) -> Result<(), String> {
 }
 
 fn none_is_accepted(shutdown: &Shutdown<'_>) -> Result<(), String> {
-    let mut after = shutdown.lines.iter().filter(|line| line.seq > shutdown.begin.seq);
+    // If the timer of the acceptor fired in this turn, a cancellation comes too late for it.
+    let mut after = shutdown.lines.iter().filter(|line| line.at > shutdown.begin.at);
     match after.find(|line| line.verb == "spawn" && line.name().starts_with("late")) {
         None => Ok(()),
         Some(line) => Err(format!(
@@ -96,7 +97,12 @@ fn no_request_begins(shutdown: &Shutdown<'_>, open: &[(String, State)]) -> Resul
     };
     let (seq, at, name, number) = (line.seq, line.at, line.name(), line.word(1));
     let is_idle = open.iter().any(|(task, state)| task == name && *state == State::Idle);
+    let mut spawns = shutdown.lines.iter().filter(|line| line.verb == "spawn");
     let why = match is_idle {
+        true if spawns.any(|line| line.name() == name && line.seq > shutdown.begin.seq) => {
+            "the acceptor accepted it at this moment: cancel the acceptor first, and then take the \
+             connections"
+        }
         true => "it was idle then, so it can be cancelled at once",
         false => "the connection was not told that its answer is the last",
     };
@@ -129,14 +135,17 @@ fn answered(shutdown: &Shutdown<'_>, task: &str, number: usize) -> Result<(), St
 
 fn idle(shutdown: &Shutdown<'_>, task: &str) -> Result<(), String> {
     let began = shutdown.begin.at;
-    let why = format!("it has waited for a request since before the shutdown began at {began}");
+    let why = format!("it was idle when the shutdown began at {began}");
     match shutdown.cancel(task) {
         Some(line) if line.at == began => Ok(()),
         Some(line) => Err(format!(
             "line #{:04}: `{task}` is cancelled at {}; {why}, so it can go at once",
             line.seq, line.at
         )),
-        None => Err(format!("`{task}` is not cancelled; {why}")),
+        None => Err(format!(
+            "line #{:04}: the shutdown is over, and `{task}` was not cancelled; {why}",
+            shutdown.over.seq
+        )),
     }
 }
 

@@ -1,4 +1,4 @@
-// says: line #0136: the shutdown is over at 12.250000, and the last connection, `long`, had ended at 12.000000 in line #0132; join the connections
+// says: line #0149: the shutdown is over at 12.700000, and the last connection, `long`, had ended at 12.500000 in line #0145; join the connections
 // demand: The shutdown ends with the last connection.
 //! Yours: a shutdown in phases.
 
