@@ -16,7 +16,8 @@ pub fn check(work: &Work) -> Result<(), String> {
     let scenario = scenario::of(work.seed);
     items(&lines, &scenario)?;
     timers(&lines)?;
-    idle(&lines, &scenario)
+    idle(&lines, &scenario)?;
+    is_worked(&lines, &scenario)
 }
 
 fn is_item(line: &Line<'_>) -> bool {
@@ -44,7 +45,9 @@ fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
     }
     let Some(cancel) = lines.iter().find(|line| line.verb == "cancel" && line.task == pump) else {
         let (done, all) = (next - 1, scenario.items);
-        let why = format!("`pump` has done {done} of its {all} items");
+        let exit = lines.iter().find(|line| line.verb == "exit" && line.task == pump);
+        let seq = exit.or(lines.last()).map_or(0, |line| line.seq);
+        let why = format!("line #{seq:04}: `pump` ends, and has done {done} of its {all} items");
         return if done == all { Ok(()) } else { Err(why) };
     };
     // The yield in which it was cancelled may have ended, so it does one more.
@@ -108,4 +111,23 @@ fn idle(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The work on the items uses the CPU, so the program lasts at least that long.
+fn is_worked(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
+    let (Some(item), Some(last)) = (lines.iter().rfind(|line| is_item(line)), lines.last()) else {
+        return Ok(());
+    };
+    let done = lines.iter().filter(|line| is_item(line)).count() as u32;
+    if last.at >= Time::ZERO + scenario.work * done {
+        return Ok(());
+    }
+    Err(format!(
+        "line #{:04}: item {} is noted, and the program ends at {}; the work on {done} items takes \
+         {} ms: do it with `bench.work`",
+        item.seq,
+        item.word(1),
+        last.at,
+        (scenario.work * done).as_millis()
+    ))
 }

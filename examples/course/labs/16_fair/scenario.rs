@@ -20,7 +20,11 @@ pub fn of(seed: u64) -> Scenario {
     let (items, work, period) = match seed {
         0 => (40, 1, 10),
         1 => (80, 4, 0),
-        _ => (80 + draw(seed, 1, 40), 4 + draw(seed, 2, 2), 7 + draw(seed, 3, 6)),
+        _ => {
+            // At least 2 ms, so that a pump may yield whenever it has had the CPU for 2 ms.
+            let work = 2 + draw(seed, 2, 4);
+            ((400 + draw(seed, 1, 80)) / work, work, 7 + draw(seed, 3, 6))
+        }
     };
     let ms = Duration::from_millis;
     // Each sleep is longer than the one before, so that no rhythm of the pump suits them all.

@@ -1,4 +1,4 @@
-// says: line #0313: item 60 was done, the second since `pump` was cancelled in #0308; the next trap that parks returns the cancellation as an error, and this error is to end the task
+// says: line #0469: item 99 was done, the second since `pump` was cancelled in #0464; the next trap that parks returns the cancellation as an error, and this error is to end the task
 // demand: A cancelled `pump` ends.
 //! Yours: the task `pump`.
 

@@ -1,4 +1,4 @@
-// says: line #0373: item 60 was done, the second since `pump` was cancelled in #0365; `foreign` returns a value that is there, and not the cancellation, which is to end the task
+// says: line #0568: item 99 was done, the second since `pump` was cancelled in #0560; `foreign` returns a value that is there, and not the cancellation, which is to end the task
 // demand: A cancelled `pump` ends.
 //! A future of another library, in `foreign`, leaves the CPU once.
 

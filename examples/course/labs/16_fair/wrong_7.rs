@@ -1,4 +1,4 @@
-// says: `pump` has done 40 of its 80 items
+// says: line #0174: `pump` ends, and has done 40 of its 80 items
 // demand: `pump` does all items itself.
 //! Yours: the task `pump`.
 
