@@ -128,7 +128,14 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     let peer = client.name;
     let mut notes = own.iter().filter(|line| line.verb == "note");
     let Some(note) = notes.next() else {
-        return Err(format!("`{peer}` is neither answered nor closed"));
+        let seq = own.last().map_or(0, |line| line.seq);
+        let why = match expected.cancelled {
+            Some(at) => format!("the server cancelled it at {at}: return this interrupt"),
+            None => "return the interrupt that ends its phase".to_owned(),
+        };
+        return Err(format!(
+            "line #{seq:04}: `{peer}` ends, and is neither answered nor closed; {why}"
+        ));
     };
     let (seq, at, is) = (note.seq, note.at, note.detail());
     let Expected { is: right, earliest, latest, .. } = *expected;

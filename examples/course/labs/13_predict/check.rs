@@ -83,6 +83,20 @@ fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), Str
         format!("line #{seq:04}: `{rest}` is no line: expected {expected}, found `{}`", error.found)
     })?;
     let is_same = line.task == right.task && line.verb == right.verb;
+    match (line.key("k"), right.key("k")) {
+        (None, Some(_)) if is_same => {
+            return Err(format!(
+                "line #{seq:04}: its ticket is missing; a line about a wait names it with `k=`"
+            ));
+        }
+        (Some(ticket), None) if is_same => {
+            return Err(format!(
+                "line #{seq:04}: `k={ticket}` is wrong; no wait is begun, completed or answered \
+                 here"
+            ));
+        }
+        _ => {}
+    }
     if !is_same || line.key("k") != right.key("k") {
         let ticket = line.key("k").map_or(String::new(), |key| format!(" k={key}"));
         let (task, name, verb) = (line.task, line.name(), line.verb);
