@@ -130,7 +130,7 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     let Some(note) = notes.next() else {
         let seq = own.last().map_or(0, |line| line.seq);
         let why = match expected.cancelled {
-            Some(at) => format!("the server cancelled it at {at}: return this interrupt"),
+            Some(at) => of_server(at),
             None => "return the interrupt that ends its phase".to_owned(),
         };
         return Err(format!(
@@ -167,13 +167,17 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     }
 }
 
+fn of_server(cancelled: Time) -> String {
+    format!(
+        "the server cancelled it at {cancelled}: return an interrupt that is not the timeout of \
+         your deadline"
+    )
+}
+
 /// Why an end is wrong.
 fn why(expected: &Expected, is: &str, at: Time) -> String {
     if let Some(cancelled) = expected.cancelled {
-        return format!(
-            "the server cancelled it at {cancelled}, and no deadline had passed: return an \
-             interrupt that is not yours"
-        );
+        return of_server(cancelled);
     }
     let Some((phase, span, from)) = expected.passed else {
         return match (is, expected.head.is_some_and(|head| at > head)) {

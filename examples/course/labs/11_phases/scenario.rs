@@ -55,6 +55,7 @@ pub fn of(seed: u64) -> Vec<Client> {
             cancelled("early", 40, vec![10], 10, 23),
             cancelled("unwanted", 10, vec![40; 2], 10, 63),
             cancelled("last", 5, vec![10], 30, 28),
+            cancelled("refused", 5, vec![60; 2], 30, 125),
         ],
         _ => vec![
             client("quick", draw(1, 1, 20), vec![draw(2, 1, 9); draw(3, 1, 10) as usize], 7),
