@@ -100,8 +100,8 @@ fn no_request_begins(shutdown: &Shutdown<'_>, open: &[(String, State)]) -> Resul
     let mut spawns = shutdown.lines.iter().filter(|line| line.verb == "spawn");
     let why = match is_idle {
         true if spawns.any(|line| line.name() == name && line.seq > shutdown.begin.seq) => {
-            "the acceptor accepted it at this moment: cancel the acceptor first, and then take the \
-             connections"
+            "the acceptor was awake then, and accepted it: look for idle connections when the \
+             acceptor has ended"
         }
         true => "it was idle then, so it can be cancelled at once",
         false => "the connection was not told that its answer is the last",

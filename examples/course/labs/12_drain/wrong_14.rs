@@ -1,4 +1,4 @@
-// says: line #0142: `late-3` begins its request 1 at 5.200000, and the shutdown began at 2.700000; the acceptor accepted it at this moment: cancel the acceptor first, and then take the connections
+// says: line #0142: `late-3` begins its request 1 at 5.200000, and the shutdown began at 2.700000; the acceptor was awake then, and accepted it: look for idle connections when the acceptor has ended
 // demand: Idle connections are cancelled at once.
 //! The connection that is accepted at the moment of the shutdown is not cancelled.
 
