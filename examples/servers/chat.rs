@@ -14,7 +14,7 @@ use net::{BufReader, Connection, Stream, TcpStream, serve};
 use serving::server::{self, Place, Server};
 use traps::channel::broadcast;
 use traps::shutdown::until_begun;
-use traps::{Either, Error, race, timeout_after};
+use traps::{Either, Error, race, timeout_after, yield_now};
 
 /// Clients at a time; others wait to be accepted.
 const CLIENTS: u32 = 1000;
@@ -56,6 +56,8 @@ async fn client(
         while let Some(line) = timeout_after(patience, lines.next()).await? {
             let said = plain(&String::from_utf8_lossy(line));
             room.send(format!("{name}: {said}\n").into())?;
+            // Many lines can come in one packet: the other clients take this one first.
+            yield_now().await?;
         }
         io::Result::Ok(())
     };

@@ -60,10 +60,19 @@ const FIRST_PORT: u16 = 32_768;
 pub trait Datagrams {
     /// Sends a datagram to `address`. Blocks while there is no room for it. Returns the number of
     /// bytes sent, which is all of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, and the interrupt that ended the wait. An address to which
+    /// nothing can be sent is an error of this datagram only, which need not end a server.
     fn send_to(&self, buf: &[u8], address: SocketAddr) -> impl Future<Output = io::Result<usize>>;
 
     /// Receives a datagram into `buf`, and the address of its sender. Blocks while there is none.
     /// The part that does not fit is lost.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, and the interrupt that ended the wait.
     fn recv_from(&self, buf: &mut [u8]) -> impl Future<Output = io::Result<(usize, SocketAddr)>>;
 
     /// Returns the local address of the socket.
