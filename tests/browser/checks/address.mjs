@@ -27,6 +27,13 @@ export default async function address(tab, world) {
     "the life of its task": true, pieces: true, "the longest leads to its line": true,
     "states with a cut card": 0,
   }, "crowd");
+  // On a telephone.
+  await tab.size(400, 800);
+  await tab.open("about:blank");
+  await tab.open(`${large}#0450?task=5`);
+  const cut = await tab.call(lifeCut);
+  must(cut === 0, `the life of a task is ${cut} px wider than its box`);
+  await tab.size(1280, 800);
   // The same line, by an address that only a reader would write.
   await tab.open("about:blank");
   await tab.open(`${small}#20?state`);
@@ -60,6 +67,12 @@ async function dump(tab, world) {
     "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.", "a hang": true,
     "counted before it": "0 0 0",
   }, log.name);
+}
+
+async function lifeCut() {
+  await opened;
+  const { scrollWidth, clientWidth } = document.getElementById("life");
+  return scrollWidth - clientWidth;
 }
 
 // A selection leaves lines out on purpose, of a dump too.
