@@ -3,12 +3,13 @@
 use testing::trace::{Line, trace};
 
 use super::scenario;
+use crate::panics;
 use crate::work::Work;
 
 /// This number of seeds is enough here.
 const ENOUGH: u64 = 100;
 /// The largest number of yields of the reader for each item.
-const YIELDS: usize = 6;
+const YIELDS: usize = 3;
 /// The method of the mailbox that stays as it is.
 const PUT: &str =
     "fn put(&self, item: u32) { self.items.borrow_mut().push_back(item); self.line.wake(1); }";
@@ -46,9 +47,9 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     if let Some(found) = found {
-        return Err(
-            lost(&lines).unwrap_or_else(|| format!("the explorer found a failure: {found}"))
-        );
+        return Err(left(&lines)
+            .or_else(|| lost(&lines))
+            .unwrap_or_else(|| format!("the explorer found a failure: {found}")));
     }
     let seeds = remark(&work.log, "# seeds ").and_then(|it| it.parse().ok()).unwrap_or(0);
     if seeds < ENOUGH {
@@ -73,6 +74,36 @@ fn remark<'t>(log: &'t str, key: &str) -> Option<&'t str> {
 /// Returns whether a reader waits in `what`. In a race the wait is an `await` line.
 fn is_of_reader(line: &Line<'_>, what: &str) -> bool {
     ["block", "await"].contains(&line.verb) && line.name() == "reader" && line.word(0) == what
+}
+
+/// A cancelled reader that has not ended, or what was lost with it.
+fn left(lines: &[Line<'_>]) -> Option<String> {
+    let cancel = lines.iter().find(|line| line.verb == "cancel" && line.name() == "reader")?;
+    let seq = cancel.seq;
+    let of_task = || lines.iter().filter(|line| line.task == cancel.task);
+    let place = of_task().filter_map(|line| line.key("at")?.rsplit_once(':')).next_back();
+    let place = place.map(|(file, line)| format!("{}:{line}", panics::of_student(file)));
+    let place = place.unwrap_or_default();
+    if !of_task().any(|line| line.verb == "exit") {
+        return Some(format!(
+            "line #{seq:04}: `reader` is cancelled here and does not end; it waits at {place}, and \
+             `get` is to return the interrupt that ends this wait"
+        ));
+    }
+    let count = |what: &str, item: &str| {
+        let is_it =
+            |line: &&Line<'_>| (line.verb, line.word(0), line.word(1)) == ("note", what, item);
+        lines.iter().filter(is_it).count()
+    };
+    let mut puts = lines.iter().filter(|line| line.verb == "note" && line.word(0) == "put");
+    let item = puts.find(|line| count("got", line.word(1)) < count("put", line.word(1)))?.word(1);
+    let is_ended = |line: &&Line<'_>| line.outcome().is_some_and(|it| it.starts_with("!cancelled"));
+    let ended = of_task().rfind(is_ended).map_or(seq, |line| line.seq);
+    Some(format!(
+        "line #{ended:04}: the cancellation of #{seq:04} ends `get` at {place}, and item {item} is \
+         lost: no reader gets it; after the wake of its wait, `get` must take the item and return \
+         it without another `await`"
+    ))
 }
 
 /// The item that came between a look and a wait.

@@ -1,4 +1,4 @@
-// says: line #0030: your task 4 `reader` panicked at src/given.rs:40: `get` gives 1, and the first item there is 40
+// says: line #0030: your task 4 `reader` panicked at src/given.rs:64: `get` gives 1, and the first item there is 40
 // demand: Each item in its order.
 //! The items of the page, counted and not read.
 

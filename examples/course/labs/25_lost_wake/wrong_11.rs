@@ -1,4 +1,4 @@
-// says: line #0197: `reader` has yielded more than 18 times for 3 items, and is ready in every turn; wait for the writer's wake instead
+// says: line #0107: `reader` has yielded more than 9 times for 3 items, and is ready in every turn; wait for the writer's wake instead
 // demand: A wake, and no clock.
 //! A race of the wait with a yield: if the wake is lost, the next turn finds the item.
 

@@ -1,4 +1,4 @@
-// says: line #0068: `reader` has yielded more than 18 times for 3 items, and is ready in every turn; wait for the writer's wake instead
+// says: line #0041: `reader` has yielded more than 9 times for 3 items, and is ready in every turn; wait for the writer's wake instead
 // demand: A wake, and no clock.
 //! Yours: the mailbox, and the seeds.
 

@@ -1,4 +1,4 @@
-// says: line #0036: your task 4 `reader` panicked at src/given.rs:40: `get` gives 10, and the first item there is 40
+// says: line #0036: your task 4 `reader` panicked at src/given.rs:64: `get` gives 10, and the first item there is 40
 // demand: Each item in its order.
 //! The last item comes first if there are two.
 

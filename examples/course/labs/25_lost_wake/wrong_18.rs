@@ -1,0 +1,46 @@
+// says: line #0051: `reader` has yielded more than 9 times for 3 items, and is ready in every turn; wait for the writer's wake instead
+// demand: A wake, and no clock.
+//! Five looks, one turn after the other, before each wait.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use traps::{Interrupt, WaitQueue, yield_now};
+
+/// The seeds to explore.
+pub fn seeds() -> RangeInclusive<u64> {
+    1..=200
+}
+
+#[derive(Default)]
+pub struct Mailbox {
+    items: RefCell<VecDeque<u32>>,
+    line: WaitQueue,
+}
+
+impl Mailbox {
+    pub fn put(&self, item: u32) {
+        self.items.borrow_mut().push_back(item);
+        self.line.wake(1);
+    }
+
+    pub async fn get(&self) -> Result<u32, Interrupt> {
+        loop {
+            for _ in 0..5 {
+                if let Some(item) = self.take() {
+                    return Ok(item);
+                }
+                yield_now().await?;
+            }
+            if let Some(item) = self.take() {
+                return Ok(item);
+            }
+            self.line.wait().await?;
+        }
+    }
+
+    fn take(&self) -> Option<u32> {
+        self.items.borrow_mut().pop_front()
+    }
+}
