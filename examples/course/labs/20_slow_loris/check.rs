@@ -2,6 +2,7 @@
 //! served.
 
 use testing::trace::{Line, trace};
+use traps::Time;
 
 use super::scenario::{self, Scenario};
 use crate::work::Work;
@@ -42,9 +43,13 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     for client in [loris, silent] {
-        is_ended_by_deadline(&scenario, &lines, client)?;
+        is_ended_by_deadline(&lines, client)?;
     }
-    CONNECTIONS.iter().try_for_each(|(_, task)| has_one_deadline(&lines, task))
+    for (_, task) in CONNECTIONS {
+        has_one_deadline(&lines, task)?;
+        is_limited(&scenario, &lines, task)?;
+    }
+    Ok(())
 }
 
 /// The requests that were answered are those of the honest client, or all that the loris sends.
@@ -59,8 +64,8 @@ fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
         }
         if expected.next() != Some(&answered) {
             return Err(format!(
-                "line #{:04}: `{}` answers `{answered}`, which no client has requested; a request \
-                 ends with the end of its line",
+                "line #{:04}: `{}` answers `{answered:.80}`, which no client has requested; a \
+                 request ends with the end of its line",
                 line.seq,
                 line.name()
             ));
@@ -69,16 +74,11 @@ fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-/// The deadline of the connection ended it, when the time was over.
-fn is_ended_by_deadline(
-    scenario: &Scenario,
-    lines: &[Line<'_>],
-    client: &Line<'_>,
-) -> Result<(), String> {
+/// The deadline of the connection ended it.
+fn is_ended_by_deadline(lines: &[Line<'_>], client: &Line<'_>) -> Result<(), String> {
     let name = client.name();
     let of = CONNECTIONS.iter().find(|(each, _)| *each == name);
     let task = of.map_or("", |(_, task)| task);
-    let limit = scenario.limit.as_secs_f64();
     let Some((fire, set)) = fired(lines, task) else {
         return Err(format!(
             "line #{:04}: `{name}` is cut off, but no deadline of `{task}` fired before; a client \
@@ -94,19 +94,33 @@ fn is_ended_by_deadline(
             fire.seq, set.seq
         ));
     }
-    let run = lines.iter().find(|line| line.verb == "run" && line.name() == task);
-    let start = match answers_first(scenario, lines, task) {
-        Some(line) => line.at + scenario.answer,
-        None => run.map_or(set.at, |run| run.at),
-    };
-    let took = fire.at.since(start);
-    if took != scenario.limit {
-        return Err(format!(
-            "line #{:04}: the request of `{name}` is ended {} s after the server began to wait for \
-             its first byte; a request may take {limit} s",
-            fire.seq,
-            took.as_secs_f64()
-        ));
+    Ok(())
+}
+
+/// While the task waits for a part of a request, its deadline is in force, and is the limit after
+/// the start of the wait for the first byte.
+fn is_limited(scenario: &Scenario, lines: &[Line<'_>], task: &str) -> Result<(), String> {
+    let (mut start, mut until) = (Time::ZERO, None);
+    for line in lines.iter().filter(|line| line.name() == task) {
+        match line.verb {
+            "note" if line.word(0) == "answers" => start = line.at + scenario.answer,
+            "arm" => until = line.key("until"),
+            "disarm" => until = None,
+            // In a race the wait is an `await` line.
+            "block" | "await" if line.word(0) == "pipe" => {
+                let right = (start + scenario.limit).to_string();
+                if until != Some(&right) {
+                    return Err(format!(
+                        "line #{:04}: `{task}` waits here for a request, and has done so since \
+                         {start}; its deadline is {}, and with a limit of {} s it must be {right}",
+                        line.seq,
+                        until.unwrap_or("not armed"),
+                        scenario.limit.as_secs_f64()
+                    ));
+                }
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ async fn honest(mut stream: PipeEnd, scenario: Scenario) -> io::Result<()> {
         }
         is_sent &= stream.write_all(b"\n").await.is_ok();
         if !is_sent || !has_answer(&mut stream).await {
-            note(format!("is cut off in its request for {request}"));
+            note(format!("is cut off in its request for {request:.80}"));
             return Ok(());
         }
     }

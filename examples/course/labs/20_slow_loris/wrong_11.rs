@@ -1,4 +1,4 @@
-// says: line #0202: the request of `loris` is ended 10 s after the server began to wait for its first byte; a request may take 16.300003 s
+// says: line #0023: `conn-1` waits here for a request, and has done so since 0.000000; its deadline is 10.000000, and with a limit of 16.300003 s it must be 16.300003
 // demand: The limit is exact.
 //! The limit of the page in place of that which `serve` was given.
 

@@ -1,4 +1,4 @@
-// says: line #0251: the request of `loris` is ended 20.5 s after the server began to wait for its first byte; a request may take 10 s
+// says: line #0048: `conn-1` waits here for a request, and has done so since 0.000000; its deadline is 20.500000, and with a limit of 10 s it must be 10.000000
 // demand: The limit is exact.
 //! The limit is twice as long for a client that has sent something.
 

@@ -1,4 +1,4 @@
-// says: line #0647: the loris held its connection until 128.650000, and no deadline was in force since its first request: each request has a limit
+// says: line #0128: `conn-2` waits here for a request, and has done so since 9.000000; its deadline is not armed, and with a limit of 10 s it must be 19.000000
 // demand: The limit is exact.
 //! Only the first request has a limit: a client that has sent one is no loris.
 

@@ -1,4 +1,4 @@
-// says: line #0426: the request of `loris` is ended 60 s after the server began to wait for its first byte; a request may take 60.038851 s
+// says: line #0023: `conn-1` waits here for a request, and has done so since 0.000000; its deadline is 60.000000, and with a limit of 60.038851 s it must be 60.038851
 // demand: The limit is exact.
 //! A server with a largest limit, a minute.
 
