@@ -77,19 +77,20 @@ fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
     let mut runs = of_asker().filter(|line| line.verb == "run");
     let last = runs.rfind(|line| closed.is_none_or(|closed| line.seq < closed));
     match (of_asker().find(|line| line.verb == "late"), last) {
-        (Some(late), _) => format!(
-            "line #{:04}: the scope was closed late, but there was no race: when the deadline \
-             {deadline} passed, the asker did not wait, it had the CPU itself; another task must \
-             hold the CPU while the asker is ready",
-            late.seq
+        (Some(late), Some(run)) => format!(
+            "line #{:04}: the scope was closed late, but there was no race: the deadline \
+             {deadline} passed in the turn in which the asker runs, in #{:04}, and the kernel \
+             looks at its timers only between turns; the CPU must be held past the deadline in \
+             the turn of `send`, while the asker is only ready",
+            late.seq, run.seq
         ),
-        (None, Some(run)) => format!(
+        (_, Some(run)) => format!(
             "line #{:04}: the asker runs at {}, before its deadline {deadline}, and its wait is \
              over, so the timeout had no part in it; after `send`, the sender must hold the CPU \
              until the deadline has passed",
             run.seq, run.at
         ),
-        (None, None) => "the log has no `race` line, because the asker did not wait at all".into(),
+        (_, None) => "the log has no `race` line, because the asker did not wait at all".into(),
     }
 }
 

@@ -13,13 +13,16 @@ pub struct Scenario {
     pub answer: u32,
 }
 
+/// A century, in microseconds: longer than any number that a solution would assume.
+const CENTURY: u64 = 100 * 365 * 86_400 * 1_000_000;
+
 /// The scenario of a seed.
 pub fn of(seed: u64) -> Scenario {
     let (patience, answer) = match seed {
         0 => (20_000, 42),
         1 => (3_000, 7),
-        // More than an hour, and an odd number of microseconds.
-        _ => (3_600_000_001 + 2 * draw(seed, 1, 1_000_000_000), 100 + draw(seed, 2, 900) as u32),
+        // More than a century, and an odd number of microseconds.
+        _ => (CENTURY + 1 + 2 * draw(seed, 1, CENTURY), 100 + draw(seed, 2, 900) as u32),
     };
     Scenario { patience: Duration::from_micros(patience), answer }
 }

@@ -1,4 +1,4 @@
-// says: line #0015: the asker runs at 60.000000, before its deadline 4637.463077, and its wait is over, so the timeout had no part in it; after `send`, the sender must hold the CPU until the deadline has passed
+// says: line #0015: the asker runs at 60.000000, before its deadline 3153603037.463077, and its wait is over, so the timeout had no part in it; after `send`, the sender must hold the CPU until the deadline has passed
 // demand: A race that the value wins.
 //! The sender computes for long enough, whatever the patience of an asker is.
 

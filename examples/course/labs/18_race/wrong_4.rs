@@ -1,4 +1,4 @@
-// says: line #0013: the scope was closed late, but there was no race: when the deadline 0.020000 passed, the asker did not wait, it had the CPU itself; another task must hold the CPU while the asker is ready
+// says: line #0013: the scope was closed late, but there was no race: the deadline 0.020000 passed in the turn in which the asker runs, in #0010, and the kernel looks at its timers only between turns; the CPU must be held past the deadline in the turn of `send`, while the asker is only ready
 // demand: A race that the value wins.
 //! The asker does the work itself, so no task gives it a value while it waits.
 
