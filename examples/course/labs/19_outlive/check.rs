@@ -30,7 +30,8 @@ pub fn check(work: &Work) -> Result<(), String> {
     match find("orphan") {
         Some(orphan) if end.seq > orphan.seq => {
             is_no_guess(&lines, abandon, end)?;
-            has_worked(&work.log)
+            has_worked(&work.log)?;
+            has_returned(end)
         }
         _ => Err(too_soon(job, abandon, end)),
     }
@@ -95,10 +96,8 @@ fn gives_up_in_time(
         return Ok(());
     }
     Err(format!(
-        "line #{:04}: the caller gives up after {} ms; its patience is {} ms",
-        abandon.seq,
-        waited.as_micros() as f64 / 1e3,
-        scenario.patience.as_millis()
+        "line #{:04}: the caller gives up after {waited:?}; its patience is {:?}",
+        abandon.seq, scenario.patience
     ))
 }
 
@@ -142,6 +141,19 @@ fn has_worked(log: &str) -> Result<(), String> {
             "`work` was called {times} times; the job is to call it once, and the work sets the \
              event at its end"
         )),
+    }
+}
+
+/// `caller` has returned `Ok`: it was asked to give up, so its timeout is no failure.
+fn has_returned(end: &Line<'_>) -> Result<(), String> {
+    match end.detail().strip_prefix("the caller has failed: ") {
+        Some(error) => Err(format!(
+            "line #{:04}: `caller` returns the error `{}`; the timeout was to be expected, so \
+             return `Ok` once the thread has ended",
+            end.seq,
+            error.split(", set at").next().unwrap_or(error)
+        )),
+        None => Ok(()),
     }
 }
 

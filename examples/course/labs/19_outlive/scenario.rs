@@ -22,5 +22,7 @@ pub fn of(seed: u64) -> Scenario {
         _ => (2 + draw(seed, 1, 30), 100 * 365 * 24 * 3_600_000 + draw(seed, 2, 500)),
     };
     let ms = Duration::from_millis;
-    Scenario { patience: ms(patience), takes: ms(patience + more) }
+    // No whole number of milliseconds, except on the page.
+    let patience = ms(patience) + Duration::from_micros(seed);
+    Scenario { patience, takes: patience + ms(more) }
 }

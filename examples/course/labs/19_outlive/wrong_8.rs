@@ -1,4 +1,4 @@
-// says: line #0011: the caller gives up after 5 ms; its patience is 12 ms
+// says: line #0011: the caller gives up after 5ms; its patience is 12.001ms
 // demand: The caller gives up in time.
 //! The patience of the page in place of that which the caller was given.
 
