@@ -35,6 +35,14 @@ pub fn check(work: &Work) -> Result<(), String> {
     // With no order in work the drain may be over before the next customer comes.
     let has_begun = said(lines, "begins").next().is_some();
     if has_begun && said(lines, "is refused").next().is_none() {
+        if let Some(drain) = phase(lines, "drain").filter(|it| it.number("holds") == Some(0)) {
+            return Err(format!(
+                "line #{:04}: nothing is held when the drain begins (`holds=0`), so it is over at \
+                 once, and all remaining tasks are cancelled; a task that is to be finished has \
+                 a `hold`, and a shield is none",
+                drain.seq
+            ));
+        }
         return Err(format!(
             "line #{:04}: the shutdown begins here, and no order is refused after it",
             close.seq
