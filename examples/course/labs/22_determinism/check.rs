@@ -15,9 +15,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     }
     let orders: BTreeMap<&str, &str> = scenario::of(work.seed).into_iter().collect();
     are_served(&orders, &lines)?;
-    let notes = lines.iter().filter(|line| line.verb == "note");
-    let sold: Vec<&str> = notes.filter_map(|line| line.detail().strip_prefix("sold ")).collect();
-    are_counted(&orders, &sold)
+    are_counted(&orders, &lines)
 }
 
 /// Each customer has its own task. The tasks run side by side, in the order of their names.
@@ -80,7 +78,10 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
 }
 
 /// Each fruit is noted once, in the order of the names, with the number of its sales.
-fn are_counted(orders: &BTreeMap<&str, &str>, sold: &[&str]) -> Result<(), String> {
+fn are_counted(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), String> {
+    let notes = lines.iter().filter(|line| line.verb == "note" && line.word(0) == "sold");
+    let sold: Vec<&str> =
+        notes.clone().filter_map(|it| it.detail().strip_prefix("sold ")).collect();
     let mut counts = BTreeMap::<&str, u32>::new();
     for fruit in orders.values() {
         *counts.entry(fruit).or_default() += 1;
@@ -88,7 +89,16 @@ fn are_counted(orders: &BTreeMap<&str, &str>, sold: &[&str]) -> Result<(), Strin
     let expected: Vec<String> =
         counts.iter().map(|(fruit, count)| format!("{fruit} {count}")).collect();
     if let Some(missing) = expected.iter().find(|note| !sold.contains(&note.as_str())) {
-        return Err(format!("the runs agree, but the log has no note `sold {missing}`"));
+        let fruit = missing.split(' ').next();
+        return Err(match notes.clone().find(|line| Some(line.word(1)) == fruit) {
+            Some(line) => format!(
+                "line #{:04}: the runs agree, but the note is `{}`, and by the orders it must be \
+                 `sold {missing}`",
+                line.seq,
+                line.detail()
+            ),
+            None => format!("the runs agree, but the log has no note `sold {missing}`"),
+        });
     }
     if let Some(extra) = sold.iter().find(|note| !expected.iter().any(|each| each == *note)) {
         return Err(format!(

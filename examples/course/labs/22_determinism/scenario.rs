@@ -22,10 +22,13 @@ pub fn of(seed: u64) -> Orders {
         return [0, 1, 4, 2, 0, 1, 1, 3].into_iter().enumerate().map(order).collect();
     }
     // The names of the guests share all letters but the last.
-    let count = CUSTOMERS.len() + 200;
-    // Each fruit is ordered, and the customers after the first eight choose.
-    let fruits =
-        (0..count).map(|nth| if nth < 8 { nth } else { draw(seed, nth as u64, 8) as usize });
+    let count = CUSTOMERS.len() + if seed == 1 { 800 } else { 200 };
+    // Each fruit is ordered, and the customers after the first eight choose. In scenario 1 a byte
+    // does not hold the sales of the first fruit.
+    let fruits = (0..count).map(|nth| match nth {
+        0..8 => nth,
+        _ => (draw(seed, nth as u64, 16) as usize).saturating_sub(8),
+    });
     let mut orders: Orders = fruits.enumerate().map(order).collect();
     orders.rotate_left(draw(seed, 2, count as u64) as usize);
     orders

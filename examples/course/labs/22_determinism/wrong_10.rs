@@ -1,4 +1,4 @@
-// says: the runs agree, but the customers are spawned in another order than that of their names: `guest-82` where `guest-100` is next; an order that a hash or a list decides changes with the hash or the list
+// says: the runs agree, but the customers are spawned in another order than that of their names: `guest-724` where `guest-100` is next; an order that a hash or a list decides changes with the hash or the list
 // demand: In the order of the names.
 //! The customers are sorted by their first letters.
 

@@ -1,4 +1,4 @@
-// says: the runs agree, but the log has no note `sold apples 26`
+// says: the runs agree, but the log has no note `sold apples 53`
 // demand: Each fruit once.
 //! The fruits of the page, in the order of their names.
 

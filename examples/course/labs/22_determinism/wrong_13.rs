@@ -1,4 +1,4 @@
-// says: still missing: the same log in each run; line #1936 is the first that differs, where task 2 `main` makes its notes in another order; a sort leaves those whose keys are equal in the order in which they came
+// says: still missing: the same log in each run; line #7336 is the first that differs, where task 2 `main` makes its notes in another order; a sort leaves those whose keys are equal in the order in which they came
 // demand: In the order of the names.
 //! A sort by the first two letters of a fruit.
 

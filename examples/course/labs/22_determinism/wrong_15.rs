@@ -1,4 +1,4 @@
-// says: line #0078: the task `bob` ends before all customers have their tasks; they are to be served side by side, so spawn all tasks before you join the first
+// says: line #0074: the task `bob` ends before all customers have their tasks; they are to be served side by side, so spawn all tasks before you join the first
 // demand: Side by side.
 //! A shop with sixteen counters.
 
