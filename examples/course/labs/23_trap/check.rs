@@ -39,14 +39,22 @@ fn asked<'a>(lines: &'a [Line<'a>], answer: &Line<'_>) -> Result<&'a Line<'a>, S
             block.op()
         ));
     }
-    traps.iter().copied().find(|line| line.verb == "trap").ok_or_else(|| {
-        format!(
+    let mut made = traps.iter().copied().filter(|line| line.verb == "trap");
+    match (made.next(), made.next()) {
+        (Some(_), Some(second)) => Err(format!(
+            "line #{:04}: `{}` is the second trap of the same call; the verb makes one trap, and \
+             the call is one line of the log",
+            second.seq,
+            second.op()
+        )),
+        (Some(one), None) => Ok(one),
+        (None, _) => Err(format!(
             "line #{:04}: `{}`, and the task has made no trap since it asked; the verb is to ask \
              the kernel",
             answer.seq,
             answer.detail()
-        )
-    })
+        )),
+    }
 }
 
 /// The line of one trap, and the answer that the program noted.
@@ -137,7 +145,13 @@ fn is_counted(lines: &[Line<'_>], asked: &Line<'_>, count: usize) -> Result<(), 
     let names = lines.iter().filter(|line| line.verb == "spawn");
     let names = names.filter(|line| tasks.ready.contains(&line.task)).map(|line| line.name());
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    let names = if names.is_empty() { "none of them".to_owned() } else { names.join(", ") };
+    let names = match &names[..] {
+        [] => "none of them".to_owned(),
+        [first @ .., last] if names.len() > 20 => {
+            format!("{}, {} more and {last}", first[..5].join(", "), names.len() - 6)
+        }
+        _ => names.join(", "),
+    };
     let why = if count == ready + 1 && tasks.alive.len() != count + 1 {
         "the task that asks has the CPU, so it does not count"
     } else if count == tasks.of_turn.len() {

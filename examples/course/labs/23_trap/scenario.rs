@@ -5,6 +5,7 @@ pub fn of(seed: u64) -> u64 {
     match seed {
         0 => 0,
         1 => 3,
-        _ => 1 + seed % 9,
+        // A byte does not hold the answer.
+        _ => 300 + seed % 9,
     }
 }
