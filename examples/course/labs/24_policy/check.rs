@@ -6,12 +6,16 @@ use testing::trace::{Line, trace};
 use crate::work::Work;
 
 /// The descriptors, the task that waits for each last, and how often each is registered.
-const LAST: [(&str, &str, usize); 5] = [
+const LAST: [(&str, &str, usize); 9] = [
     ("f1", "steady", 1),
     ("f2", "resting", 2),
     ("f3", "writer", 1),
     ("f4", "pair", 1),
     ("f5", "pair", 1),
+    ("f6", "turning", 2),
+    ("f7", "yielding", 1),
+    ("f8", "both", 1),
+    ("f9", "both", 1),
 ];
 
 pub fn check(work: &Work) -> Result<(), String> {
@@ -21,7 +25,9 @@ pub fn check(work: &Work) -> Result<(), String> {
     log.nobody_is_left_waiting()?;
     log.the_first_wait_keeps_it()?;
     log.the_second_ends_it()?;
-    log.another_descriptor_ends_it()?;
+    log.a_yield_counts()?;
+    log.another_wait_ends_it("pair", "f4", "f5 read")?;
+    log.another_wait_ends_it("turning", "f6", "f6 write")?;
     LAST.iter().try_for_each(|(alias, name, times)| log.all_ends_with_the_task(alias, name, *times))
 }
 
@@ -129,16 +135,31 @@ impl<'t> Log<'t> {
         }
     }
 
-    /// `pair` waits for f5 after f4.
-    fn another_descriptor_ends_it(&self) -> Result<(), String> {
-        let is_it = |line: &&Line<'_>| line.verb == "block" && line.op() == "io f5 read";
+    /// `yielding` yields, and then sleeps.
+    fn a_yield_counts(&self) -> Result<(), String> {
+        let sleep = self.sleeps("yielding").first().map_or(Seq::MAX, |line| line.seq);
+        let is_end = |end: &&&Line<'_>| end.key("why") == Some("suspend");
+        if self.calls("unregister", "f7").iter().find(is_end).is_some_and(|end| end.seq > sleep) {
+            return Ok(());
+        }
+        Err(format!(
+            "line #{sleep:04}: `yielding` leaves the CPU here for the second time since its wake, \
+             and that does not end the registration of f7; the first time was its yield"
+        ))
+    }
+
+    /// A task that was woken for the descriptor waits for another descriptor or direction.
+    fn another_wait_ends_it(&self, name: &str, alias: &str, other: &str) -> Result<(), String> {
+        let op = format!("io {other}");
+        let is_it =
+            |line: &&Line<'_>| (line.name(), line.verb) == (name, "block") && line.op() == op;
         let wait = self.0.iter().find(is_it).map_or(Seq::MAX, |line| line.seq);
-        match self.calls("unregister", "f4").first() {
+        match self.calls("unregister", alias).first() {
             Some(end) if end.seq < wait => Ok(()),
             end => Err(format!(
-                "line #{wait:04}: `pair` waits for f5, another descriptor than f4, and f4 {}; a \
-                 wait for another descriptor ends the registration at once: look at what \
-                 `wait_unusually` does under NextSleep",
+                "line #{wait:04}: `{name}` waits for `{other}`, and it was woken for `{alias} \
+                 read`; {alias} {}; a wait for another descriptor or direction ends the \
+                 registration at once: look at what `wait_unusually` does under NextSleep",
                 end.map_or_else(
                     || "stays registered".to_owned(),
                     |end| format!("stays registered until #{:04}", end.seq)
