@@ -91,6 +91,9 @@ pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
         }
         if lab.kind == Kind::Patched {
             student::copy_crates(&scratch, None)?;
+            // The given program uses names that only this patch adds. Without it, cargo would
+            // report an error that the student has not made.
+            student::patch(lab, "skeleton.patch", &scratch)?;
         }
         program::prepare(&scratch, &target)?;
     }

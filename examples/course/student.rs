@@ -206,6 +206,8 @@ pub fn copy_crates(folder: &Path, sources: Option<&Path>) -> Result<(), String> 
 pub fn patch(lab: &Lab, file: &str, folder: &Path) -> Result<(), String> {
     let mut command = Command::new("patch");
     command.args(["-p1", "--quiet", "-i"]).arg(lab.folder.join(file)).current_dir(folder);
+    // Otherwise GNU patch would leave `.orig` files. Others have no option against that.
+    command.env("POSIXLY_CORRECT", "1");
     let ran = command.output().map_err(|error| format!("cannot run `patch`: {error}"))?;
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
     if ran.status.success() { Ok(()) } else { Err(format!("{file} does not apply: {said}")) }
