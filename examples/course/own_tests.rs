@@ -153,10 +153,11 @@ fn cargo(folder: &Path, target: &Path) -> Command {
     command
 }
 
-/// The first test that failed, in a sentence.
+/// The failed test whose name comes first, in a sentence. The order in which tests end is not the
+/// same in each run.
 fn failure(said: &str) -> Option<String> {
-    let (_, rest) = said.split_once("\n---- ")?;
-    let (name, rest) = rest.split_once(" stdout ----")?;
+    let failed = said.split("\n---- ").skip(1).filter_map(|test| test.split_once(" stdout ----"));
+    let (name, rest) = failed.min_by_key(|(name, _)| *name)?;
     let message = rest.split_once(" panicked at ").and_then(|(_, rest)| rest.split_once(":\n"));
     let (place, message) = message.unwrap_or_default();
     let file = place.split(':').next().unwrap_or_default();
