@@ -10,7 +10,8 @@ import path from "node:path";
 export const needs = ["trace", "philosophers"];
 
 const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "http_two_requests", "phases",
-  "play/lost-wake-up", "x10_a_timeout_ends_a_wait_on_a_bare_waker"];
+  "play/lost-wake-up", "x10_a_timeout_ends_a_wait_on_a_bare_waker", "http_drained_shutdown", "f28_a_token_for_each_item",
+  "limiter_beside_the_pool", "d1_one_deadline_for_all_phases"];
 
 export default async function present(tab, world) {
   const handed = new Log(path.join(root, "examples/trace/tests/handed.trace"));
