@@ -33,9 +33,13 @@ const addressing = (() => {
 
   // In a frame, the history is that of the page around it.
   function write() {
-    const address = now(), method = isJump && parent === window ? "pushState" : "replaceState";
+    const method = isJump && parent === window ? "pushState" : "replaceState";
     [timer, isJump] = [0, false];
-    if (address !== location.hash) history[method](null, "", address || location.href.split("#")[0]);
+    // The reader has given another address, and the browser is about to report it to `read`.
+    if (location.hash !== written) return;
+    document.getElementById("missing").hidden = true;
+    const address = now();
+    if (address !== written) history[method](null, "", address || location.href.split("#")[0]);
     written = location.hash;
   }
 
@@ -43,6 +47,9 @@ const addressing = (() => {
   function read() {
     if (location.hash === written) return;
     written = location.hash;
+    // What was shown before is not written over the new address.
+    clearTimeout(timer);
+    [timer, isJump] = [0, false];
     const about = trace.about ?? -1, parts = FORM.exec(written || (about < 0 ? "" : `#${digits(about)}`));
     if (!parts || !count) return written === "" ? clear() : missing(written);
     // Without a number, it is the line that a dump is about, or else the first line.

@@ -18,7 +18,8 @@ export default async function address(tab, world) {
     "a click": "#0005", "back to the panel": "#0022?state", "its panel is open": true,
     "back to the line": "#0021", "its panel is closed": true, "an unknown line":
       `There is no line #9999: this log has #0001 to #${golden("nested").seqs.at(-1)}.`,
-    "not a line": "There is no line #here", "back without a report": true, "events in view": true,
+    "its address stays": "#9999", "not a line": "There is no line #here", "back without a report": true,
+    "a step on": "#0022, no report", "events in view": true,
   }, "nested");
   await tab.open(`${large}#0450`);
   sameFacts(await tab.call(lookAround), {
@@ -157,11 +158,18 @@ async function walk() {
     await until(() => said.checkVisibility());
     return said.textContent;
   };
+  // The address of the line before, which the page writes after a pause, is not written over it.
+  timeline.choose(20, true, true);
   facts["an unknown line"] = await report("#9999");
+  await new Promise((then) => setTimeout(then, 500));
+  facts["its address stays"] = location.hash;
   history.back();
   await until(() => !said.checkVisibility());
   facts["back without a report"] = !said.checkVisibility();
   facts["not a line"] = (await report("#here")).split(":")[0];
+  timeline.choose(21, true, true);
+  await until(() => !said.checkVisibility());
+  facts["a step on"] = `${await address("#here")}, ${said.checkVisibility() ? "a report" : "no report"}`;
   // Zoom in to where there is no event.
   timeline.choose(-1, false);
   for (let n = 0; n < 40; n++) key("+");
