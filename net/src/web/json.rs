@@ -5,9 +5,9 @@ use std::io::{self, ErrorKind};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-use super::ClientResponse;
+use super::{ClientResponse, OwnedRequest};
 use crate::http::guard::memory::Growing;
-use crate::http::{Rejection, Request, Response};
+use crate::http::{Rejection, Request, RequestHead, Response};
 use crate::stream::Stream;
 
 impl Response {
@@ -54,13 +54,34 @@ impl<S: Stream> Request<'_, S> {
     /// does not parse. Also returns the errors of [`Request::body_to_vec`]; a longer body gets 413.
     /// Pass the error on by `?`.
     pub async fn json<T: DeserializeOwned>(&mut self, most: usize) -> io::Result<T> {
-        if !self.header("Content-Type").is_some_and(is_json) {
-            return Err(Rejection::new(415, "the body must be application/json\n").into());
-        }
+        expect_json(self)?;
         let body = Growing(self.body_to_vec(most).await?);
-        let value = serde_json::from_slice(&body.0);
-        Ok(value.map_err(|why| Rejection::new(400, format!("the JSON of the body: {why}\n")))?)
+        parse(&body.0)
     }
+}
+
+impl OwnedRequest {
+    /// Returns the body as a value in JSON. Needs the feature `json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the [`Rejection`]s of [`Request::json`]: 415 for the media type, 400 for the body.
+    pub fn json<T: DeserializeOwned>(&self) -> io::Result<T> {
+        expect_json(self)?;
+        parse(self.body())
+    }
+}
+
+fn expect_json(head: &RequestHead) -> io::Result<()> {
+    if head.header("Content-Type").is_some_and(is_json) {
+        return Ok(());
+    }
+    Err(Rejection::new(415, "the body must be application/json\n").into())
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    let value = serde_json::from_slice(body);
+    Ok(value.map_err(|why| Rejection::new(400, format!("the JSON of the body: {why}\n")))?)
 }
 
 impl<S: Stream> ClientResponse<'_, S> {

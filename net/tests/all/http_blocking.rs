@@ -53,6 +53,26 @@ fn a_blocking_handler_has_the_whole_request_and_a_thread() {
     assert_eq!((seen.statuses(), seen.at), (vec![413], Time::ZERO));
 }
 
+#[test]
+fn a_blocking_handler_parses_json_and_passes_its_rejections_on() {
+    fn sum(request: &OwnedRequest) -> io::Result<Response> {
+        Response::json(&request.json::<Vec<u64>>()?.iter().sum::<u64>())
+    }
+    let post = |kind: &str, body: &str| {
+        let fields = format!("Content-Type: {kind}\r\nContent-Length: {}", body.len());
+        with("POST /", &fields) + body
+    };
+    let requests = post("application/json", "[1,2]")
+        + &post("text/plain", "[1]")
+        + &post("application/json", "[1,");
+    let handler = Blocking::new(Limiter::new("sum", 2), 5, sum);
+    let seen = http_support::app::talk(sim(), Config::default(), handler, &requests);
+    assert_eq!(seen.statuses(), [200, 415, 400]);
+    for part in ["\r\n\r\n3", "must be application/json", "EOF while parsing a value at line 1"] {
+        assert!(seen.text.contains(part), "{part}: {}", seen.text);
+    }
+}
+
 /// Also for a request whose head is not the first in the buffer, and has another after it.
 #[test]
 fn a_blocking_handler_has_the_head_and_the_route_of_its_request() {
