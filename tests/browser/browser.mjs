@@ -188,9 +188,9 @@ class Tab {
     return result.value;
   }
 
-  // Calls a function in the page. It has what the page has, and of here only the arguments.
+  // Calls a function in the page. It has what the page has, `until`, and of here only the arguments.
   call(does, ...args) {
-    return this.run(`(${does})(...${JSON.stringify(args)})`);
+    return this.run(toScript(does, args));
   }
 
   // The same in the frame of the page whose address contains this, once it has loaded what it is to
@@ -207,8 +207,19 @@ class Tab {
       if (Date.now() - from > LIMIT_MS) throw new Error(`the frame ${address} does not load`);
     }
     const { executionContextId } = await this.send("Page.createIsolatedWorld", { frameId: frame.id });
-    return this.run(`(${does})(...${JSON.stringify(args)})`, executionContextId);
+    return this.run(toScript(does, args), executionContextId);
   }
+}
+
+function toScript(does, args) {
+  return `{ ${until} (${does})(...${JSON.stringify(args)}); }`;
+}
+
+// In a page: waits until something holds, but not for ever. Returns whether it does.
+async function until(holds) {
+  const late = performance.now() + 30_000;
+  while (!holds() && performance.now() < late) await new Promise((resume) => setTimeout(resume, 10));
+  return holds();
 }
 
 function toText({ text, exception }) {

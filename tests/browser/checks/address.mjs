@@ -95,7 +95,7 @@ async function causeOfLast() {
 async function ofDump() {
   await opened;
   const facts = {}, { view } = timeline, said = (name) => document.querySelector(`#present [data-part="${name}"]`);
-  for (let n = 0; !location.hash && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
+  await until(() => location.hash);
   facts["opened at"] = location.hash;
   facts["the first line in view"] = String(seqOf[firstOf(axes[view.axis].of, (each) => each >= view.from)]);
   const [before, first] = [0, 1].map((nth) => integral(everything, nth * axes[view.axis].of[placeOf(500)]));
@@ -123,9 +123,6 @@ async function walk() {
   const facts = {};
   const key = (name) => document.body.dispatchEvent(
     new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
-  const until = async (is) => {
-    for (let n = 0; !is() && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
-  };
   const address = async (was) => {
     await until(() => location.hash !== was);
     return location.hash;
@@ -164,8 +161,7 @@ async function walk() {
   await new Promise((then) => setTimeout(then, 500));
   facts["its address stays"] = location.hash;
   history.back();
-  await until(() => !said.checkVisibility());
-  facts["back without a report"] = !said.checkVisibility();
+  facts["back without a report"] = await until(() => !said.checkVisibility());
   facts["not a line"] = (await report("#here")).split(":")[0];
   timeline.choose(21, true, true);
   await until(() => !said.checkVisibility());
@@ -201,7 +197,7 @@ async function lookAround() {
   // The life of a task: its pieces are as long as the task's lines.
   const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
   key("i");
-  for (let tries = 0; !location.hash.includes("?task=") && tries < 500; tries++) await new Promise((then) => setTimeout(then, 10));
+  await until(() => location.hash.includes("?task="));
   const id = taskOf[view.chosen], { from: pieces, state } = lanes[laneOf.get(id)];
   facts["the life of its task"] = location.hash.endsWith(`?task=${id}`) && document.getElementById("life").checkVisibility();
   const times = [...document.querySelectorAll("#life tbody tr")].map((row) => Number(row.cells[1].textContent));
@@ -233,6 +229,6 @@ async function lookAround() {
 
 async function ownForm(wanted) {
   await opened;
-  for (let n = 0; location.hash !== wanted && n < 100; n++) await new Promise((then) => setTimeout(then, 10));
+  await until(() => location.hash === wanted);
   return location.hash;
 }

@@ -164,9 +164,7 @@ function scrollToPanel() {
 }
 
 async function opensAt(line) {
-  const isThere = () => document.body?.innerText.includes(`#${line}`);
-  for (let tries = 0; tries < 1000 && !isThere(); tries++) await new Promise((resume) => setTimeout(resume, 10));
-  return isThere();
+  return until(() => document.body?.innerText.includes(`#${line}`));
 }
 
 // The addresses of the frames with programs, and the first lines of all that is in code.
@@ -185,21 +183,20 @@ function scrollToFrame(nth) {
 // How many lines the log in the frame has, once it is there.
 async function answer() {
   const lines = () => /(\d+) lines/.exec(document.getElementById("status")?.textContent)?.[1];
-  for (let tries = 0; tries < 1000 && !lines(); tries++) await new Promise((resume) => setTimeout(resume, 10));
+  await until(lines);
   return Number(lines());
 }
 
 // How much of the page in the frame is below its end, once the frame has its height.
 async function hiddenHeight() {
   const hidden = () => Math.max(0, document.documentElement.offsetHeight - innerHeight);
-  for (let tries = 0; tries < 100 && hidden(); tries++) await new Promise((resume) => setTimeout(resume, 10));
+  await until(() => !hidden());
   return hidden();
 }
 
 // The texts of the results, and the theme.
 async function search() {
   const found = () => document.querySelectorAll("#mdbook-searchresults li");
-  const isThere = () => document.querySelector("#mdbook-searchresults li a");
-  for (let tries = 0; tries < 1000 && !isThere(); tries++) await new Promise((resume) => setTimeout(resume, 10));
+  await until(() => document.querySelector("#mdbook-searchresults li a"));
   return { results: [...found()].map((each) => each.textContent), theme: [...document.documentElement.classList] };
 }

@@ -73,9 +73,6 @@ async function inPage() {
     let reports = 0;
     const heard = (event) => event.data?.trapline === "at" && reports++;
     addEventListener("message", heard);
-    const until = async (is) => {
-      for (let tries = 0; !is() && tries < 500; tries++) await new Promise((resume) => setTimeout(resume, 10));
-    };
     await until(() => reports > 0);
     for (let before = 0; slide.offsetHeight > 0 && before < reports;) {
       before = reports;

@@ -92,12 +92,6 @@ const FACTS = {
 };
 
 async function inPage() {
-  // Waits until something holds, but no longer than 20 s. Returns whether it does.
-  async function until(holds) {
-    for (let tries = 0; tries < 400 && !holds(); tries++) await new Promise((done) => setTimeout(done, 50));
-    return holds();
-  }
-
   const root = document.documentElement;
   const facts = {};
   const all = (selector) => [...document.querySelectorAll(selector)];

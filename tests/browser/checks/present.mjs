@@ -190,8 +190,7 @@ async function inPage() {
   key("Home");
   for (let n = 0; n < 9; n++) key("+");
   key(" ");
-  for (let n = 0; now() === 0 && n < 500; n++) await new Promise((then) => setTimeout(then, 10));
-  keys.push(now() > 0 && part("play").textContent === "Pause");
+  keys.push(await until(() => now() > 0) && part("play").textContent === "Pause");
   key(" ");
   keys.push(part("play").textContent === "Play");
   const units = [...part("unit").options].filter(({ disabled }) => !disabled).map(({ value }) => value);

@@ -148,8 +148,7 @@ async function inPage() {
   timeline.stepTo(0);
   document.getElementById("speed").value = "20";
   key(" ");
-  for (let n = 0; view.chosen < 2 && n < 1000; n++) await new Promise((then) => setTimeout(then, 10));
-  const played = view.chosen >= 2;
+  const played = await until(() => view.chosen >= 2);
   key(" ");
   facts.plays = played && document.getElementById("play").textContent.includes("play");
 
