@@ -252,7 +252,8 @@ enum Command {
     },
     /// The Chrome trace event format, for ui.perfetto.dev
     ///
-    /// `chrome://tracing`, a page inside Chromium, opens the file too, without a network. Flows
+    /// `chrome://tracing`, a page inside Chrome, opens the file too, without a network. Recent
+    /// versions show it once `chrome://chrome-urls` has enabled the internal debugging pages. Flows
     /// lead from a run to the lines that woke its task, and on to all that they woke; a timer leads
     /// from the line that set it. Percentiles are those of the viewer, over the slices of one name.
     Perfetto(Output),
