@@ -15,7 +15,6 @@ mod flight;
 mod interrupts;
 mod longrun;
 mod many_kernels;
-mod model;
 mod outside;
 mod outside_world;
 mod real_time;

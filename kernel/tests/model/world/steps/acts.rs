@@ -3,9 +3,9 @@
 use traps::Error;
 
 use super::{task_done, tried, try_get, try_put};
-use crate::model::world::oracle::Model;
-use crate::model::world::program::Act;
-use crate::model::world::{Guard, Held, Hold, World};
+use crate::world::oracle::Model;
+use crate::world::program::Act;
+use crate::world::{Guard, Held, Hold, World};
 
 pub fn act<'w>(w: &'w World, act: Act, held: &Held<'w>) {
     w.model.borrow_mut().say(|| format!("{act:?}"));

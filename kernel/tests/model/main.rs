@@ -1,5 +1,8 @@
 //! Random programs over all primitives and channels, with timeouts, races and cancellations. Each
 //! is compared with a naive model of the results and their times.
+//!
+//! This is a binary of its own, so that the gate can run it optimized, with many more programs and
+//! without the other tests.
 
 mod world;
 

@@ -1,7 +1,7 @@
 //! What never blocks, as the model has it.
 
 use super::{CELL, CONDITION, DOOR, Model, PERMITS, QUEUE_ITEMS, QUEUE_ROOM, ROOM, Told};
-use crate::model::world::program::Op;
+use crate::world::program::Op;
 
 impl Model {
     /// A guard or a permit of that line was dropped. A reader has no permit of the door.
