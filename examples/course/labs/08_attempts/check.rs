@@ -199,8 +199,20 @@ fn interrupt_of_the_last(lines: &[Line<'_>], notes: &[&Line<'_>], end: End) -> R
     }
     let is_set =
         |line: &&Line<'_>| line.word(0) == "set_timeout" && line.words().any(|word| word == scope);
+    let set = lines.iter().find(is_set);
+    let ended = lines.iter().find(|line| line.verb == "fire" && line.seq > last.seq);
+    if let (Some(set), Some(ended)) = (set, ended)
+        && set.seq > ended.seq
+    {
+        let wrong = format!(
+            "it returns the interrupt of scope {scope}, which was opened in line #{:04}, when \
+             {last_attempt} was over; return the interrupt of {last_attempt}",
+            set.seq
+        );
+        return Err((line, wrong));
+    }
     let before = attempts.next_back().filter(|_| end == End::ThirdTimeout);
-    match (before, lines.iter().find(is_set)) {
+    match (before, set) {
         (Some(before), Some(set)) if set.seq < before.seq => {
             let wrong = format!(
                 "it returns the interrupt of scope {scope}, which is around {} too; return the \
