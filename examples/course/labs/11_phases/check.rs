@@ -6,7 +6,7 @@ use std::time::Duration;
 use testing::trace::{Line, trace};
 use traps::Time;
 
-use super::scenario::{self, Client, FIRST, HEAD, WRITE};
+use super::scenario::{self, Client, FIRST, HEAD, Stop, WRITE};
 use crate::work::{self, Work};
 
 /// A deadline may fire this late, because the table is scanned once in this time.
@@ -22,8 +22,8 @@ struct Expected {
     head: Option<Time>,
     /// The phase whose deadline passes last, and when it began.
     passed: Option<(&'static str, Duration, Time)>,
-    /// When the connection is cancelled, before it could end.
-    cancelled: Option<Time>,
+    /// When the server interrupts the connection, before it could end, and how.
+    stopped: Option<(Stop, Time)>,
 }
 
 impl Expected {
@@ -53,10 +53,11 @@ impl Expected {
             }
         }
         let mut expected =
-            Expected { is, earliest: now, latest: now + late, head, passed, cancelled: None };
-        if let Some(at) = client.cancelled.map(|at| Time::ZERO + tenths(at)) {
-            let cancelled = Some(at);
-            expected = Expected { is: "closed", earliest: at, latest: at, cancelled, ..expected };
+            Expected { is, earliest: now, latest: now + late, head, passed, stopped: None };
+        if let Some((stop, at)) = client.stopped {
+            let at = Time::ZERO + tenths(at);
+            let stopped = Some((stop, at));
+            expected = Expected { is: "closed", earliest: at, latest: at, stopped, ..expected };
         }
         expected
     }
@@ -66,7 +67,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     let lines = trace(&work.log).map_err(|error| error.to_string())?;
     for client in scenario::of(work.seed) {
         let own = work::family(&lines, client.name);
-        one_deadline(client.name, &own)?;
+        one_deadline(&client, &own)?;
         ends(&client, &Expected::of(&client), &own)?;
     }
     for client in scenario::of(work.seed) {
@@ -75,11 +76,14 @@ pub fn check(work: &Work) -> Result<(), String> {
     Ok(())
 }
 
-fn one_deadline(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
+fn one_deadline(client: &Client, own: &[&Line<'_>]) -> Result<(), String> {
+    let peer = client.name;
     let traps = |word: &'static str| {
         own.iter().filter(move |line| line.verb == "trap" && line.word(0) == word)
     };
-    if let Some(line) = traps("set_timeout").next() {
+    // The first timeout can be that of the server.
+    let given = matches!(client.stopped, Some((Stop::Timeout, _)));
+    if let Some(line) = traps("set_timeout").nth(usize::from(given)) {
         let seq = line.seq;
         return Err(format!(
             "line #{seq:04}: `{peer}` opens a timeout: that is a timer to set and to clear for \
@@ -129,8 +133,9 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     let mut notes = own.iter().filter(|line| line.verb == "note");
     let Some(note) = notes.next() else {
         let seq = own.last().map_or(0, |line| line.seq);
-        let why = match expected.cancelled {
-            Some(at) => of_server(at),
+        outlived(peer, own)?;
+        let why = match expected.stopped {
+            Some(stopped) => of_server(stopped),
             None => "return the interrupt that ends its phase".to_owned(),
         };
         return Err(format!(
@@ -151,7 +156,7 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     }
     let goes_on = own.iter().find(|line| line.verb == "block" && line.seq > seq);
     match (notes.next(), goes_on) {
-        (None, None) => Ok(()),
+        (None, None) => outlived(peer, own),
         (None, Some(line)) => Err(format!(
             "line #{:04}: the task `{}` goes on, and `{peer}` was `{is}` in line #{seq:04}; a \
              guard interrupts its own task, and no task that this one has spawned",
@@ -167,17 +172,34 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     }
 }
 
-fn of_server(cancelled: Time) -> String {
-    format!(
-        "the server cancelled it at {cancelled}: return an interrupt that is not the timeout of \
-         your deadline"
-    )
+/// No task that the connection has spawned ends after it.
+fn outlived(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
+    let exit = |task| own.iter().find(|line| line.task == task && line.verb == "exit");
+    let mut spawned = own.iter().filter(|line| line.verb == "spawn");
+    let Some(end) = spawned.next().and_then(|first| exit(first.task)) else { return Ok(()) };
+    match spawned.find(|line| exit(line.task).is_none_or(|exit| exit.seq > end.seq)) {
+        None => Ok(()),
+        Some(line) => Err(format!(
+            "line #{:04}: `{peer}` ends, and its task `{}` has not ended; join what you have \
+             spawned",
+            end.seq,
+            line.name()
+        )),
+    }
+}
+
+fn of_server((stop, at): (Stop, Time)) -> String {
+    let did = match stop {
+        Stop::Cancel => "the server cancelled it",
+        Stop::Timeout => "a timeout of the server around it fired",
+    };
+    format!("{did} at {at}: return an interrupt that is not the timeout of your deadline")
 }
 
 /// Why an end is wrong.
 fn why(expected: &Expected, is: &str, at: Time) -> String {
-    if let Some(cancelled) = expected.cancelled {
-        return of_server(cancelled);
+    if let Some(stopped) = expected.stopped {
+        return of_server(stopped);
     }
     let Some((phase, span, from)) = expected.passed else {
         return match (is, expected.head.is_some_and(|head| at > head)) {

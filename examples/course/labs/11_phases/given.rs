@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn};
-use super::scenario::{self, Client, NEVER};
+use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn, timeout_after};
+use super::scenario::{self, Client, NEVER, Stop};
 pub use super::scenario::{FIRST, HEAD, WRITE};
 
 /// A client, as its connection sees it.
@@ -41,8 +41,13 @@ impl Peer {
     }
 }
 
-async fn connection(peer: Peer) {
-    if super::lab::serve(peer).await.is_err() {
+async fn connection(peer: Peer, limit: Option<Duration>) {
+    let serve = super::lab::serve(peer);
+    let served = match limit {
+        Some(limit) => timeout_after(limit, serve).await,
+        None => serve.await,
+    };
+    if served.is_err() {
         note("closed");
     }
 }
@@ -59,11 +64,13 @@ async fn cancel(task: Task<()>, after: Duration) {
 async fn main_task(clients: Vec<Client>) -> Result<(), Error> {
     let mut tasks = Vec::new();
     for client in clients {
-        let (name, lines, cancelled) = (client.name, Cell::new(0), client.cancelled);
-        let task = spawn(name, connection(Peer { client, lines })).await;
-        tasks.push(match cancelled {
-            Some(at) => spawn("boss", cancel(task, tenths(at))).await,
-            None => task,
+        let (name, lines, stopped) = (client.name, Cell::new(0), client.stopped);
+        let limit = stopped.filter(|(stop, _)| matches!(stop, Stop::Timeout));
+        let limit = limit.map(|(_, at)| tenths(at));
+        let task = spawn(name, connection(Peer { client, lines }, limit)).await;
+        tasks.push(match stopped {
+            Some((Stop::Cancel, at)) => spawn("boss", cancel(task, tenths(at))).await,
+            _ => task,
         });
     }
     for task in &mut tasks {

@@ -20,8 +20,16 @@ pub struct Client {
     pub lines: Vec<u64>,
     /// The time until the client takes the answer.
     pub take: u64,
-    /// The time at which the server cancels the connection, before it could end.
-    pub cancelled: Option<u64>,
+    /// How and when the server interrupts the connection, before it could end.
+    pub stopped: Option<(Stop, u64)>,
+}
+
+/// How the server interrupts a connection.
+#[derive(Clone, Copy)]
+pub enum Stop {
+    Cancel,
+    /// It has a timeout around the connection.
+    Timeout,
 }
 
 /// Longer than any wait.
@@ -29,9 +37,9 @@ pub const NEVER: u64 = 36_000;
 
 /// Seed 0 is the scenario of the page.
 pub fn of(seed: u64) -> Vec<Client> {
-    let client = |name, first, lines, take| Client { name, first, lines, take, cancelled: None };
+    let client = |name, first, lines, take| Client { name, first, lines, take, stopped: None };
     let cancelled = |name, first, lines, take, at| Client {
-        cancelled: Some(at),
+        stopped: Some((Stop::Cancel, at)),
         ..client(name, first, lines, take)
     };
     let draw = |nth, from, to| from + draw(seed, nth, to - from);
@@ -56,6 +64,7 @@ pub fn of(seed: u64) -> Vec<Client> {
             cancelled("unwanted", 10, vec![40; 2], 10, 63),
             cancelled("last", 5, vec![10], 30, 28),
             cancelled("refused", 5, vec![60; 2], 30, 125),
+            Client { stopped: Some((Stop::Timeout, 42)), ..client("hasty", 10, vec![40; 2], 10) },
         ],
         _ => vec![
             client("quick", draw(1, 1, 20), vec![draw(2, 1, 9); draw(3, 1, 10) as usize], 7),
