@@ -16,7 +16,7 @@ const STEPS: [&str; 5] = ["locked", "looked up", "taken", "given", "unlocked"];
 struct Transfer<'w> {
     name: &'static str,
     cancelled: Option<(Phase, Time)>,
-    /// The deadline of the customer.
+    /// The last deadline of the customer.
     limit: Option<Time>,
     lines: Vec<&'w Line<'w>>,
     /// The result of `transfer`.
@@ -31,7 +31,7 @@ impl<'w> Transfer<'w> {
         let returned = *returned.ok_or_else(|| format!("the transfer of `{name}` does not end"))?;
         let at = |(phase, after): (Phase, Duration)| (phase, Time::ZERO + after);
         let cancelled = customer.cancelled.map(at);
-        let limit = customer.limit.map(|limit| Time::ZERO + limit);
+        let limit = customer.limits.last().map(|limit| Time::ZERO + *limit);
         Ok(Transfer { name, cancelled, limit, returned, lines })
     }
 
@@ -47,6 +47,14 @@ impl<'w> Transfer<'w> {
                 && line.event().contains("= !cancelled")
         };
         self.lines.iter().find(is_it).copied()
+    }
+
+    /// The timeouts that can have ended a wait of this transfer.
+    fn timeouts(&self) -> String {
+        match self.limit {
+            Some(_) => format!("a deadline of `{}`", self.name),
+            None => format!("a timeout in the transfer of `{}`", self.name),
+        }
     }
 
     fn is_ok(&self) -> bool {
@@ -185,9 +193,10 @@ fn given(transfer: &Transfer<'_>) -> Result<(), String> {
         let mut after = transfer.lines.iter().filter(|line| line.seq > taken);
         return Err(match after.rfind(is_cut) {
             Some(cut) if !cut.event().contains("= !cancelled") => format!(
-                "line #{:04}: the deadline of `{name}` ended its wait while it gave once more; \
-                 the money was taken in line #{taken:04}, and is lost",
-                cut.seq
+                "line #{:04}: {} ended its wait while it gave; the money was taken in line \
+                 #{taken:04}, and is lost",
+                cut.seq,
+                transfer.timeouts()
             ),
             Some(cut) => format!(
                 "line #{:04}: the cancellation of `{name}` ended its wait while it gave; the money \
@@ -245,9 +254,9 @@ fn unlocked(transfer: &Transfer<'_>, code: &str) -> Result<(), String> {
     };
     if let Some(cut) = transfer.lines.iter().find(is_deadline) {
         return Err(format!(
-            "line #{:04}: the deadline of `{name}` ended its wait while it unlocked, and the \
-             accounts are still locked",
-            cut.seq
+            "line #{:04}: {} ended its wait while it unlocked, and the accounts are still locked",
+            cut.seq,
+            transfer.timeouts()
         ));
     }
     let why = if code.contains("impl Drop") {

@@ -1,5 +1,6 @@
 //! Given: a slow bank, and five transfers. Four are cancelled, each in another phase.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use super::kernel::{Error, Interrupt, Kernel, Sim, Task, note, sleep, spawn, timeout_after};
@@ -45,13 +46,12 @@ impl Bank {
     }
 }
 
-async fn customer(bank: Bank, limit: Option<Duration>) {
-    let transfer = super::lab::transfer(bank);
-    let result = match limit {
-        Some(limit) => timeout_after(limit, transfer).await,
-        None => transfer.await,
-    };
-    match result {
+async fn customer(bank: Bank, limits: Vec<Duration>) {
+    let mut transfer: Pin<Box<dyn Future<Output = _>>> = Box::pin(super::lab::transfer(bank));
+    for limit in limits {
+        transfer = Box::pin(timeout_after(limit, transfer));
+    }
+    match transfer.await {
         Ok(()) => note("returned Ok"),
         Err(interrupt) => note(format_args!("returned {interrupt}")),
     }
@@ -66,7 +66,7 @@ async fn cancel(task: Task<()>, after: Duration) -> Result<(), Error> {
 async fn main_task(Scenario { spans, customers }: Scenario) -> Result<(), Error> {
     let mut tasks = Vec::new();
     for each in customers {
-        let mut customer = spawn(each.name, customer(Bank { spans }, each.limit)).await;
+        let mut customer = spawn(each.name, customer(Bank { spans }, each.limits)).await;
         tasks.push(match each.cancelled {
             Some((_, after)) => spawn("boss", cancel(customer, after)).await,
             None => spawn("friend", async move { customer.join().await }).await,

@@ -19,8 +19,8 @@ pub struct Customer {
     pub name: &'static str,
     /// The phase in which the transfer is cancelled, and the time from the start.
     pub cancelled: Option<(Phase, Duration)>,
-    /// The deadline of the customer, from the start.
-    pub limit: Option<Duration>,
+    /// The deadlines of the customer, from the start. The scope of the first is the innermost.
+    pub limits: Vec<Duration>,
 }
 
 pub struct Scenario {
@@ -44,13 +44,13 @@ pub fn of(seed: u64) -> Scenario {
         let span = spans[phase as usize];
         let into = if seed == 0 { span / 2 } else { 1 + draw(seed, 10 + start, span - 1) };
         let cancelled = Some((phase, tenths(start + into)));
-        customers.push(Customer { name, cancelled, limit: None });
+        customers.push(Customer { name, cancelled, limits: Vec::new() });
         start += span;
     }
-    customers.push(Customer { name: "calm", cancelled: None, limit: None });
+    customers.push(Customer { name: "calm", cancelled: None, limits: Vec::new() });
     customers.rotate_left(if seed == 0 { 0 } else { draw(seed, 5, 5) as usize });
     if seed != 0 {
-        // The deadline passes after the cancellation: before another `give` could end, or where a
+        // The deadlines pass after the cancellation: before another `give` could end, or where a
         // transfer that was given up unlocks.
         let [look_up, take, give, unlock] = spans;
         for (name, phase, cancelled, left) in [
@@ -58,9 +58,9 @@ pub fn of(seed: u64) -> Scenario {
             ("rushed", Phase::LookUp, 1, unlock / 2),
             ("pressed", Phase::Take, look_up + 1, unlock / 2),
         ] {
-            let limit = Some(tenths(cancelled + left));
+            let limits = (0..12).map(|nth| tenths(cancelled + left + nth)).collect();
             let cancelled = Some((phase, tenths(cancelled)));
-            customers.push(Customer { name, cancelled, limit });
+            customers.push(Customer { name, cancelled, limits });
         }
     }
     Scenario { spans: spans.map(tenths), customers }

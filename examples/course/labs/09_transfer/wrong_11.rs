@@ -1,4 +1,4 @@
-// says: line #0206: `transfer` returns, and `late` has given no money; no task has cancelled it by then; that comes only at 7.000000
+// says: line #0264: `transfer` returns, and `late` has given no money; no task has cancelled it by then; that comes only at 7.000000
 // demand: A transfer is given up only if it is cancelled.
 //! Yours: a transfer that is never half done.
 
