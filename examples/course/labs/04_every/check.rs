@@ -72,6 +72,9 @@ fn ended(scenario: &Scenario, beats: &[Beat], reader: &Reader) -> Result<(), Str
             shown(last),
             shown(now)
         )),
+        (count, _) if count > 0 && reader.sleeps > 0 => {
+            Err("`every` sleeps after the last beat; there is nothing to wait for then".to_owned())
+        }
         _ => Ok(()),
     }
 }

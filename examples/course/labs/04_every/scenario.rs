@@ -64,6 +64,8 @@ pub fn of(seed: u64) -> Vec<Scenario> {
             period: us(2_000),
             work: vec![us(2_000), us(2_000) - Duration::from_nanos(1), us(1_000)],
         });
+        // More beats than a byte can count.
+        drummers.push(Scenario { start: us(0), period: us(1_000), work: vec![us(400); 300] });
     }
     drummers
 }
