@@ -50,6 +50,11 @@ fn is_read(line: &Line<'_>) -> bool {
     line.verb == "note" && ["read", "read:"].contains(&line.word(0))
 }
 
+/// The reads that got a piece.
+fn reads<'l, 't>(lines: &'l [Line<'t>]) -> impl Iterator<Item = &'l Line<'t>> {
+    lines.iter().filter(|line| is_read(line) && line.word(0) == "read")
+}
+
 /// Before each wait, the last read was answered with "not yet".
 fn waits_after_not_yet(lines: &[Line<'_>]) -> Result<(), String> {
     // The last read since the last wait.
@@ -119,7 +124,17 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
     let is_result =
         |line: &&Line<'_>| line.verb == "note" && ["message", "error"].contains(&line.word(0));
     let Some(said) = lines.iter().find(is_result) else {
-        return Err("the program ended before `message` returned".to_owned());
+        let whole = reads(lines).nth(pieces.len() - 1);
+        return Err(match whole {
+            Some(last) => format!(
+                "line #{:04}: `{}` has {}, and `message` does not return; the message ends with \
+                 this full stop",
+                last.seq,
+                last.name(),
+                last.detail()
+            ),
+            None => "the program ended before `message` returned".to_owned(),
+        });
     };
     let last = lines.iter().rfind(|line| is_read(line) && line.seq < said.seq);
     let last = last.map_or("", |line| line.detail());
@@ -142,8 +157,7 @@ fn message(lines: &[Line<'_>], pieces: &[Piece]) -> Result<(), String> {
             said.seq
         ));
     }
-    let mut reads = lines.iter().filter(|line| is_read(line) && line.word(0) == "read");
-    if let Some(extra) = reads.nth(pieces.len()) {
+    if let Some(extra) = reads(lines).nth(pieces.len()) {
         return Err(format!(
             "line #{:04}: `{}` has {} after the full stop, so it is lost for the next message",
             extra.seq,

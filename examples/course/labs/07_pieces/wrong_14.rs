@@ -1,4 +1,4 @@
-// says: the program ended before `message` returned
+// says: line #0813: `reader` has read `...`, and `message` does not return; the message ends with this full stop
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 

@@ -1,4 +1,4 @@
-// says: line #0140: the message is `..`, and not `.`: what comes after its full stop is the next message
+// says: line #1820: the message is `..`, and not `.`: what comes after its full stop is the next message
 // demand: The message is `hello.`, at 2 s.
 //! Yours: a message that comes in pieces.
 
