@@ -128,7 +128,7 @@ impl Timers {
 
     /// The sentence for a timer that was removed by a `clear` of a timer that was gone.
     fn stale(&self, timer: &Timer) -> Option<String> {
-        let set = self.all.iter().position(|each| each.name == timer.name)?;
+        let set = self.all.iter().position(|each| ptr::eq(each, timer))?;
         let (stale, line, _) = self.cleared_again.iter().rfind(|(.., before)| set < *before)?;
         Some(format!(
             "`{}` is lost: line {line} cleared a `{stale}` that was gone, so it must remove \
@@ -162,6 +162,11 @@ impl Timers {
         let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
         match given {
             _ if !comes => self.lost(due),
+            Some(given) if given.at == *at && self.has_cleared_twin(due) => format!(
+                "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
+                 returned `{got}` first, as if `clear {name}` had removed this timer, and not the \
+                 other one of that name; two timers with equal names are two timers"
+            ),
             Some(given) if given.at == *at => format!(
                 "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
                  returned `{got}` first"
@@ -174,6 +179,12 @@ impl Timers {
                  time, {at:?}, and after it"
             ),
         }
+    }
+
+    /// Whether another timer with this name and time was cleared.
+    fn has_cleared_twin(&self, timer: &Timer) -> bool {
+        let is_twin = |other: &Timer| (other.at, other.name) == (timer.at, timer.name);
+        self.all.iter().any(|other| is_twin(other) && other.gone == Some("clear"))
     }
 
     /// The sentence for a timer that is due, and that no `pop` returns.

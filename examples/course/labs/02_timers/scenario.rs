@@ -91,6 +91,8 @@ fn fixed() -> Vec<Call> {
     // The last of 257 timers is equal to the first, whose key was kept.
     calls.extend([Set(year, "corn"), Pop(year)].repeat(256));
     calls.extend([Set(year, "corn"), ClearFirst("corn"), Next, Pop(year)]);
+    // A timer that has been due for more than a year.
+    calls.extend([Set(us(1), "leek"), Next, Pop(year)]);
     calls
 }
 

@@ -1,4 +1,4 @@
-// says: line 42: `fig` and `plum` are both due at 90.01s, and `fig` was set first; `pop` returned `plum` first
+// says: line 42: `fig` and `plum` are both due at 90.01s, and `fig` was set first; `pop` returned `plum` first, as if `clear fig` had removed this timer, and not the other one of that name; two timers with equal names are two timers
 // demand: A key clears its timer, and no other.
 //! Yours: the timers, a queue for each time.
 
