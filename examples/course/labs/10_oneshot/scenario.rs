@@ -17,8 +17,8 @@ pub struct Channel {
 pub fn of(seed: u64) -> Vec<Channel> {
     let (wakes, times, values) = match seed {
         0 => (vec![10], [20, 30, 40, 50], [1, 2, 4, 5]),
-        // Two or three at a time.
-        1 => ((0..80).map(|nth| 5 + nth * 2 / 5).collect(), [37, 38, 25, 3], [u32::MAX, 0, 7, 0]),
+        // Four at a time.
+        1 => ((0..130).map(|nth| 5 + nth / 4).collect(), [37, 38, 25, 3], [u32::MAX, 0, 7, 0]),
         _ => {
             let times = [1, 2, 3, 4].map(|nth| 10 + draw(seed, nth, 50));
             let wakes = (0..=draw(seed, 5, 3)).map(|nth| 1 + draw(seed, 6 + nth, 9));

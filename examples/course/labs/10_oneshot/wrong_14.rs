@@ -1,4 +1,4 @@
-// says: line #0130: `parked` gets `closed`, before `main` has done anything with its sender; its waker was called without a reason, and a poll is no promise of a value
+// says: line #0089: `parked` gets `closed`, before `main` has done anything with its sender; its waker was called without a reason, and a poll is no promise of a value
 // demand: Nothing comes too early.
 //! A channel for one value, whose receiver gives up.
 

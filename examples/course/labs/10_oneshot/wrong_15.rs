@@ -1,4 +1,4 @@
-// says: line #1981: `closed` waits forever: `main` did `drop the sender of closed` in line #1998, and no `wake` of `closed` followed; to drop the sender is news for the receiver as well
+// says: line #3194: `closed` waits forever: `main` did `drop the sender of closed` in line #3198, and no `wake` of `closed` followed; to drop the sender is news for the receiver as well
 // demand: No task waits forever.
 //! A drop without a value wakes only a receiver that was polled once.
 

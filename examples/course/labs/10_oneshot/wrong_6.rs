@@ -1,4 +1,4 @@
-// says: line #1993: `parked` gets `closed`, and `value 0` is right: `main` did `send 0 to parked` in line #1985; 0 is a value, like any other
+// says: line #3171: `parked` gets `closed`, and `value 0` is right: `main` did `send 0 to parked` in line #3161; 0 is a value, like any other
 // demand: Each task gets what is right.
 //! Yours: a channel for one value.
 
