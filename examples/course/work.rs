@@ -37,23 +37,31 @@ impl Work {
         code::line_of_other_file(&self.source)
     }
 
-    /// Returns the text after each `KEY:` of an answer, or the keys without text.
+    /// Returns the text after each `KEY:` of an answer, or the keys without text. Each other line
+    /// must be empty or a remark.
     pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
-        let find = |key: &str| {
-            let mut lines = self.source.lines();
-            lines.find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':'))
-        };
-        let is_twice = |key: &&&str| {
-            let is_it = |line: &&str| {
-                let rest = line.trim().strip_prefix(**key);
-                rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+        let mut answers = [None; N];
+        for (nth, line) in (1..).zip(self.source.lines().map(str::trim)) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let found = line.split_once(':').and_then(|(key, answer)| {
+                let at = keys.iter().position(|each| *each == key.trim_end())?;
+                Some((at, answer.trim()))
+            });
+            let Some((at, answer)) = found else {
+                return Err(format!(
+                    "line {nth} of your answer, `{line:.80}`, is no answer and no remark; expected \
+                     one of `{}:`, or `#` before a remark",
+                    keys.join(":`, `")
+                ));
             };
-            self.source.lines().filter(is_it).count() > 1
-        };
-        if let Some(key) = keys.iter().find(is_twice) {
-            return Err(format!("`{key}:` is there more than once; keep one answer"));
+            if answers[at].replace(answer).is_some() {
+                let key = keys[at];
+                return Err(format!("`{key}:` is there more than once; keep one answer"));
+            }
         }
-        let answers = keys.map(|key| find(key).map_or("", str::trim));
+        let answers = answers.map(Option::unwrap_or_default);
         let empty = keys.iter().zip(answers).filter(|(_, answer)| answer.is_empty());
         let empty: Vec<String> = empty.map(|(key, _)| format!("`{key}`")).collect();
         if empty.is_empty() {

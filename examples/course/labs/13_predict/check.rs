@@ -54,7 +54,7 @@ impl<'a> Said<'a> {
 
 pub fn check(work: &Work) -> Result<(), String> {
     let golden = trace::trace(&work.golden).map_err(|error| error.to_string())?;
-    let said: Vec<Said<'_>> = work.source.lines().filter_map(Said::read).collect();
+    let said = said(&work.source, &golden)?;
     let find = |line: &Line<'_>| {
         let mut found = said.iter().filter(|said| said.seq == line.seq && !said.rest.is_empty());
         (found.next(), found.next())
@@ -73,6 +73,25 @@ pub fn check(work: &Work) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The lines of an answer. Each other line must be empty or a remark.
+fn said<'a>(source: &'a str, golden: &[Line<'_>]) -> Result<Vec<Said<'a>>, String> {
+    let is_remark = |line: &str| {
+        let rest = line.strip_prefix('#');
+        line.is_empty() || rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let is_asked = |said: &Said<'_>| golden.iter().any(|line| line.seq == said.seq);
+    let lines = (1..).zip(source.lines().map(str::trim)).filter(|(_, line)| !is_remark(line));
+    let said = lines.map(|(nth, line)| {
+        Said::read(line).filter(is_asked).ok_or_else(|| {
+            format!(
+                "line {nth} of your answer, `{line:.80}`, is none of the five lines; expected one \
+                 of the numbers #0015 to #0019, or `# ` before a remark"
+            )
+        })
+    });
+    said.collect()
 }
 
 fn judge(right: &Line<'_>, said: &Said<'_>, why: (&str, &str)) -> Result<(), String> {

@@ -11,12 +11,7 @@ const LOG: &str = include_str!("given/library.trace");
 
 pub fn check(work: &Work) -> Result<(), String> {
     let [run, task, from, to] = work.answers(["run", "task", "from", "to"])?;
-    // `at=given/program.rs:20` names the same place.
-    let place = |place: &str| {
-        let place = place.trim_matches('`').trim_start_matches("at=").trim_start_matches("./");
-        place.trim_start_matches("given/").to_owned()
-    };
-    let (from, to) = (place(from), place(to));
+    let (from, to) = (place("from", from)?, place("to", to)?);
     let lines = trace(LOG).map_err(|error| error.to_string())?;
     let runs = lines.iter().filter(|line| line.verb == "run");
     let longest = runs.max_by_key(|run| ran(&lines, run)).ok_or("the log has no run")?;
@@ -49,6 +44,18 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Returns FILE:LINE. `at=given/program.rs:20` names the same place as `program.rs:20`.
+fn place<'a>(key: &str, said: &'a str) -> Result<&'a str, String> {
+    let place = said.trim_matches('`').trim_start_matches("at=").trim_start_matches("./");
+    let place = place.trim_start_matches("given/");
+    match place.split_once(':') {
+        Some((_, line)) if line.parse::<u32>().is_ok() => Ok(place),
+        _ => {
+            Err(format!("`{key}: {said}` is not one place; expected FILE:LINE, as `program.rs:20`"))
+        }
+    }
 }
 
 /// The line at which a task left the CPU.
