@@ -27,6 +27,7 @@ pub fn check(work: &Work) -> Result<(), String> {
             && (line.word(0), line.word(1)) == ("winner=value", "loser=timeout")
     };
     let race = lines.iter().find(is_race).ok_or_else(|| no_race(lines, timeout))?;
+    waits_once(&scenario, lines, race)?;
     is_answered(lines, race)?;
     is_kept(&scenario, lines, race, said)
 }
@@ -58,6 +59,25 @@ fn is_of_patience(
             late.seq, late.at
         )),
         None => Ok(()),
+    }
+}
+
+/// The asker leaves the CPU once before the race: it waits for the value, and for nothing else.
+fn waits_once(scenario: &Scenario, lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
+    let is_wait = |line: &&Line<'_>| line.verb == "block" && line.task == race.task;
+    let waits: Vec<&Line<'_>> =
+        lines.iter().filter(|line| line.seq < race.seq).filter(is_wait).collect();
+    match waits[..] {
+        [first, second, ..] => Err(format!(
+            "line #{:04}: the asker waits here for the second time, for `{}`, and in #{:04} for \
+             `{}`; it is to wait once, from its beginning and for {:?} at most",
+            second.seq,
+            second.word(0),
+            first.seq,
+            first.word(0),
+            scenario.patience
+        )),
+        _ => Ok(()),
     }
 }
 
