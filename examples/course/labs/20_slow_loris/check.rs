@@ -48,6 +48,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     for (_, task) in CONNECTIONS {
         has_one_deadline(&lines, task)?;
         is_limited(&scenario, &lines, task)?;
+        ends_at_once(&lines, task)?;
     }
     Ok(())
 }
@@ -57,10 +58,22 @@ fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
     let answers = lines.iter().filter(|line| line.verb == "note");
     let mut expected = scenario.requests.iter();
     for line in answers {
-        let Some(answered) = line.detail().strip_prefix("answers ") else { continue };
-        let is_first = line.name() != "conn-2" && Some(answered) == scenario.first;
-        if is_first || (line.name() == "conn-1" && answered.len() == scenario.bytes) {
+        let Some(answered) = line.detail().strip_prefix("answers").map(str::trim_start) else {
             continue;
+        };
+        let is_first = line.name() != "conn-2" && Some(answered) == scenario.first;
+        // The loris ends its bytes with a new line, which is empty if they were thrown away.
+        let is_of_loris = [0, scenario.bytes].contains(&answered.len());
+        if is_first || (line.name() == "conn-1" && is_of_loris) {
+            continue;
+        }
+        if answered.is_empty() {
+            return Err(format!(
+                "line #{:04}: `{}` answers a request without a byte; a read of 0 bytes is the end \
+                 of the connection, not of a request",
+                line.seq,
+                line.name()
+            ));
         }
         if expected.next() != Some(&answered) {
             return Err(format!(
@@ -95,6 +108,20 @@ fn is_ended_by_deadline(lines: &[Line<'_>], client: &Line<'_>) -> Result<(), Str
         ));
     }
     Ok(())
+}
+
+/// A connection whose deadline has fired ends at that moment.
+fn ends_at_once(lines: &[Line<'_>], task: &str) -> Result<(), String> {
+    let Some((fire, _)) = fired(lines, task) else { return Ok(()) };
+    let exit = lines.iter().find(|line| line.verb == "exit" && line.name() == task);
+    match exit.filter(|exit| exit.at > fire.at) {
+        Some(exit) => Err(format!(
+            "line #{:04}: `{task}` ends at {}, and its deadline fired at {}, in #{:04}; a \
+             connection whose request took too long ends at once, without another wait",
+            exit.seq, exit.at, fire.at, fire.seq
+        )),
+        None => Ok(()),
+    }
 }
 
 /// While the task waits for a part of a request, its deadline is in force, and is the limit after
