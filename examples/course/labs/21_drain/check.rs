@@ -49,6 +49,7 @@ pub fn check(work: &Work) -> Result<(), String> {
         ));
     }
     by_no_clock(lines, close)?;
+    ends_with_the_orders(lines, close)?;
     let failed = lines
         .iter()
         .filter(|line| line.verb == "note")
@@ -92,6 +93,20 @@ fn by_no_clock(lines: &[Line<'_>], close: &Line<'_>) -> Result<(), String> {
             timed.word(0)
         )),
         None => Ok(()),
+    }
+}
+
+/// The drain is over when the last order is done or refused.
+fn ends_with_the_orders(lines: &[Line<'_>], close: &Line<'_>) -> Result<(), String> {
+    let settled = ["is done", "is refused"].into_iter().flat_map(|what| said(lines, what));
+    let last = settled.map(|(line, _)| line).chain([close]).max_by_key(|line| line.seq);
+    match (phase(lines, "cancel"), last) {
+        (Some(end), Some(last)) if end.at > last.at => Err(format!(
+            "line #{:04}: the drain ends at {}, and no order was in work after {}, in #{:04}; a \
+             hold lasts as long as the order that it is for, and no time must be guessed",
+            end.seq, end.at, last.at, last.seq
+        )),
+        _ => Ok(()),
     }
 }
 
