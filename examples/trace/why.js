@@ -300,7 +300,9 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
           const set = it.cause === null ? -1 : find(it.cause);
           const where = set < 0 ? "" : site(read(set));
           const owner = set < 0 ? "" : standIn(` of ${who(read(set))}`);
-          return `it was ${it.key("deadline") ?? "?"}${standIn(" s")}: ${timerInWords(it)}${owner} was due` +
+          const deadline = it.key("deadline") ?? it.at, unit = standIn(" s");
+          const due = deadline === it.at ? "was due" : `had been due since ${deadline}${unit}`;
+          return `it was ${it.at}${unit}: ${timerInWords(it)}${owner} ${due}` +
             aside(`, set by ${number(it.cause ?? 0)}${where} (from outside: time)`);
         }
         default:

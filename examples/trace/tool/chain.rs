@@ -368,10 +368,10 @@ pub fn tell(trace: &Trace, place: usize) -> String {
         "fire" => {
             let cause = line.cause.unwrap_or_default();
             let set = trace.place(cause).map_or(String::new(), |place| at(&trace.line(place)));
-            let (what, deadline) = (timer_in_words(line), line.key("deadline").unwrap_or("?"));
-            format!(
-                "it was {deadline}: {what} was due, set by #{cause:04}{set} (from outside: time)"
-            )
+            let (now, what) = (line.at.to_string(), timer_in_words(line));
+            let late = line.key("deadline").filter(|deadline| *deadline != now);
+            let due = late.map_or("was due".to_owned(), |it| format!("had been due since {it}"));
+            format!("it was {now}: {what} {due}, set by #{cause:04}{set} (from outside: time)")
         }
         _ => did(trace, line, &who),
     }

@@ -196,6 +196,13 @@ fn the_effects_of_a_line_are_the_lines_that_have_it_as_their_cause() {
 }
 
 #[test]
+fn a_late_timer_is_told_with_its_time_and_its_deadline() {
+    let said = why(&named("c5_a_sleep_is_a_lower_bound"), 7);
+    let late = "It was 0.107000: the sleep k=1 had been due since 0.100000, set by #0006 ";
+    assert!(said.starts_with(late), "{said}");
+}
+
+#[test]
 fn why_ends_where_a_cause_is_no_earlier_line() {
     let text = golden("hello").replace("cause=#0012", "cause=#0013");
     assert!(why(&read(&text), 13).ends_with("(the trace does not say what is behind that)\n"));
