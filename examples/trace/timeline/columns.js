@@ -34,8 +34,8 @@ const columnsAt = (() => {
       case "offload": return wait("job", "a job each");
     }
     if (!states.start(value).startsWith("!")) return wait("other", one);
-    const holders = it.key("held-by"), isOne = holders !== null && /^\d+$/.test(holders);
-    return wait("lock", isOne ? one : [`${first} ${second}`]);
+    const holders = readLine(waitLine(n, now)).key("held-by") ?? "";
+    return wait("lock", /^\d*$/.test(holders) ? one : [`${first} ${second}`]);
   }
 
   const toMillis = (seconds) => (Number.isFinite(seconds) ? `${seconds.toFixed(3)} s` : "forever");

@@ -15,7 +15,7 @@ const GOLDENS = ["nested", "crowd", "echo_two_clients", "worker", "producer", "h
 
 export default async function present(tab, world) {
   const handed = new Log(path.join(root, "examples/trace/tests/handed.trace"));
-  const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world), handed];
+  const logs = [...GOLDENS.map(golden), await world.deadlock(), strange(world), handed, ofOneKind(world, handed)];
   await tab.size(1280, 800);
   let lines = 0;
   for (const log of logs) lines += await check(tab, world, log);
@@ -32,15 +32,22 @@ function strange(world) {
   return new Log(file);
 }
 
+// A log whose waiters of a lock have one card if they wait for the same.
+function ofOneKind(world, log) {
+  const file = path.join(world.scratch, "handed_kind.trace");
+  writeFileSync(file, log.text.replace(/^( *\S+ +\d+ +#\d+ +)([2-4]) \S+ +/gm, "$1$2 conn-$2   "));
+  return new Log(file);
+}
+
 async function check(tab, world, log) {
   const wanted = await world.all(log, "state", "--raw");
   await tab.open(`${await world.timeline("present", log, "--source", root)}#${log.seqs[0]}?present`);
   const { facts, columns } = await tab.call(inPage), hangs = log.text.includes(" its_run_failed");
-  const isCircle = ["philosophers", "handed"].includes(log.name), told = await waitsTold(world, log);
+  const isCircle = ["philosophers", "handed", "handed_kind"].includes(log.name), told = await waitsTold(world, log);
   sameFacts(facts, {
     cut: "", overflows: "", asides: "", elements: 0, "smallest type": true, "wrong steps": 0, "other levels": 0,
     "small sentences": "", "marked cards": 1, keys: true, "keys reach the controls": true, red: hangs || isCircle, "a closed circle": isCircle,
-    "a hang": hangs, "missing in a circle": "",
+    "a hang": hangs, "missing in a circle": "", "lost words": "",
   }, `${log.name} in the present mode`);
   for (const { n, ...found } of columns) {
     const seq = log.seqs[n], text = wanted.get(seq);
@@ -92,7 +99,7 @@ async function inPage() {
   await opened;
   const { presenting, columnsAt, count } = timeline, root = document.getElementById("present");
   const facts = { cut: "", overflows: "", asides: "", elements: 0, red: false, "a closed circle": false, "small sentences": "",
-    "a hang": false, "missing in a circle": "" };
+    "a hang": false, "missing in a circle": "", "lost words": "" };
   const lists = ["running", "ready", "waiting"].map((name) => root.querySelector(`[data-part="${name}"]`));
   const settle = () => document.getAnimations().forEach((it) => it.finish());
   const idsOf = (list) => [...list.querySelectorAll("[data-ids]")].flatMap((card) => card.dataset.ids.split(" "));
@@ -137,6 +144,12 @@ async function inPage() {
     facts.elements += root.querySelectorAll("img, i").length;
     // If there are fewer cards, they stand for the same tasks.
     const all = columnsAt(n, 1), ids = (cards) => cards.flatMap((card) => card.ids);
+    // A card of several says of a lock with one holder what the card of each would say.
+    const single = new Map(all.waiting(0, Infinity).map((card) => [card.ids[0], card.reason]));
+    for (const { ids, reason, wait } of all.waiting(1, Infinity)) {
+      const isLost = (id) => single.get(id).filter(Number).length <= 1 && single.get(id).join() !== reason.join();
+      if (wait.sort === "lock" && ids.some(isLost)) facts["lost words"] ||= `${reason} of ${ids} at line ${n + 1}`;
+    }
     for (const level of [0, 1, 2]) {
       if (ids(all.ready(level, 4)).join(" ") !== ready.join(" ")) others++;
       if (ids(all.waiting(level, 4)).sort().join(" ") !== waiting.map(Number).sort().join(" ")) others++;
