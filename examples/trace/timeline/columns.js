@@ -9,8 +9,8 @@
 const columnsAt = (() => {
   // The sorts of awaited events, in the order of their cards.
   const SORTS = ["lock", "join", "time", "bytes", "client", "room", "job", "other"];
-  // If more tasks than this have moved, they need no cards of their own, because all of them move.
-  const MOST_MOVED = 6;
+  // If more tasks than this have moved or have locks, they need no cards of their own.
+  const MOST_ALONE = 6;
 
   // Reads a row of a wait: its sort; the words for one task, in parts, and for several tasks; the
   // line that began it; the time until which it lasts, in seconds.
@@ -203,10 +203,12 @@ const columnsAt = (() => {
   function columnsAt(n, lines, clock = at[n]) {
     states.go(n);
     const tasks = tasksNow(), { cpu } = tasks, all = movedIn(states.changed(lines));
-    const moved = all.size <= MOST_MOVED ? all : new Set(), running = [], subject = taskOf[n];
+    const moved = all.size <= MOST_ALONE ? all : new Set(), running = [], subject = taskOf[n];
     // The subject of the sentence is marked. A live page has none, and marks the tasks that have moved.
     const isHot = (id) => (subject === undefined ? moved.has(id) : id === subject);
-    const isAlone = (id) => moved.has(id) || id === subject;
+    // A few holders of locks are not hidden in piles.
+    const locks = locksNow(), holders = locks.size <= MOST_ALONE ? locks : new Map();
+    const isAlone = (id) => moved.has(id) || holders.has(id) || id === subject;
     if (cpu !== null) {
       const value = states.get(`t${cpu}`), since = value === undefined ? at[n] : states.number(value);
       const isKnown = trace.timed || trace.clock === "virtual";
@@ -214,7 +216,7 @@ const columnsAt = (() => {
       running.push({ key: `t${cpu}`, ids: [cpu], name: cast.name(cpu), isHot: isHot(cpu), note });
     }
     return {
-      running, locks: locksNow(),
+      running, locks,
       sizes: { ready: tasks.ready.length + tasks.next.length, waiting: tasks.parked.length },
       ready: (level, most) => readyCards(tasks, isAlone, isHot, clock, level, most),
       waiting: (level, most) => waitingCards(tasks.parked, isAlone, isHot, n, clock, level, most),
