@@ -37,6 +37,7 @@ function nextHead() {
 const trace = nextHead();
 const { count } = trace;
 const seqOf = nextColumn(count, Float64Array);
+const lineNumber = (n) => seqOf[n];
 const at = nextColumn(count, Float64Array);
 const turn = nextColumn(count, Float64Array);
 const taskOf = nextColumn(count, Float64Array);

@@ -159,7 +159,8 @@ const hall = (() => {
   // If no time passes in a log, its clock is the turn.
   function tellClock(n, clock) {
     const text = seconds(Math.round(clock));
-    const place = `line ${(n + 1).toLocaleString("en")} of ${count.toLocaleString("en")}`;
+    const [number, last] = [n, count - 1].map((n) => lineNumber(n).toLocaleString("en"));
+    const place = `line ${number} of ${last}`;
     const micros = box("small", "", text.slice(-3));
     clockBox.replaceChildren(...(timePasses ? [text.slice(0, -3), micros, " s"] : [`turn ${turn[n]}`]));
     where.textContent = `${timePasses ? `turn ${turn[n]}` : `${text} s`} \u00b7 ${place}`;

@@ -92,7 +92,7 @@ function showStep(n, lines) {
 }
 
 function tellStep(n) {
-  const where = `line ${n + 1} of ${count} \u00b7 ${seconds(at[n])} s \u00b7 turn ${turn[n]}`;
+  const where = `line ${lineNumber(n)} of ${lineNumber(count - 1)} \u00b7 ${seconds(at[n])} s \u00b7 turn ${turn[n]}`;
   document.getElementById("where").textContent = where;
   const { verb, detail, seq, task, name } = readLine(line(n));
   const parts = [`#${String(seq).padStart(4, "0")}`, `${task} ${name}`, make("b", "", verb), detail];

@@ -66,7 +66,7 @@ async function dump(tab, world) {
     "opened at": "#0502", "the first line in view": "499", "the state of the head": 0, "says so": true,
     sentences: wanted.join("\n"), "the holder of y": "mutex y, held by task 3 `a`, who took it at a.rs:7",
     "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.", "a hang": true,
-    "counted before it": "0 0 0",
+    "counted before it": "0 0 0", "the numbers of a line": "line 500 of 504 line 500 of 504",
   }, log.name);
 }
 
@@ -106,12 +106,15 @@ async function ofDump() {
   timeline.stepTo(placeOf(500));
   facts["the holder of y"] = [...document.querySelectorAll("#climb .wait")].map((it) => it.textContent)
     .find((text) => text.startsWith("mutex y"))?.replace(/ k=.*/, "");
+  facts["the numbers of a line"] = document.getElementById("where").textContent.replace(/ \u00b7.*/, "");
   timeline.closePanel();
   facts.sentences = Array.from(seqOf, (_, n) => timeline.prose.why(n).sentence).join("\n");
   timeline.presenting.open({ n: 0 });
   facts["the first moment"] = String(seqOf[timeline.presenting.now.now]);
   timeline.presenting.goTo(placeOf(502));
   facts["a hang"] = said("say").textContent.includes("A hang: every task waits");
+  timeline.presenting.goTo(placeOf(500));
+  facts["the numbers of a line"] += said("where").textContent.replace(/.* \u00b7/, "");
   timeline.presenting.goTo(placeOf(500) - 1);
   timeline.presenting.key("Enter");
   facts["no cause"] = said("told").textContent;

@@ -44,7 +44,7 @@ function showCards(time = 0) {
     return { cpu: of("running")[0]?.id ?? null, ready: of("ready"), next: [], parked: of("parked") };
   };
   const byId = (a, b) => a.id - b.id, byPlace = (a, b) => a.value.since - b.value.since || a.value.woken - b.value.woken;
-  const [timersNow, byDue, siteOf] = [() => [], () => 0, () => null];
+  const [timersNow, byDue, siteOf, lineNumber] = [() => [], () => 0, () => null, () => 0];
   const [isOnWaker, hangWords] = [() => true, () => ""];
   const seconds = (micros) => (micros / 1e6).toFixed(6);
   const box = (tag, className, ...parts) => make(tag, { className }, ...parts.filter((part) => part !== null && part !== ""));
