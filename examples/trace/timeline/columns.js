@@ -3,8 +3,8 @@
 // several tasks of one kind.
 //
 // Neighbours of one kind in the ready queue become one card. The first task stays alone, because it
-// runs next, and so do the subject of the sentence and each task that the step has moved. Waiting
-// tasks of one kind become one card if they wait for the same sort of event.
+// runs next, and so do the subject of the sentence, each task that the step has moved, and each
+// holder of a lock. Waiting tasks of one kind become one card if they wait for the same sort of event.
 
 const columnsAt = (() => {
   // The sorts of awaited events, in the order of their cards.
@@ -90,11 +90,12 @@ const columnsAt = (() => {
     return { from: Math.max(...waits), to: Math.min(...ends, Infinity), waits: [...waits] };
   });
   const circleClosedAt = (n) => circles.find(({ from }) => from === n);
-  // What is said after the sentence about a line that closes a circle, and about the line of a hang.
+  // What is said after the sentence about a line that closes a circle, and about the line of a hang or of a stuck run.
   const stuckSaid = (n) => {
     const circle = circleClosedAt(n);
     const closes = circle ? ` This closes a circle of ${circle.waits.length}: none of them can continue.` : "";
     const hangs = ` A hang: every task waits, ${trace.hung ? "because of a" : "and"} `;
+    if (trace.watched && trace.about === n) return " The run had not ended when the watchdog made the dump.";
     return trace.hang === n ? `${closes}${hangs}${hangWords()}.` : closes;
   };
   // The present circle of a wait. Each of its tasks waits for the next, and the last for the first.

@@ -53,13 +53,17 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
     text
 }
 
-/// Returns the command that explains why a dump was written at a line, if the causes of the line do
-/// not: nothing causes a wait to last. A selection of lines may not have what `idle` needs.
+/// Returns why a dump was written at a line, or the command that says it, if the causes of the line
+/// do not: nothing causes a wait or a run to last. A selection of lines may not have what `idle`
+/// needs.
 pub fn hint(trace: &Trace, place: usize) -> &'static str {
     let is_shown = trace.cause_of_dump() == Some(place) && !trace.whole.is_selection();
     match trace.whole.cause().filter(|_| is_shown) {
         Some("hang") => "\nEvery task waits; `trace idle` says for what.\n",
         Some("deadlock") => "\nTasks wait for each other; `trace idle` says which.\n",
+        Some("watchdog") => {
+            "\nThe run had not ended when the watchdog made the dump; `trace slow` says whose.\n"
+        }
         _ => "",
     }
 }

@@ -110,10 +110,11 @@ pub fn is_real(trace: &Trace) -> bool {
 }
 
 /// In addition to the lines and the tasks: for a dump, the place where it `begins` after its head,
-/// and the place of the line that it is `about`; whether the lines were `selected`; the `clock`;
-/// whether it is `timed`; `spans` as `[task, name, from, to]`; `notes` as `[place, text]`; `faults`
-/// as sentences; `sources` by name; and lists of scopes, waits, late timers and long runs, and of
-/// links from a wait to a holder: `wait`, `from` and the holder; `wait` and `to`.
+/// the place of the line that it is `about`, and whether the run of that line was `watched` and had
+/// not ended; whether the lines were `selected`; the `clock`; whether it is `timed`; `spans` as
+/// `[task, name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name;
+/// and lists of scopes, waits, late timers and long runs, and of links from a wait to a holder:
+/// `wait`, `from` and the holder; `wait` and `to`.
 fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
@@ -135,7 +136,9 @@ fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let head = format!(r#"{head}"faults":[{faults}],"#);
     let about = trace.cause_of_dump().map_or("null".to_owned(), |place| place.to_string());
     let (begins, selected) = (trace.begin(), trace.whole.is_selection());
+    let watched = trace.whole.cause() == Some("watchdog");
     let head = format!(r#"{head}"begins":{begins},"about":{about},"selected":{selected},"#);
+    let head = format!(r#"{head}"watched":{watched},"#);
     let head = format!(r#"{head}"sources":{{{files}}},{}"#, stuck(trace));
     let mut lists = Lists::default();
     lists.add(scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]));

@@ -49,7 +49,7 @@ export default async function address(tab, world) {
   }
   await dump(tab, world);
   await selection(tab, world);
-  return "3 logs";
+  return "4 logs";
 }
 
 // The page of a dump opens at the line of the cause, and begins behind the head.
@@ -68,6 +68,12 @@ async function dump(tab, world) {
     "the first moment": "500", "no cause": "What is behind that was before #0500, where the dump begins.", "a hang": true,
     "counted before it": "0 0 0", "the numbers of a line": "line 500 of 504 line 500 of 504",
   }, log.name);
+  // A dump of the watchdog ends with the run that was too long.
+  const file = path.join(world.scratch, "address_watched.trace"), [before] = log.text.split(" 5.000000      20  #0501");
+  writeFileSync(file, before.replace("cause=hang at=#0502", "cause=watchdog at=#0500"));
+  await tab.open(`${await world.timeline("address", new Log(file))}#?present`);
+  const told = await tab.call(sentence);
+  must(/^c ran because .*\. The run had not ended when the watchdog made the dump\.$/.test(told), `a dump of the watchdog says: ${told}`);
 }
 
 async function lifeCut() {
@@ -90,6 +96,13 @@ async function causeOfLast() {
   timeline.presenting.open({ n: count - 1 });
   timeline.presenting.key("Enter");
   return document.querySelector(`#present [data-part="told"]`).textContent;
+}
+
+async function sentence() {
+  await opened;
+  const say = document.querySelector(`#present [data-part="say"]`);
+  await until(() => say.textContent);
+  return say.textContent;
 }
 
 async function ofDump() {

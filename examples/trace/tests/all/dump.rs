@@ -150,6 +150,10 @@ fn the_run_that_the_watchdog_saw_is_the_first_that_is_slow() {
                    500` says from where.\n";
     let said = print(&["slow"], &path);
     assert!(said.find(endless).unwrap() < said.find("Longest runs").unwrap(), "{said}");
+    let said = print(&["why"], &path);
+    let hint =
+        "\nThe run had not ended when the watchdog made the dump; `trace slow` says whose.\n";
+    assert!(said.ends_with(hint), "{said}");
     fs::write(&path, of("cause=panic at=#0500")).unwrap();
     assert!(!print(&["slow"], &path).contains("A run has not ended"));
 }
