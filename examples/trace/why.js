@@ -511,9 +511,11 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
       case "give":
         return `${by} gave back ${first} ${second}${opt("from", (task) => ` of ${named(task)}`)}`;
       case "notify": {
-        const woke = key("woke");
-        if (woke === "0") return `${by} notified ${line.op}, and no task waited there`;
-        return `${by} notified ${line.op}, and woke ${woke} task${woke === "1" ? "" : "s"}`;
+        // The operation of the waits in a queue.
+        const woke = key("woke"), isQueue = ["wait", "queue_get", "queue_put"].includes(first);
+        const what = isQueue ? `queue ${second}` : line.op;
+        if (woke === "0") return `${by} notified ${what}, and no task waited there`;
+        return `${by} notified ${what}, and woke ${woke} task${woke === "1" ? "" : "s"}`;
       }
       case "drop":
         return /^o\d+$/.test(first) ? `job ${first} of ${by} was dropped before it ran`

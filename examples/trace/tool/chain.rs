@@ -466,11 +466,15 @@ fn did(trace: &Trace, line: &Line<'_>, who: &str) -> String {
             format!("{who} gave back {first} {second}{from}")
         }
         ("notify", _) => {
-            let (op, woke) = (line.op(), key("woke"));
-            match woke {
-                "0" => format!("{who} notified {op}, and no task waited there"),
-                "1" => format!("{who} notified {op}, and woke 1 task"),
-                many => format!("{who} notified {op}, and woke {many} tasks"),
+            // The operation of the waits in a queue.
+            let what = match first {
+                "wait" | "queue_get" | "queue_put" => format!("queue {second}"),
+                _ => line.op().to_owned(),
+            };
+            match key("woke") {
+                "0" => format!("{who} notified {what}, and no task waited there"),
+                "1" => format!("{who} notified {what}, and woke 1 task"),
+                many => format!("{who} notified {what}, and woke {many} tasks"),
             }
         }
         ("drop", _) if is_job(first) => format!("job {first} of {who} was dropped before it ran"),

@@ -736,12 +736,15 @@ fn a_wake_that_reached_no_task_is_told_of_who_waits_later() {
     let said = idle(&lines, Look::default(), 9).unwrap();
     let trace = read(&lines);
     let shown = state::state(&trace, trace.len() - 1, PLAIN);
-    for (op, words) in [
-        ("condition more", "condition more"),
-        ("wait q2", "a wake in queue q2"),
-        ("event flag", "event flag"),
+    for (op, what, words) in [
+        ("condition more", "condition more", "condition more"),
+        ("wait q2", "queue q2", "a wake in queue q2"),
+        ("event flag", "event flag", "event flag"),
     ] {
         let notify = seq(&format!("signal   notify   {op} woke=0"));
+        let told = why(&trace, notify.trim_start_matches('#').parse().unwrap());
+        let began = format!("Task 3 `signal` notified {what}, and no task waited there, in a run");
+        assert!(told.starts_with(&began), "{told}");
         let lost = format!("last notified at {notify} by task 3, which woke no task");
         assert!(said.contains(words) && said.contains(&format!(", {lost}")), "{said}");
         let wait = seq(&format!("await    {op} ")).trim_start_matches('#').parse().unwrap();
