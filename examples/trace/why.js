@@ -279,7 +279,7 @@ const { readLine, Causes, Why, notifiedWords } = (() => {
           const what = wait ? waitInWords(wait) : it.number("k") === null ? "a waker" : `\`${it.op}\``;
           const since = wait ? sinceWords(wait) : "";
           const over = `the wait of ${by} for ${what}${since} was over`;
-          return it.word(0) === "yield" ? eitherWay(over, `${by} became ready again`) : over;
+          return it.word(0) === "yield" ? eitherWay(over, `${by} yielded and became ready again`) : over;
         }
         case "deliver":
           return `${by} was interrupted: ${interrupted(it)}`;
