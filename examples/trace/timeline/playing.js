@@ -187,7 +187,7 @@ const presenting = (() => {
     const cause = behind[it.now];
     if (cause >= it.from) return goTo(cause);
     const isHere = cause < 0 || it.from === trace.begins;
-    const words = prose.why(it.now, 0).open ? behindIs() : "It comes from outside: no line is its cause.";
+    const words = prose.why(it.now, 0).open ? behindIs() : "No line of the log is its cause.";
     tell(isHere ? words : "Its cause is before this part of the log.");
   }
 

@@ -248,7 +248,7 @@ impl<'t> Debugger<'t> {
         match self.trace.cause(place).or_else(named) {
             Some(cause) => self.jump(cause),
             None if self.trace.is_from_outside(place) => {
-                self.say("this line comes from outside, so it has no cause in the log");
+                self.say("no line of the log is the cause of this line");
             }
             None => match self.trace.whole.flight() {
                 Some(it) => self
