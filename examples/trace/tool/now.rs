@@ -216,14 +216,15 @@ impl Now {
         self.tasks.get(&id).map(|task| &*task.name)
     }
 
-    /// Describes everything that a task waits for.
+    /// Describes everything that a task waits for, and the last notification.
     pub fn waits_in_words(&self, task: &Living, of: Of) -> String {
-        self.holders.waits_in_words(task, of, &|id| self.name(id))
+        let words = self.holders.waits_in_words(task, of, &|id| self.name(id));
+        words + &self.holders.notified_in_words(task)
     }
 
-    /// Describes the phase of a task, if it has one, its wait, and the last notification.
+    /// Describes the phase of a task, if it has one, and its wait.
     pub fn wait_in_words(&self, task: &Living, of: Of) -> String {
-        let words = self.waits_in_words(task, of) + &self.holders.notified_in_words(task);
+        let words = self.waits_in_words(task, of);
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,

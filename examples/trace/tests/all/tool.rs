@@ -736,6 +736,7 @@ fn a_wake_that_reached_no_task_is_told_of_who_waits_later() {
     let said = idle(&lines, Look::default(), 9).unwrap();
     let trace = read(&lines);
     let shown = state::state(&trace, trace.len() - 1, PLAIN);
+    let below = tree(&lines, Look::default(), 9).unwrap();
     for (op, what, words) in [
         ("condition more", "condition more", "condition more"),
         ("wait q2", "queue q2", "a wake in queue q2"),
@@ -747,6 +748,7 @@ fn a_wake_that_reached_no_task_is_told_of_who_waits_later() {
         assert!(told.starts_with(&began), "{told}");
         let lost = format!("last notified at {notify} by task 3, which woke no task");
         assert!(said.contains(words) && said.contains(&format!(", {lost}")), "{said}");
+        assert!(below.contains(&lost), "{below}");
         let wait = seq(&format!("await    {op} ")).trim_start_matches('#').parse().unwrap();
         assert!(why(&trace, wait).contains(&format!("{words}, {lost}")), "{op}");
         assert!(shown.contains(&format!("{op}  waiting: 2 main; {lost}\n")), "{shown}");
