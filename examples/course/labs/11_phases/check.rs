@@ -157,6 +157,11 @@ fn ends(client: &Client, expected: &Expected, own: &[&Line<'_>]) -> Result<(), S
     let goes_on = own.iter().find(|line| line.verb == "block" && line.seq > seq);
     match (notes.next(), goes_on) {
         (None, None) => outlived(peer, own),
+        (None, Some(line)) if line.task == note.task => Err(format!(
+            "line #{:04}: `{peer}` waits again, and was `{is}` in line #{seq:04}; a connection \
+             ends with its answer",
+            line.seq
+        )),
         (None, Some(line)) => Err(format!(
             "line #{:04}: the task `{}` goes on, and `{peer}` was `{is}` in line #{seq:04}; a \
              guard interrupts its own task, and no task that this one has spawned",

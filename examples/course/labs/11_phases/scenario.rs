@@ -64,6 +64,7 @@ pub fn of(seed: u64) -> Vec<Client> {
             cancelled("unwanted", 10, vec![40; 2], 10, 63),
             cancelled("last", 5, vec![10], 30, 28),
             cancelled("refused", 5, vec![60; 2], 30, 125),
+            client("stuck", 10, vec![150], 10),
             Client { stopped: Some((Stop::Timeout, 42)), ..client("hasty", 10, vec![40; 2], 10) },
         ],
         _ => vec![

@@ -1,4 +1,4 @@
-// says: line #1843: `unwanted` is `answered 408` at 7.300000, and `closed` at 6.300000 is right; the server cancelled it at 6.300000: return an interrupt that is not the timeout of your deadline
+// says: line #1857: `unwanted` is `answered 408` at 7.300000, and `closed` at 6.300000 is right; the server cancelled it at 6.300000: return an interrupt that is not the timeout of your deadline
 // demand: A slow head is answered with 408.
 //! Yours: a connection, phase by phase.
 

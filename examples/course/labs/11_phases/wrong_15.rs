@@ -1,4 +1,4 @@
-// says: line #0247: `quick` is `answered 200` at 0.600000, and `answered 200` at 9.700000 is right; its head had not ended yet: that is when `line` returns false, and not before
+// says: line #0254: `quick` is `answered 200` at 0.600000, and `answered 200` at 9.700000 is right; its head had not ended yet: that is when `line` returns false, and not before
 // demand: Each phase has a time of its own.
 //! A head of twenty lines at most.
 

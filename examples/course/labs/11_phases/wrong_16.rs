@@ -1,4 +1,4 @@
-// says: line #2744: `trickle` is `answered 408` at 19.800000, and `answered 408` between 18.300000 and 18.400000 is right; there are 10 s for the head, from 4.500000 on, when the first byte came, and no line gives it more
+// says: line #2773: `trickle` is `answered 408` at 19.800000, and `answered 408` between 18.300000 and 18.400000 is right; there are 10 s for the head, from 4.500000 on, when the first byte came, and no line gives it more
 // demand: The head has ten seconds in all.
 //! Another ten seconds for a long head.
 

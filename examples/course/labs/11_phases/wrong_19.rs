@@ -1,4 +1,4 @@
-// says: line #2555: `refused` ends, and is neither answered nor closed; the server cancelled it at 12.500000: return an interrupt that is not the timeout of your deadline
+// says: line #2584: `refused` ends, and is neither answered nor closed; the server cancelled it at 12.500000: return an interrupt that is not the timeout of your deadline
 // demand: A slow head is answered with 408.
 //! A cancellation while the peer takes a 408 is lost.
 

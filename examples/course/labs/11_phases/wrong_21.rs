@@ -1,4 +1,4 @@
-// says: line #1316: `hasty` is `answered 408` at 5.200000, and `closed` at 4.200000 is right; a timeout of the server around it fired at 4.200000: return an interrupt that is not the timeout of your deadline
+// says: line #1330: `hasty` is `answered 408` at 5.200000, and `closed` at 4.200000 is right; a timeout of the server around it fired at 4.200000: return an interrupt that is not the timeout of your deadline
 // demand: A slow head is answered with 408.
 //! Yours: a connection, phase by phase.
 
