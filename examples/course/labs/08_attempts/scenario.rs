@@ -41,7 +41,9 @@ pub fn of(seed: u64) -> Vec<Call> {
             call(5000, [slow, slow, slow], 0),
         ],
         1 => vec![
-            call(750, [slow, slow, slow], 20),
+            // The next calls begin a nanosecond before a microsecond ends, so the log shows a pause
+            // of a nanosecond between two attempts.
+            Call { limit: ms(750) + Duration::from_nanos(999), ..call(0, [slow, slow, slow], 20) },
             call(9250, [Value(ms(1700)), Value(ms(30)), slow], 5),
             call(4750, [slow, Value(ms(1100)), Value(ms(1400))], 7),
             call(3250, [slow, Fails(ms(400)), Value(ms(100))], 9),

@@ -1,4 +1,4 @@
-// says: call 12, line #0233: attempt 3 timed out, and the call ends with `value 19`; return the interrupt of attempt 3
+// says: call 3, line #0056: it ends at 4.780001, and should end at 4.780000
 // demand: Each attempt is under a timeout of 1 s.
 //! Yours: three attempts, each with a timeout of its own.
 
