@@ -64,6 +64,13 @@ pub fn of(seed: u64) -> Vec<Scenario> {
             period: us(2_000),
             work: vec![us(2_000), us(2_000) - Duration::from_nanos(1), us(1_000)],
         });
+        // Each beat begins a nanosecond before a microsecond ends, so the log shows a sleep that is
+        // a nanosecond too long. The third beat is late.
+        drummers.push(Scenario {
+            start: Duration::from_nanos(999),
+            period: us(2_000),
+            work: [1_000, 3_000, 500, 500].map(us).to_vec(),
+        });
         // More beats than a byte can count.
         drummers.push(Scenario { start: us(0), period: us(1_000), work: vec![us(400); 300] });
     }

@@ -1,4 +1,4 @@
-// says: line 1002: the log ends after 64 beats; expected 300
+// says: line 1051: the log ends after 64 beats; expected 300
 // demand: `every` does as many beats as asked, and ends with the last.
 //! Yours: a verb.
 

@@ -1,4 +1,4 @@
-// says: line 3344: `beat 0` came, and beat 256 was next
+// says: line 3401: `beat 0` came, and beat 256 was next
 // demand: `every` does as many beats as asked, and ends with the last.
 //! Yours: a verb.
 
