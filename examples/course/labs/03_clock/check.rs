@@ -17,6 +17,12 @@ pub fn check(work: &Work) -> Result<(), String> {
              moves"
         ));
     }
+    if let Some(number) = work.line_of("Sim") {
+        return Err(format!(
+            "line {number} of src/lab.rs uses `Sim`, the virtual clock of the kernel; this lab is \
+             about a `wait` of your own"
+        ));
+    }
     let scenario = scenario::of(work.seed);
     // A new clock is at 0.
     let (mut clock, mut by_hand) = ("0.000000", 0);
