@@ -120,7 +120,7 @@ macro_rules! each_lab {
             wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs",
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs",
             wrong_16 "wrong_16.rs", wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs",
-            right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_19 "wrong_19.rs", right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! { lab_17 "labs/17_kinds" answer }
         $each! {
@@ -136,8 +136,8 @@ macro_rules! each_lab {
             wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs",
             wrong_10 "wrong_10.rs", wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs",
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs",
-            wrong_16 "wrong_16.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_16 "wrong_16.rs", wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_20 "labs/20_slow_loris" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
@@ -147,7 +147,8 @@ macro_rules! each_lab {
             wrong_16 "wrong_16.rs", wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs",
             wrong_19 "wrong_19.rs", wrong_20 "wrong_20.rs", wrong_21 "wrong_21.rs",
             wrong_22 "wrong_22.rs", wrong_23 "wrong_23.rs", wrong_24 "wrong_24.rs",
-            wrong_25 "wrong_25.rs", right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_25 "wrong_25.rs", wrong_26 "wrong_26.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_21 "labs/21_drain" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
@@ -156,7 +157,8 @@ macro_rules! each_lab {
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs",
             wrong_16 "wrong_16.rs", wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs",
             wrong_19 "wrong_19.rs", wrong_20 "wrong_20.rs", wrong_21 "wrong_21.rs",
-            right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_22 "wrong_22.rs", wrong_23 "wrong_23.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",

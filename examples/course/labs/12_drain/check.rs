@@ -167,7 +167,7 @@ fn slow(shutdown: &Shutdown<'_>, task: &str, state: &State) -> Result<(), String
              request needed until {until}; a drain has a limit, which is 10 s here"
         )),
         None => Err(format!(
-            "line #{seq:04}: the shutdown is over, and `{task}` was never told; its task is \
+            "line #{seq:04}: the shutdown is over, and `{task}` was never cancelled; its task is \
              dropped, and does not clean up"
         )),
         Some(_) if shutdown.note(task, "cleaned up").is_none() => Err(format!(

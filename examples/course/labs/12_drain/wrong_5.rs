@@ -1,4 +1,4 @@
-// says: line #0107: the shutdown is over, and `stuck` was never told; its task is dropped, and does not clean up
+// says: line #0107: the shutdown is over, and `stuck` was never cancelled; its task is dropped, and does not clean up
 // demand: A cancelled request cleans up.
 //! Yours: a shutdown in phases.
 

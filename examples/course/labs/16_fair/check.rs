@@ -53,16 +53,15 @@ fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
     // The yield in which it was cancelled may have ended, so it does one more.
     match lines.iter().filter(|line| is_item(line) && line.seq > cancel.seq).nth(1) {
         Some(second) => {
-            let is_foreign = |line: &Line<'_>| line.task == pump && line.word(0) == "foreign";
-            let why = match lines.iter().any(is_foreign) {
-                true => {
-                    "`foreign` returns a value that is there, and not the cancellation, which is \
-                     to end the task"
-                }
-                false => {
-                    "the next trap that parks returns the cancellation as an error, and this error \
-                     is to end the task"
-                }
+            let uses = |word| lines.iter().any(|line| line.task == pump && line.word(0) == word);
+            let why = if uses("foreign") {
+                "`foreign` returns a value that is there, and not the cancellation, which is to \
+                 end the task"
+            } else if uses("shield") {
+                "a shield holds the cancellation back, which is to end the task"
+            } else {
+                "the next trap that parks returns the cancellation as an error, and this error is \
+                 to end the task"
             };
             Err(format!(
                 "line #{:04}: item {} was done, the second since `pump` was cancelled in #{:04}; \

@@ -79,8 +79,9 @@ fn not_abandoned(lines: &[Line<'_>], offload: &Line<'_>, done: &Line<'_>) -> Str
             done.at
         ),
         (_, None) => format!(
-            "line #{seq:04}: the job {job} is done and its caller still waits, because there is no \
-             timeout; wait for it in `timeout_after`"
+            "line #{seq:04}: the job {job} is done, and `{}` still waits for it, because this task \
+             has no timeout; wait for the job itself in `timeout_after`",
+            offload.name()
         ),
     }
 }
@@ -121,15 +122,15 @@ fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>, end: &Line<'_>) -> Result
     let is_timeout = |line: &&Line<'_>| {
         line.verb == "arm" || (line.verb == "trap" && line.word(0) == "set_timeout")
     };
-    match lines.iter().filter(is_timeout).nth(1) {
-        Some(timeout) => Err(format!(
-            "line #{:04}: this timeout limits the wait for the thread to {}, which is a guess; the \
-             work may take longer, so this wait needs no timeout",
-            timeout.seq,
-            timeout.word(1)
-        )),
-        None => Ok(()),
-    }
+    let Some(timeout) = lines.iter().filter(is_timeout).nth(1) else { return Ok(()) };
+    let why = match timeout.key("until") {
+        Some(until) => format!(
+            "this timeout ends the wait for the thread at {until}, which is a guess, because the \
+             work may take longer"
+        ),
+        None => "this timeout has no limit, so it never ends the wait for the thread".to_owned(),
+    };
+    Err(format!("line #{:04}: {why}; this wait needs no timeout", timeout.seq))
 }
 
 /// The job was the work.

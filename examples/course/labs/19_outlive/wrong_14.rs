@@ -1,4 +1,4 @@
-// says: line #0015: this timeout limits the wait for the thread to until=0.010000, which is a guess; the work may take longer, so this wait needs no timeout
+// says: line #0015: this timeout ends the wait for the thread at 0.010000, which is a guess, because the work may take longer; this wait needs no timeout
 // demand: No guess.
 //! A deadline that looks from time to time.
 

@@ -1,4 +1,4 @@
-// says: line #0014: this timeout limits the wait for the thread to 15ms, which is a guess; the work may take longer, so this wait needs no timeout
+// says: line #0014: this timeout ends the wait for the thread at 0.020000, which is a guess, because the work may take longer; this wait needs no timeout
 // demand: No guess.
 //! The guess is a timeout: the event comes in time, or the caller does not wait for it.
 

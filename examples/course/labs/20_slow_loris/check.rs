@@ -56,7 +56,7 @@ pub fn check(work: &Work) -> Result<(), String> {
 /// The requests that were answered are those of the honest client, or all that the loris sends.
 fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
     let answers = lines.iter().filter(|line| line.verb == "note");
-    let mut expected = scenario.requests.iter();
+    let (mut expected, mut last) = (scenario.requests.iter(), None);
     for line in answers {
         let Some(answered) = line.detail().strip_prefix("answers").map(str::trim_start) else {
             continue;
@@ -75,7 +75,17 @@ fn has_answered(scenario: &Scenario, lines: &[Line<'_>]) -> Result<(), String> {
                 line.name()
             ));
         }
-        if expected.next() != Some(&answered) {
+        let is_again = Some(&answered) == last;
+        last = expected.next();
+        if last != Some(&answered) && is_again {
+            return Err(format!(
+                "line #{:04}: `{}` answers `{answered:.80}` for the second time; a request has one \
+                 answer",
+                line.seq,
+                line.name()
+            ));
+        }
+        if last != Some(&answered) {
             return Err(format!(
                 "line #{:04}: `{}` answers `{answered:.80}`, which no client has requested; a \
                  request ends with the end of its line",

@@ -25,10 +25,19 @@ pub fn check(work: &Work) -> Result<(), String> {
     }
     has_drained(lines)?;
     if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !is_done(*order)) {
+        let (why, what) = match sent.seq < close.seq {
+            true => (
+                "no task has received it until the beginning of the shutdown",
+                "take each order as soon as it comes",
+            ),
+            false => (
+                "the receiver was still there after the beginning of the shutdown",
+                "drop it as soon as the shutdown has begun",
+            ),
+        };
         return Err(format!(
             "line #{:04}: order {order} is sent at {} and neither served nor refused, so its \
-             customer waits forever: the receiver was still there after the beginning of the \
-             shutdown, in #{:04}; drop it as soon as the shutdown has begun",
+             customer waits forever: {why}, in #{:04}; {what}",
             sent.seq, sent.at, close.seq
         ));
     }
@@ -170,6 +179,11 @@ fn not_done(
             cancel.key("by").unwrap_or_default()
         ),
         (Some(cancel), _) => not_held(work, lines, cancel, &begun),
+        (None, Some(exit)) if of_task("deliver").is_some() => format!(
+            "line #{:04}: the task of {begun} ends and the order is not done: a timeout of the \
+             server ended its work; an order that has begun is finished, however long it takes",
+            exit.seq
+        ),
         (None, Some(exit)) => format!(
             "line #{:04}: the task of {begun} ends and the order is not done: its work was given \
              up when the shutdown began, in #{:04}; only the wait for the next order ends then",
