@@ -1,6 +1,6 @@
 // says: line #0022: the job o1 is done, and `job` still waits for it, because this task has no timeout; wait for the job itself in `timeout_after`
 // demand: The caller gives up in time.
-//! The timeout is around the wait for a task, and this task waits for the thread as long as it takes.
+//! The timeout is around the wait for a task, which waits for the thread as long as it takes.
 
 use std::time::Duration;
 
