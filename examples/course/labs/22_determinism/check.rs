@@ -67,12 +67,20 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
             exit.seq
         ));
     }
-    match spawned.iter().zip(&customers).find(|(is, right)| is != right) {
-        None => Ok(()),
-        Some((is, right)) => Err(format!(
+    if let Some((is, right)) = spawned.iter().zip(&customers).find(|(is, right)| is != right) {
+        return Err(format!(
             "the runs agree, but the customers are spawned in another order than that of their \
              names: `{is}` where `{right}` is next; an order that a hash or a list decides changes \
              with the hash or the list"
+        ));
+    }
+    match of("exit").find(|line| line.word(0) != "ok") {
+        None => Ok(()),
+        Some(exit) => Err(format!(
+            "line #{:04}: the runs agree, but the task `{}` ends here before it has served its \
+             customer, because the shop has returned; join each task before that",
+            exit.seq,
+            exit.name()
         )),
     }
 }
