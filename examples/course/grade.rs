@@ -148,6 +148,8 @@ pub fn grade(lab: &Lab, folder: &Path, extra: Option<u64>) -> Result<Judgement, 
 
 /// Judges an answer.
 pub fn judge_answer(lab: &Lab, source: String) -> Result<Judgement, String> {
+    // Some editors begin a file with a byte order mark.
+    let source = source.trim_start_matches('\u{feff}').to_owned();
     let work = Work { source, golden: lab.text("golden.trace"), ..Work::default() };
     own(lab, &work)
 }

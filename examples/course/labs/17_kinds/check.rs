@@ -41,9 +41,9 @@ pub fn check(work: &Work) -> Result<(), String> {
     Ok(())
 }
 
-/// In the words of the log, or in those of the program.
+/// In the words of the log, in which an error has a `!`, or in those of the program.
 fn kind(word: &str) -> Option<Kind> {
-    let word = word.trim_matches(['`', '.']);
+    let word = word.trim_matches(['`', '.', '!']);
     match word.strip_prefix("Kind::").unwrap_or(word) {
         "timeout" | "TaskTimeout" => Some(Kind::TaskTimeout),
         "timeout-cancellation" | "TimeoutCancellation" => Some(Kind::TimeoutCancellation),
