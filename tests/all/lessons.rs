@@ -129,6 +129,8 @@ fn a_lesson_that_shows_nothing_says_how_to_see_it() {
     assert_eq!((plain.stdout.len(), &*String::from_utf8_lossy(&plain.stderr)), (0, hint));
     let seen = run("hello", &["--virtual"]);
     assert!(!seen.stdout.is_empty() && seen.stderr.is_empty());
+    // A recorder shows what it keeps when something goes wrong.
+    assert!(run("hello", &["--flight", "1m"]).stderr.is_empty());
 }
 
 #[test]

@@ -222,7 +222,8 @@ impl Lesson {
             self.common.trace = Some("-".to_owned());
         }
         self.common.print_lists(&self.common.options(), &[]);
-        if self.common.trace.is_none() && self.common.watchdog.is_none() {
+        let Common { trace, watchdog, flight, .. } = &self.common;
+        if trace.is_none() && watchdog.is_none() && flight.is_none() {
             complain(format_args!("{name}: to see what it does, add `--trace -` or `--virtual`"));
         }
         self
