@@ -46,10 +46,12 @@ function pieceKind({ state, from }, p) {
 // `bytes on c1` and `bytes on c2` are of one kind, and so are sleeps of all lengths.
 function waitKind(n) {
   if (verbOf(n) !== "block") return "an event";
-  if (readLine(line(n)).word(0) === "sleep") return "the end of a sleep";
+  const kind = readLine(line(n)).word(0);
+  if (kind === "sleep") return "the end of a sleep";
+  if (kind === "parked") return "one of several events";
   const name = (part) => (typeof part === "number" ? cast.kind(part) : part);
   const words = prose.waitInShort(line(n)).map(name).join("");
-  return kindOfName(words.replace(/, (held|last notified) by.*/, ""));
+  return kindOfName(words.replace(/, (held by|which) .*/, ""));
 }
 
 // In microseconds or, if no time passes in the log, in turns. Null if the log does not say how long

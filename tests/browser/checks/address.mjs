@@ -47,9 +47,10 @@ export default async function address(tab, world) {
     const own = await tab.call(ownForm, opens);
     must(own === opens, `${given} becomes ${own}`);
   }
+  await lives(tab, world);
   await dump(tab, world);
   await selection(tab, world);
-  return "4 logs";
+  return "6 logs";
 }
 
 // The page of a dump opens at the line of the cause, and begins behind the head.
@@ -80,6 +81,23 @@ async function lifeCut() {
   await opened;
   const { scrollWidth, clientWidth } = document.getElementById("life");
   return scrollWidth - clientWidth;
+}
+
+// The life of a task names the kinds of its waits, and not what was so at one of them.
+async function lives(tab, world) {
+  for (const [name, kind] of [["play/lost-wake-up", "waited for bell dinner"], ["http_drained_shutdown", "waited for one of several events"]]) {
+    await tab.open(await world.timeline("address", golden(name)));
+    const kinds = await tab.call(kindsOfWaits);
+    must(kinds.includes(kind) && !kinds.some((kind) => kind.includes(", ")), `${name}: ${kinds.join(", ")}`);
+  }
+}
+
+async function kindsOfWaits() {
+  await opened;
+  return [...laneOf.keys()].filter((id) => id > 0).flatMap((id) => {
+    openLife(id);
+    return [...document.querySelectorAll("#life tbody tr")].map((row) => row.cells[0].textContent);
+  });
 }
 
 // A selection leaves lines out on purpose, of a dump too.
