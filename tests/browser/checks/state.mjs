@@ -29,7 +29,7 @@ async function check(tab, world, log, width) {
   await tab.open(`${await world.timeline("state", log, "--source", root)}#${middle}?state`);
   const { facts, states } = await tab.call(inPage);
   sameFacts(facts, {
-    "opened at": middle, lines: log.seqs.length, sideways: 0, "wrong cards": 0,
+    "opened at": middle, lines: log.seqs.length, sideways: 0, "cut sentences": 0, "wrong cards": 0,
     "wrong on the way back": 0, "wrong after steps": 0, keys: true, moves: true, plays: true,
   }, `${log.name} at ${width} px`);
   for (const [n, seq] of log.seqs.entries()) {
@@ -71,17 +71,20 @@ async function inPage() {
   // Line by line to the end, and back.
   const states = [], looks = [];
   const look = () => document.getElementById("climb").textContent + document.getElementById("sources").textContent;
-  let wrong = 0, wrongBack = 0;
+  const sentence = document.getElementById("say");
+  let wrong = 0, wrongBack = 0, cut = 0;
   timeline.stepTo(0);
   for (;;) {
     const text = stateText(view.chosen);
     if (!cardsAreRight(text)) wrong++;
+    if (sentence.scrollHeight > sentence.clientHeight + 1) cut++;
     states.push(text);
     looks.push(look());
     if (view.chosen === count - 1) break;
     stepBy.line(1);
   }
   facts["wrong cards"] = wrong;
+  facts["cut sentences"] = cut;
   for (; view.chosen > 0; stepBy.line(-1)) {
     if (stateText(view.chosen) !== states[view.chosen] || look() !== looks[view.chosen]) wrongBack++;
   }
