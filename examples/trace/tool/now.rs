@@ -216,15 +216,14 @@ impl Now {
         self.tasks.get(&id).map(|task| &*task.name)
     }
 
-    /// Describes everything that a task waits for, and the last notification.
+    /// Describes everything that a task waits for.
     pub fn waits_in_words(&self, task: &Living, of: Of) -> String {
-        let words = self.holders.waits_in_words(task, of, &|id| self.name(id));
-        words + &self.holders.notified_in_words(task)
+        self.holders.waits_in_words(task, of, &|id| self.name(id))
     }
 
-    /// Describes the phase of a task, if it has one, and its wait.
+    /// Describes the phase of a task, if it has one, its wait, and the last notification.
     pub fn wait_in_words(&self, task: &Living, of: Of) -> String {
-        let words = self.waits_in_words(task, of);
+        let words = self.waits_in_words(task, of) + &self.holders.notified_in_words(task);
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,

@@ -227,10 +227,23 @@ impl Holders {
     }
 
     /// Describes the last notification of each primitive that a task waits for, after a comma.
+    /// Leaves out those that woke no task, which `waits_in_words` tells.
     pub fn notified_in_words(&self, task: &Living) -> String {
         let waits = task.open_waits().into_iter().take(SHOWN);
         let told = waits.filter_map(|wait| self.notified.get(wait.op()));
+        let told = told.filter(|(.., woke)| *woke > 0);
         told.map(|(seq, by, woke)| format!(", {}", notified_in_words(*seq, *by, *woke))).collect()
+    }
+
+    /// Describes the last notification of the primitive of a wait, after a comma, if it came before
+    /// the wait and woke no task.
+    fn lost_in_words(&self, wait: &Line<'_>) -> String {
+        match self.notified.get(wait.op()) {
+            Some((seq, by, 0)) if *seq < wait.seq => {
+                format!(", {}", notified_in_words(*seq, *by, 0))
+            }
+            _ => String::new(),
+        }
     }
 
     /// Returns the call site at which the only holder took that primitive.
@@ -239,11 +252,11 @@ impl Holders {
         self.taken.get(&(*holder, op.into())).map(|(_, site)| &**site)
     }
 
-    /// Describes everything that a task waits for.
+    /// Describes everything that a task waits for, with the notifications that it has missed.
     pub fn waits_in_words(&self, task: &Living, of: Of, names: Names<'_>) -> String {
         let waits = task.open_waits();
-        let mut words: Vec<_> =
-            waits.iter().take(SHOWN).map(|wait| self.in_words(wait, of, names)).collect();
+        let said = |wait: &Line<'_>| self.in_words(wait, of, names) + &self.lost_in_words(wait);
+        let mut words: Vec<_> = waits.iter().take(SHOWN).map(|wait| said(wait)).collect();
         if let Some(more) = waits.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             words.push(format!("any of {more} other waits"));
         }
