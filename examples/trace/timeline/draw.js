@@ -119,6 +119,7 @@ function paint() {
   }
   if (view.chosen >= 0) causes(view.chosen);
   clear.forEach(lengths);
+  hangSaid();
   veil();
   pen.restore();
   for (let r = first; r <= last; r++) label(r);

@@ -81,10 +81,11 @@ function locks() {
 const hangWords = () =>
   (trace.hung ? `deadlock of ${trace.hung} task${trace.hung === 1 ? "" : "s"}` : "nothing wakes a task");
 
-// Draws the moment when no task could continue.
+const hangAt = () => (trace.hang === null ? -1 : Math.round(px(x(trace.hang))) + 0.5);
+
+// Draws the moment when no task could continue, below all other marks.
 function hang() {
-  if (trace.hang === null) return;
-  const a = Math.round(px(x(trace.hang))) + 0.5;
+  const a = hangAt();
   if (a < left || a > width) return;
   pen.strokeStyle = colors.hit;
   pen.lineWidth = 1.5;
@@ -94,13 +95,19 @@ function hang() {
   pen.lineTo(a, height);
   pen.stroke();
   pen.setLineDash([]);
+}
+
+// Writes beside that moment what it is, above all other marks, and at the bottom, where few marks are.
+function hangSaid() {
+  const a = hangAt();
+  if (a < left || a > width) return;
   pen.font = SMALL;
   const text = `hang: ${hangWords()}`;
   const wide = pen.measureText(text).width, from = Math.min(a + 5, width - wide - 8);
   pen.fillStyle = colors.paper;
-  pen.fillRect(from - 3, TOP + 2, wide + 6, 14);
+  pen.fillRect(from - 3, height - 18, wide + 6, 14);
   pen.textAlign = "left";
   pen.fillStyle = colors.hit;
-  pen.fillText(text, from, TOP + 9);
+  pen.fillText(text, from, height - 11);
   pen.font = PLAIN;
 }

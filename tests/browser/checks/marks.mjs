@@ -28,7 +28,28 @@ export default async function marks(tab, world) {
     const drawn = await tab.call(waitsInPage);
     same(drawn, `turns ${blocks}, events ${blocks}`, `${log.name}: the waits in the bars of tasks`);
   }
+  await tab.open(await world.timeline("hang", golden("play/deadlock")));
+  same(await tab.call(hangInPage), "free, below all lanes", "the words at a hang");
   return `${logs.length} logs, ${scopes} scopes`;
+}
+
+// Where the words at a hang are, and whether something is drawn over them.
+async function hangInPage() {
+  await opened;
+  const over = [];
+  let words = null;
+  for (const name of ["fillText", "fillRect", "moveTo", "arc"]) {
+    pen[name] = (...args) => {
+      const [x, y] = name === "fillText" ? args.slice(1) : args;
+      if (name === "fillText" && args[0].startsWith("hang: ")) words = { x, y, wide: pen.measureText(args[0]).width };
+      else if (words && x >= words.x && x <= words.x + words.wide && Math.abs(y - words.y) < 8) over.push(name);
+      return CanvasRenderingContext2D.prototype[name].apply(pen, args);
+    };
+  }
+  draw();
+  await new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)));
+  if (!words) return "no words";
+  return `${over.join(" ") || "free"}, ${words.y > rowTop(rows.length) ? "below all lanes" : "in the lanes"}`;
 }
 
 // The marks of a legend that are of the picture, and not of a line.
