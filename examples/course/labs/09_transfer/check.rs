@@ -272,6 +272,7 @@ fn unlocked(transfer: &Transfer<'_>, code: &str) -> Result<(), String> {
 /// The caller learns whether the money was given.
 fn truth(transfer: &Transfer<'_>) -> Result<(), String> {
     let (name, seq) = (transfer.name, transfer.returned.seq);
+    let returned = transfer.returned.word(1);
     match (transfer.note("given"), transfer.is_ok()) {
         (Some(given), false) => Err(format!(
             "line #{seq:04}: `transfer` returns an interrupt to `{name}`, and the money was given \
@@ -282,6 +283,16 @@ fn truth(transfer: &Transfer<'_>) -> Result<(), String> {
             "line #{seq:04}: the transfer of `{name}` was given up, and `transfer` returns `Ok`; \
              its caller takes it for done"
         )),
+        (None, false) if transfer.limit.is_none() && returned != "!cancelled" => {
+            match transfer.interrupted(0).filter(|line| line.seq < seq) {
+                None => Ok(()),
+                Some(cut) => Err(format!(
+                    "line #{seq:04}: the cancellation of `{name}` ended its wait in line #{:04}, \
+                     and `transfer` returns `{returned}`; return the interrupt of the wait",
+                    cut.seq
+                )),
+            }
+        }
         _ => Ok(()),
     }
 }
