@@ -93,7 +93,8 @@ macro_rules! each_lab {
             wrong_8 "wrong_8.rs", wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs",
             wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs", wrong_13 "wrong_13.rs",
             wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs", wrong_16 "wrong_16.rs",
-            wrong_17 "wrong_17.rs", right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs", right_1 "right_1.rs",
+            right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_11 "labs/11_phases" "../../step_11/kernel/mod.rs",

@@ -190,10 +190,17 @@ fn missing(text: &str) -> Option<String> {
     Some(if what.is_empty() { "a part marked with `todo!`".to_owned() } else { what.to_owned() })
 }
 
+/// The message of the kernel of a step about a task that asks twice in one poll.
+const ONE_REQUEST: &str = "rule: a poll makes one request";
+
 fn failure(ended: &Ended, source: &str) -> String {
     match panics::panics(&ended.stderr).first() {
         Some(panic) => {
-            format!("your program panicked {}: {}", panic.place(source), panic.message)
+            let why = match panic.message == ONE_REQUEST {
+                true => "; a future that is polled, and not awaited, has asked the kernel before",
+                false => "",
+            };
+            format!("your program panicked {}: {}{why}", panic.place(source), panic.message)
         }
         None => {
             let mut lines = ended.stderr.lines();
