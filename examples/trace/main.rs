@@ -374,10 +374,13 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     let violations = checker.end().err().unwrap_or_default();
     let shown: String = violations.iter().take(100).map(|each| format!("{each}\n")).collect();
     let events = match over.dump {
-        Some((Flight { from, .. }, head)) => format!(
-            "a dump with {} events from #{from:04} on, and {head} lines of those before",
-            count - head
-        ),
+        Some((Flight { from, .. }, head)) => {
+            let before = match head {
+                0 => String::new(),
+                _ => format!(", and {head} lines of those before"),
+            };
+            format!("a dump with {} events from #{from:04} on{before}", count - head)
+        }
         None => format!("{count} events"),
     };
     let text = match (violations.is_empty(), over.is_whole, over.writer) {

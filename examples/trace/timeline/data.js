@@ -136,6 +136,12 @@ function verbOf(n) {
   return templates[templateOf[n]].verb;
 }
 
+// Returns the line to which the key Enter leads back, or -1: the cause. Time makes a timer fire, but its
+// line names the line that has set it.
+function lineBehind(n) {
+  return verbOf(n) === "fire" ? placeOf(readLine(line(n)).cause) : behind[n];
+}
+
 // Returns the causes of a line. The line itself is first.
 function chain(n) {
   const found = [];

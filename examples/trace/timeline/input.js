@@ -148,7 +148,7 @@ const keys = {
   ArrowRight: () => walk(1),
   ArrowUp: () => climb(-1),
   ArrowDown: () => climb(1),
-  Enter: () => view.chosen >= 0 && behind[view.chosen] >= 0 && choose(behind[view.chosen], true),
+  Enter: () => view.chosen >= 0 && lineBehind(view.chosen) >= 0 && choose(lineBehind(view.chosen), true),
   n: () => view.chosen >= 0 && effects(view.chosen).length && choose(effects(view.chosen)[0], true),
   "+": () => zoom(0.6, view.chosen >= 0 ? x(view.chosen) : undefined),
   "=": () => zoom(0.6, view.chosen >= 0 ? x(view.chosen) : undefined),

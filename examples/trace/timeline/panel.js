@@ -48,8 +48,7 @@ function effects(n) {
     effectLists = { first: new Int32Array(count).fill(-1), next: new Int32Array(count).fill(-1) };
     const { first, next } = effectLists;
     for (let m = count - 1; m >= 0; m--) {
-      // Time makes a timer fire, but its line names the line that has set it.
-      const from = verbOf(m) === "fire" ? placeOf(readLine(line(m)).cause) : behind[m];
+      const from = lineBehind(m);
       if (from < 0) continue;
       next[m] = first[from];
       first[from] = m;

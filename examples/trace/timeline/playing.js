@@ -184,7 +184,7 @@ const presenting = (() => {
 
   // Goes to the cause of the line, or says why it has none here.
   function toCause() {
-    const cause = behind[it.now];
+    const cause = lineBehind(it.now);
     if (cause >= it.from) return goTo(cause);
     const isHere = cause < 0 || it.from === trace.begins;
     const words = prose.why(it.now, 0).open ? behindIs() : "No line of the log is its cause.";

@@ -98,7 +98,7 @@ function tellStep(n) {
   const parts = [`#${String(seq).padStart(4, "0")}`, `${task} ${name}`, make("b", "", verb), detail];
   document.getElementById("whole").replaceChildren(...parts.flatMap((part) => [part, "  "]).slice(0, -1));
   document.getElementById("say").textContent = prose.why(n, 0).sentence + unknownAt(n);
-  document.getElementById("to-cause").disabled = behind[n] < 0;
+  document.getElementById("to-cause").disabled = lineBehind(n) < 0;
 }
 
 // Steps to a line. If the step goes forward over several lines, marks all their changes.
@@ -133,7 +133,7 @@ const stepBy = {
   line: (by) => stepTo(view.chosen + by),
   run: (by) => stepTo(runFrom(view.chosen, by)),
   turn: (by) => stepTo(turnFrom(view.chosen, by)),
-  cause: () => behind[view.chosen] >= 0 && stepTo(behind[view.chosen]),
+  cause: () => lineBehind(view.chosen) >= 0 && stepTo(lineBehind(view.chosen)),
 };
 
 function openPanel(n) {

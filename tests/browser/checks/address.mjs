@@ -24,7 +24,7 @@ export default async function address(tab, world) {
   await tab.open(`${large}#0450`);
   sameFacts(await tab.call(lookAround), {
     chosen: "450", "in view": true, "few lines": true, "pinned in a folded group": true, "the window moves": true,
-    effects: true, "the key n": true,
+    effects: true, "the key n": true, "Enter at a timer": true,
     "the life of its task": true, pieces: true, "the longest leads to its line": true,
     "states with a cut card": 0,
   }, "crowd");
@@ -228,6 +228,10 @@ async function lookAround() {
   timeline.choose(cause, true);
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true, cancelable: true }));
   facts["the key n"] = timeline.behind[view.chosen] === cause;
+  const fire = Array.from(timeline.behind, (_, n) => verbOf(n)).indexOf("fire");
+  timeline.choose(fire, true);
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+  facts["Enter at a timer"] = view.chosen !== fire && effects(view.chosen).includes(fire);
   // The life of a task: its pieces are as long as the task's lines.
   const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
   key("i");

@@ -141,6 +141,18 @@ fn no_command_says_of_the_time_before_a_dump_what_its_lines_do_not_say() {
 }
 
 #[test]
+fn a_dump_from_the_first_line_on_has_no_lines_of_before() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("from_the_first.trace");
+    let log = support::golden("hello");
+    let (first, rest) = log.split_once('\n').unwrap();
+    fs::write(&path, format!("{first}\n# flight from=#0001 cause=call at=#0003\n{rest}")).unwrap();
+    let said = print(&["check"], &path);
+    let (count, rest) = said.strip_prefix("a dump with ").unwrap().split_once(' ').unwrap();
+    assert!(count.parse::<u32>().is_ok_and(|count| count > 3), "{said}");
+    assert_eq!(rest, "events from #0001 on, every promise is kept\n");
+}
+
+#[test]
 fn the_run_that_the_watchdog_saw_is_the_first_that_is_slow() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("watchdog.trace");
     let run = CUT.find(" 5.000000      20  #0501").unwrap();
