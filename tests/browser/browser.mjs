@@ -17,7 +17,7 @@ const FLAGS = [
 // The longest that a page may take to load, or to do what it is asked.
 const LIMIT_MS = 120_000;
 
-// Waits for `done`, but not for ever.
+// Waits for `done`, but not forever.
 async function limited(what, done) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -215,7 +215,7 @@ function toScript(does, args) {
   return `{ ${until} (${does})(...${JSON.stringify(args)}); }`;
 }
 
-// In a page: waits until something holds, but not for ever. Returns whether it does.
+// In a page: waits until something holds, but not forever. Returns whether it does.
 async function until(holds) {
   const late = performance.now() + 30_000;
   while (!holds() && performance.now() < late) await new Promise((resume) => setTimeout(resume, 10));
