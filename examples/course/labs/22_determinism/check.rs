@@ -74,15 +74,35 @@ fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), S
              with the hash or the list"
         ));
     }
-    match of("exit").find(|line| line.word(0) != "ok") {
-        None => Ok(()),
-        Some(exit) => Err(format!(
-            "line #{:04}: the runs agree, but the task `{}` ends here before it has served its \
-             customer, because the shop has returned; join each task before that",
-            exit.seq,
-            exit.name()
-        )),
-    }
+    // The sleep of the task, and its end, if the task ends before that.
+    let cut = |exit: &Line<'_>| {
+        let sleep = served.iter().find(|line| line.task == exit.task)?;
+        let end = sleep.at + span(sleep.word(1))?;
+        (exit.at < end).then_some((*sleep, end))
+    };
+    let is_cut = |exit: &&Line<'_>| exit.word(0) != "ok" || cut(exit).is_some();
+    let Some(exit) = of("exit").find(is_cut) else { return Ok(()) };
+    let cancel = of("cancel").find(|line| line.task == exit.task && line.seq < exit.seq);
+    let why = match (cancel, cut(exit)) {
+        (Some(cancel), _) if cancel.key("by") != Some("-") => format!(
+            "because your task {} has cancelled it in #{:04}; join each task, and cancel none",
+            cancel.key("by").unwrap_or_default(),
+            cancel.seq
+        ),
+        (None, Some((sleep, end))) => format!(
+            "at {}: its sleep of {}, begun in #{:04}, is to last until {end}",
+            exit.at,
+            sleep.word(1),
+            sleep.seq
+        ),
+        _ => "because the shop has returned; join each task before that".to_owned(),
+    };
+    let before = if cut(exit).is_some() { "before it has served its customer, " } else { "" };
+    Err(format!(
+        "line #{:04}: the runs agree, but the task `{}` ends here {before}{why}",
+        exit.seq,
+        exit.name()
+    ))
 }
 
 /// Each fruit is noted once, in the order of the names, with the number of its sales.
