@@ -159,8 +159,8 @@ macro_rules! each_lab {
             wrong_13 "wrong_13.rs", wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs",
             wrong_16 "wrong_16.rs", wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs",
             wrong_19 "wrong_19.rs", wrong_20 "wrong_20.rs", wrong_21 "wrong_21.rs",
-            wrong_22 "wrong_22.rs", wrong_23 "wrong_23.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_22 "wrong_22.rs", wrong_23 "wrong_23.rs", wrong_24 "wrong_24.rs",
+            wrong_25 "wrong_25.rs", right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",

@@ -27,8 +27,8 @@ pub fn check(work: &Work) -> Result<(), String> {
     if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !is_done(*order)) {
         let (why, what) = match sent.seq < close.seq {
             true => (
-                "no task has received it until the beginning of the shutdown",
-                "take each order as soon as it comes",
+                "no task had begun it when the shutdown began",
+                "begin each order as soon as it comes",
             ),
             false => (
                 "the receiver was still there after the beginning of the shutdown",
@@ -170,6 +170,10 @@ fn not_done(
         let is_it = |line: &&Line<'_>| line.verb == verb && line.task == begins.task;
         lines.iter().find(is_it)
     };
+    let is_interrupted = || {
+        let is_it = |line: &Line<'_>| line.verb == "deliver" && line.task == begins.task;
+        lines.iter().any(|line| is_it(line) && line.seq > begins.seq)
+    };
     let begun = format!("order {order}, begun in #{:04},", begins.seq);
     match (of_task("cancel"), of_task("exit")) {
         (Some(cancel), _) if cancel.key("by") != Some("-") => format!(
@@ -179,7 +183,7 @@ fn not_done(
             cancel.key("by").unwrap_or_default()
         ),
         (Some(cancel), _) => not_held(work, lines, cancel, &begun),
-        (None, Some(exit)) if of_task("deliver").is_some() => format!(
+        (None, Some(exit)) if is_interrupted() => format!(
             "line #{:04}: the task of {begun} ends and the order is not done: a timeout of the \
              server ended its work; an order that has begun is finished, however long it takes",
             exit.seq

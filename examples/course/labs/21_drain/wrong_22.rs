@@ -1,4 +1,4 @@
-// says: line #0040: order 3 is sent at 0.558000 and neither served nor refused, so its customer waits forever: no task has received it until the beginning of the shutdown, in #0147; take each order as soon as it comes
+// says: line #0040: order 3 is sent at 0.558000 and neither served nor refused, so its customer waits forever: no task had begun it when the shutdown began, in #0147; begin each order as soon as it comes
 // demand: No order is lost.
 //! A server that takes two orders, as on the page, and then waits for the shutdown.
 
