@@ -197,7 +197,10 @@ fn failure(ended: &Ended, source: &str) -> String {
     match panics::panics(&ended.stderr).first() {
         Some(panic) => {
             let why = match panic.message == ONE_REQUEST {
-                true => "; a future that is polled, and not awaited, has asked the kernel before",
+                true => {
+                    "; two futures have asked the kernel in one poll, or one was polled and not \
+                     awaited"
+                }
                 false => "",
             };
             format!("your program panicked {}: {}{why}", panic.place(source), panic.message)

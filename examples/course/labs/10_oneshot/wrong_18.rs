@@ -1,4 +1,4 @@
-// says: your program panicked at src/kernel/gate.rs:68: rule: a poll makes one request; a future that is polled, and not awaited, has asked the kernel before
+// says: your program panicked at src/kernel/gate.rs:68: rule: a poll makes one request; two futures have asked the kernel in one poll, or one was polled and not awaited
 // demand: A receiver does not know the kernel.
 //! Yours: a channel for one value.
 
