@@ -49,14 +49,6 @@ impl<'w> Transfer<'w> {
         self.lines.iter().find(is_it).copied()
     }
 
-    /// The timeouts that can have ended a wait of this transfer.
-    fn timeouts(&self) -> String {
-        match self.limit {
-            Some(_) => format!("a deadline of `{}`", self.name),
-            None => format!("a timeout in the transfer of `{}`", self.name),
-        }
-    }
-
     fn is_ok(&self) -> bool {
         is_note(self.returned, "returned Ok")
     }
@@ -193,10 +185,9 @@ fn given(transfer: &Transfer<'_>) -> Result<(), String> {
         let mut after = transfer.lines.iter().filter(|line| line.seq > taken);
         return Err(match after.rfind(is_cut) {
             Some(cut) if !cut.event().contains("= !cancelled") => format!(
-                "line #{:04}: {} ended its wait while it gave; the money was taken in line \
-                 #{taken:04}, and is lost",
-                cut.seq,
-                transfer.timeouts()
+                "line #{:04}: a timeout ended the wait of `{name}` while it gave; the money was \
+                 taken in line #{taken:04}, and is lost",
+                cut.seq
             ),
             Some(cut) => format!(
                 "line #{:04}: the cancellation of `{name}` ended its wait while it gave; the money \
@@ -254,9 +245,9 @@ fn unlocked(transfer: &Transfer<'_>, code: &str) -> Result<(), String> {
     };
     if let Some(cut) = transfer.lines.iter().find(is_deadline) {
         return Err(format!(
-            "line #{:04}: {} ended its wait while it unlocked, and the accounts are still locked",
-            cut.seq,
-            transfer.timeouts()
+            "line #{:04}: a timeout ended the wait of `{name}` while it unlocked, and the accounts \
+             are still locked",
+            cut.seq
         ));
     }
     let why = if code.contains("impl Drop") {
@@ -287,8 +278,9 @@ fn truth(transfer: &Transfer<'_>) -> Result<(), String> {
             match transfer.interrupted(0).filter(|line| line.seq < seq) {
                 None => Ok(()),
                 Some(cut) => Err(format!(
-                    "line #{seq:04}: the cancellation of `{name}` ended its wait in line #{:04}, \
-                     and `transfer` returns `{returned}`; return the interrupt of the wait",
+                    "line #{seq:04}: the cancellation of `{name}` {} its wait in line #{:04}, and \
+                     `transfer` returns `{returned}`; return the interrupt of the wait",
+                    if cut.verb == "trap" { "prevented" } else { "ended" },
                     cut.seq
                 )),
             }

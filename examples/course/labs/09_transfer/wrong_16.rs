@@ -1,4 +1,4 @@
-// says: line #0285: a deadline of `hurried` ended its wait while it gave; the money was taken in line #0229, and is lost
+// says: line #0285: a timeout ended the wait of `hurried` while it gave; the money was taken in line #0229, and is lost
 // demand: Money that was taken is given.
 //! Yours: a transfer that is never half done.
 

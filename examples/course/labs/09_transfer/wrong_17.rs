@@ -1,4 +1,4 @@
-// says: line #0129: a deadline of `rushed` ended its wait while it unlocked, and the accounts are still locked
+// says: line #0129: a timeout ended the wait of `rushed` while it unlocked, and the accounts are still locked
 // demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 

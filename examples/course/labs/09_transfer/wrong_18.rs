@@ -1,4 +1,4 @@
-// says: line #0250: a deadline of `pressed` ended its wait while it unlocked, and the accounts are still locked
+// says: line #0250: a timeout ended the wait of `pressed` while it unlocked, and the accounts are still locked
 // demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 

@@ -1,4 +1,4 @@
-// says: line #0277: a deadline of `hurried` ended its wait while it gave; the money was taken in line #0233, and is lost
+// says: line #0277: a timeout ended the wait of `hurried` while it gave; the money was taken in line #0233, and is lost
 // demand: Money that was taken is given.
 //! Yours: a transfer that is never half done.
 

@@ -1,4 +1,4 @@
-// says: line #0161: a timeout in the transfer of `early` ended its wait while it unlocked, and the accounts are still locked
+// says: line #0161: a timeout ended the wait of `early` while it unlocked, and the accounts are still locked
 // demand: Locked at the start, unlocked at the end.
 //! Yours: a transfer that is never half done.
 
