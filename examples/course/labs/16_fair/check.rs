@@ -53,16 +53,8 @@ fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
     // The yield in which it was cancelled may have ended, so it does one more.
     match lines.iter().filter(|line| is_item(line) && line.seq > cancel.seq).nth(1) {
         Some(second) => {
-            let uses = |word| lines.iter().any(|line| line.task == pump && line.word(0) == word);
-            let why = if uses("foreign") {
-                "`foreign` returns a value that is there, and not the cancellation, which is to \
-                 end the task"
-            } else if uses("shield") {
-                "a shield holds the cancellation back, which is to end the task"
-            } else {
-                "the next trap that parks returns the cancellation as an error, and this error is \
-                 to end the task"
-            };
+            let pump = lines.iter().filter(|line| line.task == pump && line.seq < second.seq);
+            let why = why_not_ended(pump, cancel);
             Err(format!(
                 "line #{:04}: item {} was done, the second since `pump` was cancelled in #{:04}; \
                  {why}",
@@ -74,6 +66,41 @@ fn items(lines: &[Line<'_>], scenario: &Scenario) -> Result<(), String> {
         None => Ok(()),
     }
 }
+
+/// The sentence for a cancellation that has not ended `pump`, whose lines these are.
+fn why_not_ended<'l>(pump: impl Iterator<Item = &'l Line<'l>>, cancel: &Line<'_>) -> &'static str {
+    let (mut wait, mut shields) = ("", 0);
+    let mut is_shielded = false;
+    for line in pump {
+        match (line.verb, line.word(0)) {
+            ("trap", "shield") => shields += 1,
+            ("trap", "unshield") => shields -= 1,
+            ("block" | "await", what) => {
+                wait = what;
+                // Of the waits before the cancellation, only the last can hold it back.
+                is_shielded = shields > 0 || (is_shielded && line.seq > cancel.seq);
+            }
+            _ => {}
+        }
+        if line.seq > cancel.seq && line.event().contains("= !cancelled") {
+            let told = if line.verb == "trap" { line.word(0) } else { wait };
+            return match told {
+                "foreign" => {
+                    "`foreign` returns a value that is there, and not the cancellation, which is \
+                     to end the task"
+                }
+                _ => UNHEEDED,
+            };
+        }
+    }
+    match is_shielded {
+        true => "a shield holds the cancellation back, which is to end the task",
+        false => UNHEEDED,
+    }
+}
+
+const UNHEEDED: &str = "the next trap that parks returns the cancellation as an error, and this \
+                        error is to end the task";
 
 fn timers(lines: &[Line<'_>]) -> Result<(), String> {
     for (at, fire) in lines.iter().enumerate().filter(|(_, line)| line.verb == "fire") {
