@@ -22,8 +22,8 @@ macro_rules! each_lab {
             wrong_11 "wrong_11.rs", wrong_12 "wrong_12.rs", wrong_13 "wrong_13.rs",
             wrong_14 "wrong_14.rs", wrong_15 "wrong_15.rs", wrong_16 "wrong_16.rs",
             wrong_17 "wrong_17.rs", wrong_18 "wrong_18.rs", wrong_19 "wrong_19.rs",
-            wrong_20 "wrong_20.rs", wrong_21 "wrong_21.rs", right_1 "right_1.rs",
-            right_2 "right_2.rs", right_3 "right_3.rs"
+            wrong_20 "wrong_20.rs", wrong_21 "wrong_21.rs", wrong_22 "wrong_22.rs",
+            right_1 "right_1.rs", right_2 "right_2.rs", right_3 "right_3.rs"
         }
         $each! {
             lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",

@@ -140,7 +140,7 @@ impl Timers {
     /// The sentence for a wrong result of `pop`.
     fn wrong_pop(&self, now: Duration, got: &str, due: Option<&Timer>, later: &[&str]) -> String {
         let mut given = self.all.iter().filter(|timer| timer.name == got).collect::<Vec<_>>();
-        given.sort_by_key(|timer| timer.gone.is_some());
+        given.sort_by_key(|timer| (timer.gone.is_some(), timer.at));
         let given = given.first().copied();
         match given {
             Some(Timer { gone: Some("clear"), .. }) => {
