@@ -23,11 +23,22 @@ struct Timers {
     /// The timers that were cleared when they were gone already: the name, the line of the output,
     /// and how many timers had been set then.
     cleared_again: Vec<(&'static str, usize, usize)>,
+    /// Whether `clear` removes the first timer with the name and the time of its own, which is a
+    /// mistake.
+    clears_by_name: bool,
+    /// Whether the whole output of the program is that of this mistake.
+    is_by_name: bool,
 }
 
 pub fn check(work: &Work) -> Result<(), String> {
+    let mistaken = Timers { clears_by_name: true, ..Timers::default() };
+    let is_by_name = compare(work, mistaken).is_ok();
+    compare(work, Timers { is_by_name, ..Timers::default() })
+}
+
+/// Compares each call with what the program got for it.
+fn compare(work: &Work, mut timers: Timers) -> Result<(), String> {
     let calls = scenario::of(work.seed);
-    let mut timers = Timers::default();
     // The student may print lines, too.
     let mut lines = work.log.lines().enumerate();
     for (nth, call) in calls.iter().enumerate() {
@@ -88,6 +99,13 @@ impl Timers {
         let mut left = self.all.iter_mut().filter(|timer| timer.name == name && !timer.is_used);
         let Some(timer) = (if is_first { left.next() } else { left.next_back() }) else { return };
         timer.is_used = true;
+        if self.clears_by_name {
+            let (at, name) = (timer.at, timer.name);
+            let mut left = self.all.iter_mut().filter(|timer| timer.gone.is_none());
+            let first = left.find(|timer| (timer.at, timer.name) == (at, name));
+            first.into_iter().for_each(|timer| timer.gone = Some("clear"));
+            return;
+        }
         match timer.gone {
             None => timer.gone = Some("clear"),
             Some(_) => self.cleared_again.push((name, line, set)),
@@ -162,7 +180,7 @@ impl Timers {
         let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
         match given {
             _ if !comes => self.lost(due),
-            Some(given) if given.at == *at && self.has_cleared_twin(due) => format!(
+            Some(given) if given.at == *at && self.is_by_name => format!(
                 "`{name}` and `{got}` are both due at {at:?}, and `{name}` was set first; `pop` \
                  returned `{got}` first, as if `clear {name}` had removed this timer, and not the \
                  other one of that name; two timers with equal names are two timers"
@@ -179,12 +197,6 @@ impl Timers {
                  time, {at:?}, and after it"
             ),
         }
-    }
-
-    /// Whether another timer with this name and time was cleared.
-    fn has_cleared_twin(&self, timer: &Timer) -> bool {
-        let is_twin = |other: &Timer| (other.at, other.name) == (timer.at, timer.name);
-        self.all.iter().any(|other| is_twin(other) && other.gone == Some("clear"))
     }
 
     /// The sentence for a timer that is due, and that no `pop` returns.
