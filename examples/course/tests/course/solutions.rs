@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use course::checks::lab_13;
@@ -128,16 +129,29 @@ pub fn none_of(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
+/// The faults of all labs. Several are judged at a time, because each starts one process after the
+/// other.
+fn faults_of_labs(faults: impl Fn(&Lab) -> Vec<String> + Sync) -> Vec<String> {
+    let labs = Mutex::new(labs().into_iter());
+    let next = || labs.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || std::iter::from_fn(next).flat_map(|lab| faults(&lab)).collect::<Vec<_>>();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
 #[test]
 fn right_solutions_pass() {
-    let mut wrong = Vec::new();
-    for lab in labs() {
-        for variant in [vec!["solution".to_owned()], lab.others("right")].concat() {
-            if let Err(why) = said(&lab, &variant, None) {
-                wrong.push(format!("{} {variant}: {why}", lab.name));
-            }
-        }
-    }
+    let wrong = faults_of_labs(|lab| {
+        let variants = [vec!["solution".to_owned()], lab.others("right")].concat();
+        let fault = |variant: String| {
+            let why = said(lab, &variant, None).err()?;
+            Some(format!("{} {variant}: {why}", lab.name))
+        };
+        variants.into_iter().filter_map(fault).collect()
+    });
     none_of(&wrong);
 }
 
@@ -155,16 +169,15 @@ fn check_names_the_missing_part_of_a_skeleton() {
 
 #[test]
 fn each_wrong_solution_gets_its_sentence() {
-    let mut wrong = Vec::new();
-    for lab in labs() {
-        for variant in lab.others("wrong") {
+    let wrong = faults_of_labs(|lab| {
+        let fault = |variant: String| {
             let source = lab.text(&format!("{variant}.{}", lab.ending()));
-            let said = said(&lab, &variant, says(&source));
-            if said.as_ref().err().map(String::as_str) != says(&source) {
-                wrong.push(format!("{} {variant}: {said:?}", lab.name));
-            }
-        }
-    }
+            let said = said(lab, &variant, says(&source));
+            let is_right = said.as_ref().err().map(String::as_str) == says(&source);
+            (!is_right).then(|| format!("{} {variant}: {said:?}", lab.name))
+        };
+        lab.others("wrong").into_iter().filter_map(fault).collect()
+    });
     none_of(&wrong);
 }
 
