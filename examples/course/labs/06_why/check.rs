@@ -30,7 +30,10 @@ fn compare(lines: &[Line<'_>], asked: &str, chain: &[u64]) -> Result<(), String>
         let (right, found) = (next, steps.next().copied());
         if right == found {
             let Some(seq) = right else { return Ok(()) };
-            let Some(line) = lines.iter().find(|line| line.seq == seq) else { return Ok(()) };
+            let Ok(place) = lines.binary_search_by_key(&seq, |line| line.seq) else {
+                return Ok(());
+            };
+            let line = &lines[place];
             let (behind, why) = behind(lines, line);
             (next, last) = (behind, Some((line, why)));
             continue;

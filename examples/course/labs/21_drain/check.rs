@@ -1,6 +1,8 @@
 //! Once the shutdown has begun, no order is taken, each order in progress is finished, and the
 //! drain ends by itself.
 
+use std::collections::BTreeSet;
+
 use testing::trace::{Line, trace};
 
 use crate::work::Work;
@@ -19,12 +21,12 @@ pub fn check(work: &Work) -> Result<(), String> {
     if let Some((begins, order)) = taken_late {
         return Err(too_late(lines, close, begins, order));
     }
-    let is_done = |order| said(lines, "is done").any(|(_, done)| done == order);
-    if let Some((begins, order)) = said(lines, "begins").find(|(_, order)| !is_done(*order)) {
+    let done: BTreeSet<u32> = said(lines, "is done").map(|(_, order)| order).collect();
+    if let Some((begins, order)) = said(lines, "begins").find(|(_, order)| !done.contains(order)) {
         return Err(not_done(work, lines, close, begins, order));
     }
     has_drained(lines)?;
-    if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !is_done(*order)) {
+    if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !done.contains(order)) {
         let (why, what) = match sent.seq < close.seq {
             true => (
                 "no task had begun it when the shutdown began",

@@ -20,9 +20,10 @@ pub fn check(work: &Work) -> Result<(), String> {
 
 /// Each customer has its own task. The tasks run side by side, in the order of their names.
 fn are_served(orders: &BTreeMap<&str, &str>, lines: &[Line<'_>]) -> Result<(), String> {
-    let is_customer = |line: &&Line<'_>| orders.contains_key(line.name());
+    let of_customers = lines.iter().filter(|line| orders.contains_key(line.name()));
+    let of_customers: Vec<&Line<'_>> = of_customers.collect();
     let of =
-        |verb: &'static str| lines.iter().filter(is_customer).filter(move |it| it.verb == verb);
+        |verb: &'static str| of_customers.iter().copied().filter(move |line| line.verb == verb);
     let spawned: Vec<&str> = of("spawn").map(Line::name).collect();
     let customers: Vec<&str> = orders.keys().copied().collect();
     if let Some(missing) = customers.iter().find(|name| !spawned.contains(name)) {
