@@ -110,11 +110,11 @@ pub fn is_real(trace: &Trace) -> bool {
 }
 
 /// In addition to the lines and the tasks: for a dump, the place where it `begins` after its head,
-/// the place of the line that it is `about`, and whether the run of that line was `watched` and had
-/// not ended; whether the lines were `selected`; the `clock`; whether it is `timed`; `spans` as
-/// `[task, name, from, to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name;
-/// and lists of scopes, waits, late timers and long runs, and of links from a wait to a holder:
-/// `wait`, `from` and the holder; `wait` and `to`.
+/// the place of the line that it is `about`, and whether the watchdog made it (`watched`); whether
+/// the lines were `selected`; the `clock`; whether it is `timed`; `spans` as `[task, name, from,
+/// to]`; `notes` as `[place, text]`; `faults` as sentences; `sources` by name; and lists of scopes,
+/// waits, late timers and long runs, and of links from a wait to a holder: `wait`, `from` and the
+/// holder; `wait` and `to`.
 fn beside(trace: &Trace, sources: &BTreeMap<String, String>) -> Beside {
     let clock = if is_real(trace) { "real" } else { "virtual" };
     let spans = trace
